@@ -1,0 +1,23 @@
+"""Ottla: a Kafka wire-compatible broker in Python on trio.
+
+``with ottla.Broker() as broker:`` runs one for any program or test; ``async with ottla.open_broker() as broker:`` runs one
+inside a trio program. Both give ``broker.bootstrap_servers``. Names are imported when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .broker.embedded import Broker, RunningBroker, open_broker
+
+__all__ = ["Broker", "RunningBroker", "open_broker"]
+__version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from .broker import embedded
+
+        return getattr(embedded, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,5 @@
+"""``python -m ottla`` is the ``ottla`` command."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,76 @@
+"""The seams between Ottla and the world: what a simulation replaces, and nothing else.
+
+=========  ==========================  ==============================
+world      real                        simulated
+=========  ==========================  ==============================
+wall time  ``SystemClock``             ``SimulatedClock``
+threads    ``TrioWorkers``             ``InlineWorkers``
+disk       ``log.disk.OsDisk``         ``log.disk.MemoryDisk``
+network    ``base.network.TcpNetwork`` streams in memory
+=========  ==========================  ==============================
+
+Monotonic time needs no seam: it is ``trio.current_time()``, which trio's ``MockClock`` replaces. Randomness is a
+``random.Random`` handed in by whoever starts the broker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol, TypeVar, TypeVarTuple
+
+import trio
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Clock(Protocol):
+    """Wall time, as record timestamps and retention use it."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch; may go back when the machine's clock does."""
+        ...
+
+
+class Workers(Protocol):
+    """Runs what would hold up the loop (fsync, scans, decompression) elsewhere."""
+
+    async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        """Call ``function`` off the loop and return what it returns; not cancelled half way."""
+        ...
+
+
+class SystemClock:
+    """The machine's own clock."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+class SimulatedClock:
+    """Wall time that follows trio's clock from a chosen start, so that ``MockClock`` moves both."""
+
+    def __init__(self, start_ms: int = 1_700_000_000_000) -> None:
+        self.start_ms = start_ms
+
+    def now_ms(self) -> int:
+        return self.start_ms + int(trio.current_time() * 1000)
+
+
+class TrioWorkers:
+    """Threads of trio's cache, at most ``limit`` at once."""
+
+    def __init__(self, limit: int = 8) -> None:
+        self._limiter = trio.CapacityLimiter(limit)
+
+    async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        return await trio.to_thread.run_sync(function, *args, limiter=self._limiter)
+
+
+class InlineWorkers:
+    """No threads: the call runs on the loop, after one checkpoint, so that a seed replays."""
+
+    async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
+        await trio.lowlevel.checkpoint()
+        return function(*args)

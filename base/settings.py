@@ -1,0 +1,240 @@
+"""Settings declared once, under Kafka's names, types, defaults and ranges.
+
+A folder that has settings declares them as one class::
+
+    class LogSettings(Settings):
+        segment_bytes: int = setting(
+            "log.segment.bytes", topic="segment.bytes", default=1 << 30, at_least=14, doc="Size at which a segment rolls."
+        )
+
+From that declaration come the parsed value (``LogSettings.from_properties(properties).segment_bytes``), the topic
+override (``settings.with_topic_overrides({"segment.bytes": "1048576"})``), the answer of DescribeConfigs, the check of
+``server.properties`` and the reference page. An instance is never changed; a new value is a new instance.
+
+``fallbacks`` are other broker properties read when the first one is not given, each with the factor to its unit:
+``log.retention.ms`` falls back on ``log.retention.minutes`` (60,000) and ``log.retention.hours`` (3,600,000). The last
+one that is given wins over none, the first over the rest, as in Kafka.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from enum import IntEnum
+from typing import Any, ClassVar, TypeVar
+
+S = TypeVar("S", bound="Settings")
+
+
+class Kind(IntEnum):
+    """The type of a setting, numbered as in DescribeConfigs (KIP-226)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+_RANGES = {
+    Kind.SHORT: (-(1 << 15), (1 << 15) - 1),
+    Kind.INT: (-(1 << 31), (1 << 31) - 1),
+    Kind.LONG: (-(1 << 63), (1 << 63) - 1),
+}
+_KIND_OF_TYPE = {bool: Kind.BOOLEAN, int: Kind.INT, float: Kind.DOUBLE, str: Kind.STRING, tuple: Kind.LIST}
+
+
+class SettingError(ValueError):
+    """A value that a setting does not take. ``str()`` is one line for people."""
+
+    def __init__(self, name: str, value: str, why: str) -> None:
+        super().__init__(f"Invalid value {value} for configuration {name}: {why}")
+        self.name = name
+
+
+@dataclasses.dataclass(frozen=True)
+class Fallback:
+    """Another broker property that sets the same value, in a unit ``factor`` times as large."""
+
+    name: str
+    factor: int
+    default: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One declared setting; ``attribute`` is its name in the Settings class.
+
+    ``name`` is None where Kafka has the setting for topics only.
+    """
+
+    name: str | None
+    topic: str | None
+    default: Any
+    kind: Kind
+    at_least: float | None
+    at_most: float | None
+    choices: tuple[str, ...] | None
+    check: Callable[[Any], str | None] | None
+    fallbacks: tuple[Fallback, ...]
+    doc: str
+    attribute: str = ""
+
+    def parse(self, text: str, *, name: str | None = None) -> Any:
+        """The value that ``text`` stands for. Raises SettingError."""
+        shown = name or self.name or self.topic or self.attribute
+        try:
+            value = _parse(self.kind, text.strip())
+        except ValueError:
+            raise SettingError(shown, text, f"not a {self.kind.name.lower()}") from None
+        low, high = _RANGES.get(self.kind, (None, None))
+        at_least = low if self.at_least is None else self.at_least
+        at_most = high if self.at_most is None else self.at_most
+        if at_least is not None and not isinstance(value, str | tuple) and value < at_least:
+            raise SettingError(shown, text, f"must be at least {at_least}")
+        if at_most is not None and not isinstance(value, str | tuple) and value > at_most:
+            raise SettingError(shown, text, f"must be at most {at_most}")
+        for item in value if isinstance(value, tuple) else (value,):
+            if self.choices is not None and item not in self.choices:
+                raise SettingError(shown, text, f"must be one of {', '.join(self.choices)}")
+        if self.check is not None and (why := self.check(value)):
+            raise SettingError(shown, text, why)
+        return value
+
+    def render(self, value: Any) -> str | None:
+        """The value as Kafka prints it; None for one that is not set."""
+        if value is None:
+            return None
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, tuple):
+            return ",".join(value)
+        return str(value)
+
+    def names(self) -> tuple[str, ...]:
+        """Every broker property that sets this value, the strongest first."""
+        return (*((self.name,) if self.name else ()), *(fallback.name for fallback in self.fallbacks))
+
+    def read(self, properties: Mapping[str, str]) -> Any:
+        """The value in ``properties`` (broker names), else the default. Raises SettingError."""
+        if self.name is not None and self.name in properties:
+            return self.parse(properties[self.name])
+        for fallback in self.fallbacks:
+            if fallback.name in properties:
+                value = _parse_long(fallback.name, properties[fallback.name])
+                return value if value < 0 else value * fallback.factor
+        return self.default
+
+
+def _parse(kind: Kind, text: str) -> Any:
+    if kind is Kind.BOOLEAN:
+        if text.lower() not in ("true", "false"):
+            raise ValueError(text)
+        return text.lower() == "true"
+    if kind in (Kind.INT, Kind.SHORT, Kind.LONG):
+        if "_" in text:
+            raise ValueError(text)
+        return int(text)
+    if kind is Kind.DOUBLE:
+        return float(text)
+    if kind is Kind.LIST:
+        return tuple(item.strip() for item in text.split(",") if item.strip())
+    return text
+
+
+def _parse_long(name: str, text: str) -> int:
+    try:
+        return int(_parse(Kind.LONG, text.strip()))
+    except ValueError:
+        raise SettingError(name, text, "not a long") from None
+
+
+def setting(
+    name: str | None,
+    *,
+    default: Any,
+    topic: str | None = None,
+    kind: Kind | None = None,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    choices: Iterable[str] | None = None,
+    check: Callable[[Any], str | None] | None = None,
+    fallbacks: Iterable[Fallback] = (),
+    doc: str = "",
+) -> Any:
+    """Declare a setting in a Settings class.
+
+    ``kind`` is taken from the annotation (int means INT); name LONG, SHORT, PASSWORD and CLASS. ``check`` returns why a
+    value is refused, or None.
+    """
+    return Setting(
+        name=name,
+        topic=topic,
+        default=default,
+        kind=kind or Kind.STRING,
+        at_least=at_least,
+        at_most=at_most,
+        choices=tuple(choices) if choices is not None else None,
+        check=check,
+        fallbacks=tuple(fallbacks),
+        doc=doc,
+        attribute="" if kind is None else "=",
+    )
+
+
+def _kind_of(annotation: Any) -> Kind:
+    if isinstance(annotation, types.UnionType):
+        annotation = next(a for a in typing.get_args(annotation) if a is not types.NoneType)
+    return _KIND_OF_TYPE[typing.get_origin(annotation) or annotation]
+
+
+class Settings:
+    """Base of the declared settings of one folder; see the module's docstring."""
+
+    declared: ClassVar[dict[str, Setting]] = {}
+    """attribute -> Setting."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.declared = {}
+        hints = typing.get_type_hints(cls)
+        for attribute, value in list(vars(cls).items()):
+            if isinstance(value, Setting):
+                kind = value.kind if value.attribute == "=" else _kind_of(hints[attribute])
+                cls.declared[attribute] = dataclasses.replace(value, attribute=attribute, kind=kind)
+                delattr(cls, attribute)
+
+    def __init__(self, values: Mapping[str, Any] | None = None) -> None:
+        """Defaults, with ``values`` (attribute -> parsed value) over them."""
+        for attribute, declared in self.declared.items():
+            self.__dict__[attribute] = declared.default
+        if values:
+            assert values.keys() <= self.declared.keys(), values.keys() - self.declared.keys()
+            self.__dict__.update(values)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"settings are not changed in place: {name}")
+
+    @classmethod
+    def from_properties(cls: type[S], properties: Mapping[str, str]) -> S:
+        """Parse Kafka's broker properties; names of other folders are passed over. Raises SettingError."""
+        return cls({attribute: s.read(properties) for attribute, s in cls.declared.items()})
+
+    def with_topic_overrides(self: S, overrides: Mapping[str, str]) -> S:
+        """These settings as one topic sees them; names of other folders are passed over. Raises SettingError."""
+        values = dict(self.__dict__)
+        for attribute, declared in self.declared.items():
+            if declared.topic is not None and declared.topic in overrides:
+                values[attribute] = declared.parse(overrides[declared.topic], name=declared.topic)
+        return type(self)(values)
+
+    @classmethod
+    def topic_settings(cls) -> dict[str, Setting]:
+        """Topic-level name -> Setting."""
+        return {s.topic: s for s in cls.declared.values() if s.topic is not None}
