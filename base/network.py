@@ -1,25 +1,21 @@
-"""Byte streams to other processes: the five methods the broker needs, and TCP as their real form.
+"""Byte streams to other processes: what the broker needs of a network, and nothing more.
 
 A ``Connection`` is read into a caller's buffer and written as a list of parts; a part is bytes or a ``FileSlice``, whose
-bytes go from the page cache to the socket without passing through Python. The TCP form tries the non-blocking socket
-first and waits only when the kernel says EAGAIN, because a trio checkpoint costs more than a small request.
+bytes go from the page cache to the socket without passing through Python. Reading is tried first and waited for only
+when there is nothing, because a trio checkpoint costs more than a small request.
 
-A part that is a ``FileSlice`` is released by whoever sends it, also when sending fails.
+Whoever sends a ``FileSlice`` releases it, also when sending fails.
 """
 
 from __future__ import annotations
 
-import os
-import socket
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
-import trio
+WOULD_BLOCK = -1
+"""What ``receive_into`` returns when no byte is there yet."""
 
-_MAX_PARTS = 64
 
-
-@runtime_checkable
 class FileSlice(Protocol):
     """``nbytes`` bytes of a file from ``position`` on, pinned until ``release``."""
 
@@ -53,14 +49,42 @@ class Connection(Protocol):
         """Address of the other side, ``host:port``."""
         ...
 
-    async def receive_into(self, buffer: memoryview) -> int:
-        """Fill some of ``buffer``, at least one byte; 0 at the end of the stream."""
+    def receive_into(self, buffer: memoryview) -> int:
+        """Fill some of ``buffer``; 0 at the end of the stream, WOULD_BLOCK when nothing is there. Raises OSError."""
+        ...
+
+    async def wait_readable(self) -> None:
+        """Return once ``receive_into`` would not say WOULD_BLOCK. Raises OSError."""
         ...
 
     async def send(self, parts: Sequence[Part]) -> None:
-        """Write every byte of ``parts`` in order. Raises OSError when the other side is gone."""
+        """Write every byte of ``parts`` in order, releasing each slice. Raises OSError when the other side is gone."""
         ...
 
     def close(self) -> None:
-        """Close both directions; safe to call twice."""
+        """Close both directions; safe to call twice, and wakes a waiting task with OSError."""
+        ...
+
+
+class Listener(Protocol):
+    """A bound address that hands out connections."""
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def port(self) -> int: ...
+
+    async def accept(self) -> Connection:
+        """The next connection. Raises OSError (EMFILE, ENFILE) when the process has no descriptor left."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Network(Protocol):
+    """Where listeners come from; a simulation has its own."""
+
+    async def listen(self, host: str, port: int, backlog: int) -> Listener:
+        """Bind ``host:port`` (0: any free port). Raises OSError."""
         ...

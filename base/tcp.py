@@ -1,0 +1,215 @@
+"""``Network`` over TCP sockets of the system, non-blocking, without trio's own socket objects.
+
+A send gathers the bytes of neighbouring parts into one ``sendmsg`` and gives a file slice to ``sendfile``. A slice whose
+pages are not in memory would hold up the whole loop inside ``sendfile``: its last page is probed first (``preadv2`` with
+RWF_NOWAIT), and where it is cold a worker thread reads the slice ahead.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import threading
+from collections.abc import Sequence
+
+import trio
+
+from .network import WOULD_BLOCK, Part
+from .seams import Workers
+
+_MAX_GATHERED = 256
+_PAGE = 4096
+_READ_AHEAD = 1 << 20
+_RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+_probe = threading.local()
+
+
+class TcpConnection:
+    """A connected socket as ``Connection``."""
+
+    __slots__ = ("_descriptor", "_socket", "_workers", "peer")
+
+    def __init__(self, connected: socket.socket, workers: Workers) -> None:
+        connected.setblocking(False)
+        if connected.family in (socket.AF_INET, socket.AF_INET6):
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket = connected
+        self._descriptor = connected.fileno()
+        self._workers = workers
+        address = connected.getpeername()
+        self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) and len(address) > 1 else "local"
+
+    def receive_into(self, buffer: memoryview) -> int:
+        try:
+            return self._socket.recv_into(buffer)
+        except BlockingIOError:
+            return WOULD_BLOCK
+
+    async def wait_readable(self) -> None:
+        await self._wait(trio.lowlevel.wait_readable)
+
+    async def _wait(self, wait: object) -> None:
+        if self._socket.fileno() < 0:
+            raise OSError(errno.EBADF, "connection is closed")
+        try:
+            await wait(self._socket)  # type: ignore[operator]
+        except trio.ClosedResourceError:
+            raise OSError(errno.EBADF, "connection is closed") from None
+
+    async def send(self, parts: Sequence[Part]) -> None:
+        gathered: list[bytes | bytearray | memoryview] = []
+        remaining = list(reversed(parts))
+        try:
+            while remaining:
+                part = remaining[-1]
+                if isinstance(part, bytes | bytearray | memoryview):
+                    gathered.append(part)
+                    remaining.pop()
+                    if len(gathered) == _MAX_GATHERED:
+                        await self._send_bytes(gathered)
+                        gathered = []
+                    continue
+                if gathered:
+                    await self._send_bytes(gathered, more=True)
+                    gathered = []
+                if part.fileno() < 0:
+                    gathered.append(part.read())
+                else:
+                    await self._send_file(part.fileno(), part.position, part.nbytes)
+                remaining.pop()
+                part.release()
+            if gathered:
+                await self._send_bytes(gathered)
+        finally:
+            for part in remaining:
+                if not isinstance(part, bytes | bytearray | memoryview):
+                    part.release()
+
+    async def _send_bytes(self, pieces: list[bytes | bytearray | memoryview], more: bool = False) -> None:
+        flags = socket.MSG_MORE if more else 0
+        sent_all = sum(len(piece) for piece in pieces)
+        while True:
+            try:
+                if len(pieces) == 1:
+                    sent = self._socket.send(pieces[0], flags)
+                else:
+                    sent = self._socket.sendmsg(pieces, (), flags)
+            except BlockingIOError:
+                await self._wait(trio.lowlevel.wait_writable)
+                continue
+            sent_all -= sent
+            if not sent_all:
+                return
+            while sent >= len(pieces[0]):
+                sent -= len(pieces[0])
+                del pieces[0]
+            if sent:
+                pieces[0] = memoryview(pieces[0])[sent:]
+
+    async def _send_file(self, descriptor: int, position: int, count: int) -> None:
+        if count and not _is_cached(descriptor, position + count - 1):
+            await self._workers.run(_read_ahead, descriptor, position, count)
+        while count:
+            try:
+                sent = os.sendfile(self._descriptor, descriptor, position, count)
+            except BlockingIOError:
+                await self._wait(trio.lowlevel.wait_writable)
+                continue
+            if not sent:
+                raise OSError(errno.EIO, f"file ended {count} bytes before the slice did")
+            position += sent
+            count -= sent
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+
+
+def _is_cached(descriptor: int, position: int) -> bool:
+    """Whether the page that holds ``position`` can be read without the disk; True where the system can't tell."""
+    buffer = getattr(_probe, "buffer", None)
+    if buffer is None:
+        buffer = _probe.buffer = [bytearray(1)]
+    try:
+        os.preadv(descriptor, buffer, position, _RWF_NOWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _read_ahead(descriptor: int, position: int, count: int) -> None:
+    """Bring the bytes into the page cache; errors are left for sendfile to find."""
+    buffer = bytearray(min(count, _READ_AHEAD))
+    with contextlib.suppress(OSError):
+        while count > 0:
+            read = os.preadv(descriptor, [memoryview(buffer)[:count]], position)
+            if not read:
+                return
+            position += read
+            count -= read
+
+
+class TcpListener:
+    """A listening socket as ``Listener``."""
+
+    def __init__(self, listening: socket.socket, workers: Workers, send_buffer: int, receive_buffer: int) -> None:
+        self._socket = listening
+        self._workers = workers
+        self._send_buffer = send_buffer
+        self._receive_buffer = receive_buffer
+        self.host, self.port = listening.getsockname()[:2]
+
+    async def accept(self) -> TcpConnection:
+        while True:
+            try:
+                connected, _ = self._socket.accept()
+                break
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(self._socket)
+            except ConnectionAbortedError:
+                continue
+        try:
+            if self._send_buffer > 0:
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, self._send_buffer)
+            if self._receive_buffer > 0:
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
+            return TcpConnection(connected, self._workers)
+        except OSError:
+            connected.close()
+            raise
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._socket)
+            self._socket.close()
+
+
+class TcpNetwork:
+    """Sockets of the system. Buffer sizes in bytes; -1 leaves them to the kernel, which then tunes them by itself."""
+
+    def __init__(self, workers: Workers, send_buffer: int = -1, receive_buffer: int = -1) -> None:
+        self._workers = workers
+        self._send_buffer = send_buffer
+        self._receive_buffer = receive_buffer
+
+    async def listen(self, host: str, port: int, backlog: int) -> TcpListener:
+        family, kind, protocol, _, address = (
+            await trio.socket.getaddrinfo(
+                host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
+            )
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setblocking(False)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(backlog)
+        except OSError:
+            listening.close()
+            raise
+        return TcpListener(listening, self._workers, self._send_buffer, self._receive_buffer)
