@@ -1,4 +1,4 @@
-"""Runs ``async def test_...`` functions with trio; one trio run per test."""
+"""Runs ``async def test_...`` functions with trio, one trio run per test; and ``--no-skips``, which CI uses."""
 
 from __future__ import annotations
 
@@ -9,6 +9,18 @@ from typing import Any
 
 import pytest
 import trio
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-skips", action="store_true", help="a skipped test fails the run: nothing it needs may be missing")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if session.config.getoption("--no-skips") and reporter is not None and reporter.stats.get("skipped"):
+        reporter.write_line("--no-skips: tests were skipped, so this run fails", red=True)
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,0 +1,54 @@
+# GNU make. `make help` lists the targets; tools/setup.sh builds what they need.
+
+VENV := .venv
+PYTHON_IN_VENV := $(VENV)/bin/python
+COMPILEALL := $(PYTHON_IN_VENV) -m compileall -q -x '/[.]|/data/|/build/' .
+
+# Arguments of the program behind a target: make run ARGS='--log-level debug', make bench ARGS='--pairs 1 --scale 0.1'.
+ARGS :=
+
+.DEFAULT_GOAL := help
+.PHONY: run setup check test bench compat-oracle docs clean help static
+
+run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
+	@tools/setup.sh run
+	@exec $(VENV)/bin/ottla serve --listen 127.0.0.1:9092 --data-dir data $(ARGS)
+
+setup: ## build everything `make test` needs, and byte-compile
+	@tools/setup.sh test
+	@$(COMPILEALL)
+
+static:
+	$(PYTHON_IN_VENV) -m ruff check .
+	$(PYTHON_IN_VENV) -m ruff format --check .
+	$(PYTHON_IN_VENV) -m mypy
+	$(VENV)/bin/lint-imports
+	$(COMPILEALL)
+
+check: ## the quick part, under five minutes: ruff, mypy, import-linter, compileall, unit tests
+	@tools/setup.sh check
+	@$(MAKE) --no-print-directory static
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests -m 'not slow' -q $(ARGS)
+
+test: ## everything CI runs: the checks, all tests, stock clients, Java's tools, Spark; nothing may be skipped
+	@tools/setup.sh test
+	@$(MAKE) --no-print-directory static
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests compat_tests --no-skips $(ARGS)
+
+bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios in docs/bench.md
+	@tools/setup.sh bench
+	$(PYTHON_IN_VENV) -m bench $(ARGS)
+
+compat-oracle: ## run compat_tests against Apache Kafka and write the table in docs/
+	@tools/setup.sh test
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_oracle.sh $(ARGS)
+
+docs: ## write docs/configuration.md from the declared settings
+	@tools/setup.sh run
+	$(PYTHON_IN_VENV) -m ottla.broker.settings_page > docs/configuration.md
+
+clean: ## remove what make built; ./data stays
+	rm -rf $(VENV) .venv-kafka-python-2 .jars build dist *.egg-info
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile

@@ -1,0 +1,114 @@
+#!/bin/sh
+# Builds what a make target needs, and nothing twice.
+#
+#   tools/setup.sh run      .venv with the run-time dependencies
+#   tools/setup.sh check    and what ruff, mypy, import-linter and the unit tests need
+#   tools/setup.sh test     and the extras, the jars, kcat, and .venv-kafka-python-2 (the last 2.x in a venv of its own)
+#   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
+#
+# Each step leaves a stamp in .venv with the checksum of pyproject.toml, and is repeated when that file changes. A
+# virtualenv is made anew when the checkout was moved, for its scripts hold absolute paths.
+set -eu
+
+cd -- "$(dirname -- "$0")/.."
+level=${1:-}
+
+need() { # command, what it is
+    command -v "$1" >/dev/null 2>&1 || missing="${missing:+$missing, }$2"
+}
+
+find_python() {
+    for candidate in ${PYTHON:-} python3 python3.13 python3.12 python3.11 python; do
+        if "$candidate" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+            python=$candidate
+            return
+        fi
+    done
+    missing="${missing:+$missing, }Python 3.11 or newer with venv (python3)"
+}
+
+java_is_17() {
+    version=$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p')
+    [ "${version:-0}" -ge 17 ]
+}
+
+make_venv() { # folder
+    here=$(pwd)
+    if [ -x "$1/bin/python" ] && [ "$(cat "$1/.checkout" 2>/dev/null)" = "$here" ]; then
+        return
+    fi
+    echo "setup: making $1" >&2
+    "$python" -m venv --clear "$1"
+    echo "$here" >"$1/.checkout"
+}
+
+stamped() { # venv, step
+    [ "$(cat "$1/.stamp-$2" 2>/dev/null)" = "$wanted" ]
+}
+
+pip_install() { # venv, arguments
+    venv=$1
+    shift
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+}
+
+install() { # step, arguments of pip
+    step=$1
+    shift
+    if ! stamped .venv "$step"; then
+        echo "setup: installing into .venv ($step)" >&2
+        if [ "$step" != run ]; then
+            pip_install .venv --upgrade 'pip>=25.1' # the first that reads [dependency-groups]
+        fi
+        pip_install .venv "$@"
+        echo "$wanted" >".venv/.stamp-$step"
+    fi
+}
+
+install_kafka_python_2() {
+    make_venv .venv-kafka-python-2
+    if ! stamped .venv-kafka-python-2 clients; then
+        echo "setup: installing kafka-python 2 into .venv-kafka-python-2" >&2
+        pip_install .venv-kafka-python-2 'kafka-python>=2.2,<3' 'crc32c>=2.7' 'lz4>=4.3' 'python-snappy>=0.7.3' 'zstandard>=0.23'
+        echo "$wanted" >.venv-kafka-python-2/.stamp-clients
+    fi
+}
+
+missing=
+case $level in
+run | check) find_python ;;
+test | bench)
+    find_python
+    java_is_17 || missing="${missing:+$missing, }Java 17 or newer (java)"
+    need mvn "Maven (mvn)"
+    ;;
+*)
+    sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+    ;;
+esac
+if [ -n "$missing" ]; then
+    echo "setup: this needs what is not here: $missing" >&2
+    exit 1
+fi
+
+wanted=$(cksum <pyproject.toml)
+make_venv .venv
+mkdir -p .venv/typing
+# Type checkers don't follow the hook of an editable install; they find the package through this link.
+[ -L .venv/typing/ottla ] || ln -s ../.. .venv/typing/ottla
+
+case $level in
+run) install run --editable . ;;
+check) install check --editable . --group dev ;;
+test)
+    install test --editable '.[compat,spark]' --group dev
+    install_kafka_python_2
+    tools/fetch_jars.sh wire kafka spark
+    tools/fetch_kcat.sh
+    ;;
+bench)
+    install test --editable '.[compat,spark]' --group dev
+    tools/fetch_jars.sh kafka
+    ;;
+esac
