@@ -1,0 +1,223 @@
+"""The compression codecs of record batches: reads what Kafka's clients write and writes what Kafka's clients read.
+
+The codec number stands in bits 0-2 of the batch's attributes; the compressed bytes are all that follows its header.
+
+- gzip: a gzip container; several members in a row are one stream, and bytes behind the last member that do not begin a
+  new one are ignored, as Java does.
+- snappy: xerial framing is written: a 16-byte header (magic ``82 "SNAPPY" 00``, version 1, compatible version 1), then
+  blocks of at most 32 KiB, each a big-endian int32 length and raw snappy. Read are framed streams, also several in a
+  row, and one raw snappy block without a frame.
+- lz4: one standard frame with independent blocks of 64 KiB (Kafka refuses linked ones) and no checksums; bytes behind
+  the end mark are ignored, as Java does. The wrong header checksum of message format 0 is not accepted.
+- zstd: one or several frames, with or without a content size in their headers.
+
+Codec libraries are imported on their first use, which keeps them out of an idle broker's memory. Everything here is
+pure and may run in a worker thread.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+
+from ..base.errors import ErrorCode, KafkaError
+
+Buffer = bytes | bytearray | memoryview
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+
+LZ4_DEFAULT_LEVEL = 9
+"""Kafka's default for ``compression.lz4.level``; it selects the fast compressor, every other level the strong one."""
+ZSTD_DEFAULT_LEVEL = 3
+
+_GZIP_WINDOW_BITS = 16 + zlib.MAX_WBITS
+_GZIP_MAGIC = b"\x1f\x8b"
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_SIZE = 32 * 1024
+_ZSTD_INPUT_STEP = 512  # a zstd block of 4 bytes can stand for 128 KiB, so the step bounds what one call may produce
+
+
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """Return ``data`` compressed with ``codec`` (0-4); ``level`` has the meaning of Kafka's ``compression.*.level``."""
+    if codec == NONE:
+        return bytes(data)
+    return _COMPRESSORS[codec](data, level)
+
+
+def decompress(codec: int, data: Buffer, limit: int | None = None) -> bytes:
+    """Return the bytes that ``data`` stands for.
+
+    KafkaError: CORRUPT_MESSAGE when ``data`` is not what the codec writes or ends early, MESSAGE_TOO_LARGE when the
+    result would be longer than ``limit`` bytes, UNSUPPORTED_COMPRESSION_TYPE for a number that names no codec.
+    """
+    if not NONE <= codec <= ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no compression codec has the number {codec}")
+    if codec == NONE:
+        _check_limit(len(data), limit)
+        return bytes(data)
+    return _DECOMPRESSORS[codec](data, limit)
+
+
+def _corrupt(codec: int, reason: object) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the {NAMES[codec]} data cannot be decompressed: {reason}")
+
+
+def _check_limit(size: int, limit: int | None) -> None:
+    if limit is not None and size > limit:
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"the data is longer than {limit} bytes when decompressed")
+
+
+def _gzip_compress(data: Buffer, level: int | None) -> bytes:
+    compressor = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WINDOW_BITS)
+    return compressor.compress(data) + compressor.flush()
+
+
+def _gzip_decompress(data: Buffer, limit: int | None) -> bytes:
+    parts: list[bytes] = []
+    size = 0
+    rest: Buffer = data
+    while True:
+        member = zlib.decompressobj(_GZIP_WINDOW_BITS)
+        try:
+            part = member.decompress(rest, 0 if limit is None else limit - size + 1)
+        except zlib.error as error:
+            raise _corrupt(GZIP, error) from None
+        size += len(part)
+        _check_limit(size, limit)
+        if not member.eof:
+            raise _corrupt(GZIP, "it ends early")
+        parts.append(part)
+        rest = member.unused_data
+        if not rest.startswith(_GZIP_MAGIC):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _snappy_compress(data: Buffer, level: int | None) -> bytes:
+    import snappy
+
+    parts = [_XERIAL_HEADER]
+    view = memoryview(data)
+    for start in range(0, len(view), _XERIAL_BLOCK_SIZE):
+        block = snappy.compress(bytes(view[start : start + _XERIAL_BLOCK_SIZE]))
+        parts.append(len(block).to_bytes(4, "big"))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _snappy_decompress(data: Buffer, limit: int | None) -> bytes:
+    view = memoryview(data)
+    if view[:8] != _XERIAL_MAGIC:
+        return _snappy_block(view, limit)
+    parts: list[bytes] = []
+    size = 0
+    position = 0
+    while position < len(view):
+        if view[position : position + 8] == _XERIAL_MAGIC:
+            position += len(_XERIAL_HEADER)
+            if position > len(view):
+                raise _corrupt(SNAPPY, "it ends inside a header")
+            continue
+        block_start = position + 4
+        position = block_start + int.from_bytes(view[position:block_start], "big")
+        if block_start > len(view) or position > len(view):
+            raise _corrupt(SNAPPY, "it ends inside a block")
+        part = _snappy_block(view[block_start:position], None if limit is None else limit - size)
+        size += len(part)
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _snappy_block(block: memoryview, limit: int | None) -> bytes:
+    """Decompress one raw snappy block, whose head announces the length it has when decompressed."""
+    import snappy
+
+    announced = shift = 0
+    for byte in block[:5]:
+        announced |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            break
+        shift += 7
+    else:
+        raise _corrupt(SNAPPY, "a block has no length")
+    _check_limit(announced, limit)
+    try:
+        return bytes(snappy.decompress(bytes(block)))
+    except snappy.UncompressError as error:
+        raise _corrupt(SNAPPY, error) from None
+
+
+def _lz4_compress(data: Buffer, level: int | None) -> bytes:
+    import lz4.frame
+
+    fast = level is None or level == LZ4_DEFAULT_LEVEL
+    return bytes(
+        lz4.frame.compress(
+            data,
+            compression_level=0 if fast else max(level or 0, lz4.frame.COMPRESSIONLEVEL_MINHC),
+            block_size=lz4.frame.BLOCKSIZE_MAX64KB,
+            block_linked=False,
+            store_size=False,
+        )
+    )
+
+
+def _lz4_decompress(data: Buffer, limit: int | None) -> bytes:
+    import lz4.frame
+
+    frame = lz4.frame.LZ4FrameDecompressor()
+    try:
+        result = bytes(frame.decompress(data, -1 if limit is None else limit + 1))
+    except (RuntimeError, EOFError) as error:
+        raise _corrupt(LZ4, error) from None
+    _check_limit(len(result), limit)
+    if not frame.eof:
+        raise _corrupt(LZ4, "it ends early")
+    return result
+
+
+def _zstd_compress(data: Buffer, level: int | None) -> bytes:
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=ZSTD_DEFAULT_LEVEL if level is None else level).compress(data)
+
+
+def _zstd_decompress(data: Buffer, limit: int | None) -> bytes:
+    import zstandard
+
+    view = memoryview(data)
+    step = len(view) if limit is None else _ZSTD_INPUT_STEP
+    decompressor = zstandard.ZstdDecompressor()
+    parts: list[bytes] = []
+    size = position = 0
+    while position < len(view) or not parts:
+        frame = decompressor.decompressobj()
+        while not frame.eof:
+            if position >= len(view):
+                raise _corrupt(ZSTD, "it ends early")
+            piece = view[position : position + step]
+            try:
+                part = frame.decompress(piece)
+            except zstandard.ZstdError as error:
+                raise _corrupt(ZSTD, error) from None
+            position += len(piece) - len(frame.unused_data)
+            size += len(part)
+            _check_limit(size, limit)
+            parts.append(part)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+_COMPRESSORS: dict[int, Callable[[Buffer, int | None], bytes]] = {
+    GZIP: _gzip_compress,
+    SNAPPY: _snappy_compress,
+    LZ4: _lz4_compress,
+    ZSTD: _zstd_compress,
+}
+_DECOMPRESSORS: dict[int, Callable[[Buffer, int | None], bytes]] = {
+    GZIP: _gzip_decompress,
+    SNAPPY: _snappy_decompress,
+    LZ4: _lz4_decompress,
+    ZSTD: _zstd_decompress,
+}

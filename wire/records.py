@@ -1,0 +1,516 @@
+"""Record batches of message format v2 (magic 2): the unit of produce, of fetch and of the log.
+
+A batch is a header of 61 bytes, big-endian, and then its records, compressed as one piece or not at all::
+
+     0 base_offset int64             27 base_timestamp int64
+     8 batch_length int32            35 max_timestamp int64
+    12 partition_leader_epoch int32  43 producer_id int64
+    16 magic int8                    51 producer_epoch int16
+    17 crc uint32                    53 base_sequence int32
+    21 attributes int16              57 record_count int32
+    23 last_offset_delta int32       61 records
+
+``batch_length`` counts everything behind itself. ``crc`` is the CRC-32C of everything from ``attributes`` on, so base
+offset and leader epoch can be stamped without touching it. Attributes: bits 0-2 codec, 3 timestamp type, 4
+transactional, 5 control, 6 delete horizon (``base_timestamp`` then holds the time at which tombstones may go).
+
+A record is ``length`` varint, ``attributes`` int8, ``timestamp_delta`` varlong, ``offset_delta`` varint, key and value
+(varint length, -1 for null), and a varint count of headers, each a key and a value. Varints are zigzag encoded.
+
+A batch may hold fewer records than its offsets span, or none: compaction takes records out and keeps the range. Magic 0
+and 1 are refused. Format: https://kafka.apache.org/documentation/#messageformat, KIP-98, KIP-534 (delete horizon).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from struct import Struct
+
+from crc32c import crc32c
+
+from ..base.errors import ErrorCode, KafkaError
+from .compression import NONE, Buffer, compress, decompress
+
+BATCH_HEADER_SIZE = 61
+LENGTH_PREFIX_SIZE = 12
+"""Bytes of a batch that ``batch_length`` does not count: the base offset and the length itself."""
+MAGIC = 2
+
+CREATE_TIME = 0
+LOG_APPEND_TIME = 1
+NO_TIMESTAMP = -1
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+NO_SEQUENCE = -1
+NO_LEADER_EPOCH = -1
+
+_COMPRESSION_MASK = 0x07
+_APPEND_TIME_BIT = 0x08
+_TRANSACTIONAL_BIT = 0x10
+_CONTROL_BIT = 0x20
+_DELETE_HORIZON_BIT = 0x40
+
+_MAGIC_POSITION = 16
+_CRC_POSITION = 17
+_ATTRIBUTES_POSITION = 21
+_MAX_TIMESTAMP_POSITION = 35
+_MIN_LEGACY_LENGTH = 14
+_MAX_INT32 = 0x7FFFFFFF
+_MIN_INT64 = -(1 << 63)
+_MAX_INT64 = (1 << 63) - 1
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_STAMP = Struct(">qii")
+_INT16 = Struct(">h")
+_UINT32 = Struct(">I")
+_INT32 = Struct(">i")
+_INT64 = Struct(">q")
+assert _HEADER.size == BATCH_HEADER_SIZE
+
+
+class IncompleteBatch(KafkaError):
+    """The buffer ends before the batch that begins in it; more bytes would make it whole."""
+
+    def __init__(self, available: int, needed: int) -> None:
+        super().__init__(ErrorCode.CORRUPT_MESSAGE, f"a record batch of {needed} bytes has only {available}")
+
+
+@dataclass(slots=True)
+class Record:
+    """One record. ``offset`` -1 lets the builder count on from the record before; ``timestamp`` is in ms, -1: none."""
+
+    offset: int = -1
+    timestamp: int = NO_TIMESTAMP
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: list[tuple[str, bytes | None]] = field(default_factory=list)
+    attributes: int = 0
+
+
+class RecordBatch:
+    """A view over the batch that begins at ``start`` of ``buffer``; only its header has been read and checked.
+
+    KafkaError: IncompleteBatch when the buffer ends inside the batch, INVALID_RECORD for magic 0 and 1,
+    CORRUPT_MESSAGE for a header that is no batch's. The CRC is the caller's to check. The view keeps the buffer alive
+    and, if that is a bytearray, at its size.
+    """
+
+    __slots__ = (
+        "attributes",
+        "base_offset",
+        "base_sequence",
+        "base_timestamp",
+        "crc",
+        "last_offset_delta",
+        "magic",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "producer_epoch",
+        "producer_id",
+        "record_count",
+        "size",
+        "view",
+    )
+    attributes: int
+    base_offset: int
+    base_sequence: int
+    base_timestamp: int
+    crc: int
+    last_offset_delta: int
+    magic: int
+    max_timestamp: int
+    partition_leader_epoch: int
+    producer_epoch: int
+    producer_id: int
+    record_count: int
+    size: int
+    view: memoryview
+
+    def __init__(self, buffer: Buffer, start: int = 0) -> None:
+        available = len(buffer) - start
+        if available < BATCH_HEADER_SIZE:
+            raise _header_error(buffer, start)
+        (
+            self.base_offset,
+            batch_length,
+            self.partition_leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            self.last_offset_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self.record_count,
+        ) = _HEADER.unpack_from(buffer, start)
+        self.size = size = batch_length + LENGTH_PREFIX_SIZE
+        if self.magic != MAGIC or not BATCH_HEADER_SIZE <= size <= available:
+            raise _header_error(buffer, start)
+        self.view = memoryview(buffer)[start : start + size]
+
+    def __repr__(self) -> str:
+        return (
+            f"RecordBatch(base_offset={self.base_offset}, last_offset={self.last_offset}, size={self.size}, "
+            f"record_count={self.record_count}, attributes={self.attributes:#x})"
+        )
+
+    @property
+    def compression(self) -> int:
+        """The codec number: 0-4 name a codec, 5-7 do not."""
+        return self.attributes & _COMPRESSION_MASK
+
+    @property
+    def timestamp_type(self) -> int:
+        """CREATE_TIME (0) or LOG_APPEND_TIME (1)."""
+        return (self.attributes & _APPEND_TIME_BIT) >> 3
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & _TRANSACTIONAL_BIT != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & _CONTROL_BIT != 0
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """The time from which compaction may drop this batch's tombstones and markers; None when it is not set."""
+        return self.base_timestamp if self.attributes & _DELETE_HORIZON_BIT else None
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of the last offset; -1 without sequence numbers. Numbers wrap from 2^31-1 to 0."""
+        if self.base_sequence < 0:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) & _MAX_INT32
+
+    def compute_crc(self) -> int:
+        return crc32c(self.view[_ATTRIBUTES_POSITION:])
+
+    def check_crc(self) -> None:
+        """Raise KafkaError(CORRUPT_MESSAGE) when the stored CRC is not the one of the bytes."""
+        computed = crc32c(self.view[_ATTRIBUTES_POSITION:])
+        if computed != self.crc:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"the record batch has CRC {self.crc:#010x} in its header, but its bytes give {computed:#010x}",
+            )
+
+    def stamp(self, base_offset: int, leader_epoch: int) -> None:
+        """Write base offset and leader epoch into the buffer, which must be writable. The CRC does not cover them."""
+        _STAMP.pack_into(self.view, 0, base_offset, self.size - LENGTH_PREFIX_SIZE, leader_epoch)
+        self.base_offset = base_offset
+        self.partition_leader_epoch = leader_epoch
+
+    def stamp_append_time(self, now_ms: int) -> None:
+        """Make this a LogAppendTime batch whose records all have the time ``now_ms``: type bit, max timestamp, CRC."""
+        self.stamp_timestamp(LOG_APPEND_TIME, now_ms)
+
+    def stamp_timestamp(self, timestamp_type: int, max_timestamp: int) -> None:
+        """Write timestamp type and max timestamp into the buffer, and the new CRC if that changed anything."""
+        if timestamp_type == self.timestamp_type and max_timestamp == self.max_timestamp:
+            return
+        self.attributes = self.attributes & ~_APPEND_TIME_BIT | timestamp_type << 3
+        self.max_timestamp = max_timestamp
+        _INT16.pack_into(self.view, _ATTRIBUTES_POSITION, self.attributes)
+        _INT64.pack_into(self.view, _MAX_TIMESTAMP_POSITION, max_timestamp)
+        self.crc = self.compute_crc()
+        _UINT32.pack_into(self.view, _CRC_POSITION, self.crc)
+
+    def records(self, limit: int | None = None) -> Iterator[Record]:
+        """Yield the records in order, decompressing them first.
+
+        KafkaError: CORRUPT_MESSAGE when they cannot be decompressed, MESSAGE_TOO_LARGE when they are longer than
+        ``limit`` bytes when decompressed, INVALID_RECORD when they are not what the header says.
+        """
+        if self.record_count == 0:
+            return iter(())
+        body = self.view[BATCH_HEADER_SIZE:]
+        data = bytes(body) if self.compression == NONE else decompress(self.compression, body, limit)
+        return _iter_records(self, data)
+
+
+def _header_error(buffer: Buffer, start: int) -> KafkaError:
+    """Say why no batch begins at ``start``; its header is too short, or has the wrong magic or size."""
+    available = len(buffer) - start
+    if available <= _MAGIC_POSITION:
+        return IncompleteBatch(available, BATCH_HEADER_SIZE)
+    batch_length: int = _INT32.unpack_from(buffer, start + 8)[0]
+    magic = buffer[start + _MAGIC_POSITION]
+    if batch_length < _MIN_LEGACY_LENGTH:
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a record batch cannot have a length of {batch_length}")
+    if magic < MAGIC:
+        return KafkaError(ErrorCode.INVALID_RECORD, f"message format {magic} is not supported, only format 2")
+    if magic > MAGIC:
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no message format has the magic {magic}")
+    size = batch_length + LENGTH_PREFIX_SIZE
+    if size < BATCH_HEADER_SIZE:
+        return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a record batch cannot have a length of {batch_length}")
+    return IncompleteBatch(available, size)
+
+
+def iter_batches(buffer: Buffer) -> Iterator[RecordBatch]:
+    """Yield the batches of ``buffer``, end to end. KafkaError as RecordBatch, also for an incomplete last one."""
+    start = 0
+    end = len(buffer)
+    view = memoryview(buffer)
+    while start < end:
+        batch = RecordBatch(view, start)
+        start += batch.size
+        yield batch
+
+
+def iter_complete_batches(buffer: Buffer) -> Iterator[RecordBatch]:
+    """As iter_batches, but an incomplete last batch is left out: fetched or torn bytes may end anywhere."""
+    try:
+        yield from iter_batches(buffer)
+    except IncompleteBatch:
+        return
+
+
+def _invalid(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, f"the records of a batch are malformed: {reason}")
+
+
+def _read_varint(data: bytes, position: int) -> tuple[int, int]:
+    """Read a zigzag varint of up to 64 bits; returns (value, position behind it). IndexError at the end of ``data``."""
+    raw = shift = 0
+    while True:
+        byte = data[position]
+        position += 1
+        raw |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (raw >> 1) ^ -(raw & 1), position
+        shift += 7
+        if shift > 63:
+            raise _invalid("a varint has more than ten bytes")
+
+
+def _iter_records(batch: RecordBatch, data: bytes) -> Iterator[Record]:
+    position = 0
+    end = len(data)
+    base_offset = batch.base_offset
+    base_timestamp = batch.base_timestamp
+    append_time = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
+    try:
+        for _ in range(batch.record_count):
+            length, position = _read_varint(data, position)
+            record_end = position + length
+            if length < 0 or record_end > end:
+                raise _invalid("a record is longer than the batch")
+            attributes = data[position]
+            timestamp_delta, position = _read_varint(data, position + 1)
+            offset_delta, position = _read_varint(data, position)
+            key_length, position = _read_varint(data, position)
+            key = None
+            if key_length >= 0:
+                key = data[position : position + key_length]
+                position += key_length
+            value_length, position = _read_varint(data, position)
+            value = None
+            if value_length >= 0:
+                value = data[position : position + value_length]
+                position += value_length
+            header_count, position = _read_varint(data, position)
+            headers: list[tuple[str, bytes | None]] = []
+            if header_count:
+                headers, position = _read_headers(data, position, header_count)
+            if position != record_end:
+                raise _invalid("a record's fields do not fill its length")
+            timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
+            yield Record(base_offset + offset_delta, timestamp, key, value, headers, attributes)
+    except IndexError:
+        raise _invalid("they end early") from None
+    if position != end:
+        raise _invalid("there are more than the header counts")
+
+
+def _read_headers(data: bytes, position: int, count: int) -> tuple[list[tuple[str, bytes | None]], int]:
+    if not 0 <= count <= len(data) - position:
+        raise _invalid(f"a record cannot have {count} headers")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        key_length, position = _read_varint(data, position)
+        if key_length < 0:
+            raise _invalid("a header has no key")
+        key = data[position : position + key_length].decode("utf-8", "surrogateescape")
+        value_length, position = _read_varint(data, position + key_length)
+        value = None
+        if value_length >= 0:
+            value = data[position : position + value_length]
+            position += value_length
+        headers.append((key, value))
+    return headers, position
+
+
+def _append_varint(out: bytearray, value: int) -> None:
+    raw = (value << 1) ^ (value >> 63)
+    while raw > 0x7F:
+        out.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    out.append(raw)
+
+
+def _append_bytes(out: bytearray, data: bytes | None) -> None:
+    if data is None:
+        out.append(1)  # the varint of -1
+    else:
+        _append_varint(out, len(data))
+        out += data
+
+
+class RecordsBuilder:
+    """Collects records into one batch.
+
+    ``last_offset`` keeps an offset range that is wider than its records, as compaction needs. ``max_timestamp`` is by
+    default the largest of the records; for a LogAppendTime batch it is the time of the append. ``delete_horizon_ms``
+    takes the place of the base timestamp. ``compression_level`` is None for the codec's default.
+    """
+
+    def __init__(
+        self,
+        *,
+        base_offset: int = 0,
+        last_offset: int | None = None,
+        leader_epoch: int = NO_LEADER_EPOCH,
+        compression: int = NONE,
+        compression_level: int | None = None,
+        timestamp_type: int = CREATE_TIME,
+        max_timestamp: int | None = None,
+        delete_horizon_ms: int | None = None,
+        producer_id: int = NO_PRODUCER_ID,
+        producer_epoch: int = NO_PRODUCER_EPOCH,
+        base_sequence: int = NO_SEQUENCE,
+        is_transactional: bool = False,
+        is_control: bool = False,
+    ) -> None:
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.record_count = 0
+        self._last_offset = last_offset
+        self._leader_epoch = leader_epoch
+        self._compression = compression
+        self._compression_level = compression_level
+        self._max_timestamp = max_timestamp
+        self._largest_timestamp = NO_TIMESTAMP
+        self._base_timestamp = delete_horizon_ms
+        self._producer = (producer_id, producer_epoch, base_sequence)
+        self._attributes = (
+            compression
+            | timestamp_type << 3
+            | (_TRANSACTIONAL_BIT if is_transactional else 0)
+            | (_CONTROL_BIT if is_control else 0)
+            | (0 if delete_horizon_ms is None else _DELETE_HORIZON_BIT)
+        )
+        self._body = bytearray()
+
+    @property
+    def uncompressed_size(self) -> int:
+        """The size of the batch in bytes if it were built now without compression."""
+        return BATCH_HEADER_SIZE + len(self._body)
+
+    def append(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        timestamp: int,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        offset: int | None = None,
+        attributes: int = 0,
+    ) -> int:
+        """Add a record and return its offset, by default the one after the record before; offsets must ascend."""
+        if offset is None:
+            offset = self.next_offset
+        assert offset >= self.next_offset, "offsets in a batch ascend"
+        if self._base_timestamp is None:
+            self._base_timestamp = timestamp
+        record = bytearray((attributes,))
+        _append_varint(record, timestamp - self._base_timestamp)
+        _append_varint(record, offset - self.base_offset)
+        _append_bytes(record, key)
+        _append_bytes(record, value)
+        _append_varint(record, len(headers))
+        for name, content in headers:
+            _append_bytes(record, name.encode("utf-8", "surrogateescape"))
+            _append_bytes(record, content)
+        _append_varint(self._body, len(record))
+        self._body += record
+        self._largest_timestamp = max(self._largest_timestamp, timestamp)
+        self.next_offset = offset + 1
+        self.record_count += 1
+        return offset
+
+    def build(self) -> bytearray:
+        """Return the batch. The builder can go on collecting."""
+        body = compress(self._compression, self._body, self._compression_level) if self._compression else self._body
+        last_offset = self.next_offset - 1 if self._last_offset is None else self._last_offset
+        batch = bytearray(BATCH_HEADER_SIZE)
+        batch += body
+        _HEADER.pack_into(
+            batch,
+            0,
+            self.base_offset,
+            len(batch) - LENGTH_PREFIX_SIZE,
+            self._leader_epoch,
+            MAGIC,
+            0,
+            self._attributes,
+            last_offset - self.base_offset,
+            NO_TIMESTAMP if self._base_timestamp is None else self._base_timestamp,
+            self._largest_timestamp if self._max_timestamp is None else self._max_timestamp,
+            *self._producer,
+            self.record_count,
+        )
+        with memoryview(batch) as view:
+            _UINT32.pack_into(batch, _CRC_POSITION, crc32c(view[_ATTRIBUTES_POSITION:]))
+        return batch
+
+
+def build_batch(
+    records: Iterable[Record],
+    *,
+    base_offset: int = 0,
+    last_offset: int | None = None,
+    leader_epoch: int = NO_LEADER_EPOCH,
+    compression: int = NONE,
+    compression_level: int | None = None,
+    timestamp_type: int = CREATE_TIME,
+    max_timestamp: int | None = None,
+    delete_horizon_ms: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    is_transactional: bool = False,
+    is_control: bool = False,
+) -> bytearray:
+    """Return one batch of ``records``; the keyword arguments are those of RecordsBuilder."""
+    builder = RecordsBuilder(
+        base_offset=base_offset,
+        last_offset=last_offset,
+        leader_epoch=leader_epoch,
+        compression=compression,
+        compression_level=compression_level,
+        timestamp_type=timestamp_type,
+        max_timestamp=max_timestamp,
+        delete_horizon_ms=delete_horizon_ms,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        is_transactional=is_transactional,
+        is_control=is_control,
+    )
+    for record in records:
+        offset = None if record.offset < 0 else record.offset
+        builder.append(record.key, record.value, record.timestamp, record.headers, offset, record.attributes)
+    return builder.build()
