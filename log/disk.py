@@ -1,0 +1,227 @@
+"""The seam to the file system: every file of the broker is opened, read, written and renamed through a ``Disk``.
+
+``OsDisk`` is the machine's file system; ``memory_disk.MemoryDisk`` is a simulated one that can crash, tear, fill up and
+fail. Paths are strings joined with ``/``. Positions and sizes are bytes. All calls block and raise ``OSError``.
+
+Durability follows POSIX: bytes are safe after ``OpenFile.sync``, a name is safe after ``sync_dir`` of its folder, and
+``write_file`` leaves either the old content or the new one, whatever happens in between.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+from typing import Protocol
+
+Bytes = bytes | bytearray | memoryview
+
+
+class OpenFile(Protocol):
+    """One open file, read and written at given positions."""
+
+    def fileno(self) -> int:
+        """The descriptor, or -1 where there is none."""
+        ...
+
+    def size(self) -> int: ...
+
+    def read(self, nbytes: int, position: int) -> bytes:
+        """At most ``nbytes`` bytes; fewer only at the end of the file."""
+        ...
+
+    def write(self, data: Bytes, position: int) -> None:
+        """Write all of ``data``. After an OSError any prefix of it may be in the file."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to ``size`` bytes, or fill it with zeros up to there."""
+        ...
+
+    def sync(self) -> None:
+        """Return once the file's bytes are on stable storage."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Lock(Protocol):
+    """A held lock file; the lock ends with ``close`` or with the process."""
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A file system."""
+
+    def open(self, path: str, *, create: bool = False) -> OpenFile:
+        """Open for reading and writing. ``create`` makes a missing file; without it FileNotFoundError."""
+        ...
+
+    def read_file(self, path: str) -> bytes: ...
+
+    def write_file(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+        """Replace the whole file atomically (``path.tmp`` and rename); durable on return unless ``sync`` is False."""
+        ...
+
+    def names(self, path: str) -> list[str]:
+        """Names in a folder, sorted."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def is_dir(self, path: str) -> bool: ...
+
+    def file_size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int: ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a file or folder; an existing target file is replaced."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; nothing happens when it is not there."""
+        ...
+
+    def make_dir(self, path: str) -> None:
+        """Make a folder and its parents; nothing happens when it is there."""
+        ...
+
+    def remove_dir(self, path: str) -> None:
+        """Remove a folder with all in it; nothing happens when it is not there."""
+        ...
+
+    def sync_dir(self, path: str) -> None:
+        """Return once the names in the folder are on stable storage."""
+        ...
+
+    def lock(self, path: str) -> Lock:
+        """Take the lock file, making it if need be. Raises BlockingIOError when somebody holds it."""
+        ...
+
+    def space(self, path: str) -> tuple[int, int]:
+        """Total and usable bytes of the volume that holds ``path``."""
+        ...
+
+
+def join(folder: str, name: str) -> str:
+    """The path of ``name`` in ``folder``."""
+    return f"{folder}/{name}"
+
+
+class OsFile:
+    """An open file of the operating system."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def size(self) -> int:
+        return os.fstat(self._fd).st_size
+
+    def read(self, nbytes: int, position: int) -> bytes:
+        data = os.pread(self._fd, nbytes, position)
+        if len(data) == nbytes or not data:
+            return data
+        parts = [data]
+        got = len(data)
+        while got < nbytes and (data := os.pread(self._fd, nbytes - got, position + got)):
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts)
+
+    def write(self, data: Bytes, position: int) -> None:
+        written = os.pwrite(self._fd, data, position)
+        if written != len(data):
+            rest = memoryview(data)
+            while written < len(rest):
+                written += os.pwrite(self._fd, rest[written:], position + written)
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+
+    def sync(self) -> None:
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class OsDisk:
+    """The machine's file system."""
+
+    def open(self, path: str, *, create: bool = False) -> OpenFile:
+        return OsFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def write_file(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+        temporary = path + ".tmp"
+        with open(temporary, "wb", buffering=0) as file:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[file.write(rest) :]
+            if sync:
+                os.fdatasync(file.fileno())
+        os.replace(temporary, path)
+        if sync:
+            self.sync_dir(os.path.dirname(path))
+
+    def names(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_dir(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def file_size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
+
+    def make_dir(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def remove_dir(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path or ".", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> Lock:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            raise BlockingIOError(error.errno, "the lock is held by another process", path) from None
+        return OsFile(fd)
+
+    def space(self, path: str) -> tuple[int, int]:
+        stat = os.statvfs(path)
+        return stat.f_blocks * stat.f_frsize, stat.f_bavail * stat.f_frsize
