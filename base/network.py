@@ -41,6 +41,11 @@ class FileSlice(Protocol):
 Part = bytes | bytearray | memoryview | FileSlice
 
 
+def size_of(part: Part) -> int:
+    """How many bytes a part stands for."""
+    return len(part) if isinstance(part, bytes | bytearray) else part.nbytes
+
+
 class Connection(Protocol):
     """One byte stream in both directions."""
 

@@ -12,7 +12,7 @@ import errno
 import os
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import trio
 
@@ -50,11 +50,11 @@ class TcpConnection:
     async def wait_readable(self) -> None:
         await self._wait(trio.lowlevel.wait_readable)
 
-    async def _wait(self, wait: object) -> None:
+    async def _wait(self, wait: Callable[[socket.socket], Awaitable[None]]) -> None:
         if self._socket.fileno() < 0:
             raise OSError(errno.EBADF, "connection is closed")
         try:
-            await wait(self._socket)  # type: ignore[operator]
+            await wait(self._socket)
         except trio.ClosedResourceError:
             raise OSError(errno.EBADF, "connection is closed") from None
 

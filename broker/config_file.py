@@ -1,0 +1,78 @@
+"""Reads ``server.properties`` and ``--override name=value``, and says what in them is of no use.
+
+A file may hold names that Kafka knows and Ottla has no use for, and names nobody knows: each gives one warning. An
+override is typed by hand for this very start: there an unknown name is an error, as a malformed value is anywhere.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import javaproperties
+
+from ..base.config import Config
+from ..base.settings import SettingError, Settings
+from .kafka_property_names import KAFKA_PROPERTY_NAMES
+
+logger = logging.getLogger(__name__)
+
+
+def declared_classes() -> list[type[Settings]]:
+    """Every Settings class of Ottla, in the order of the reference page."""
+    from ..controller.settings import ControllerSettings
+    from ..group_coordinator.settings import GroupSettings
+    from ..log.settings import LogSettings
+    from ..replication.settings import ReplicationSettings
+    from .settings import BrokerSettings
+
+    return [BrokerSettings, LogSettings, ReplicationSettings, ControllerSettings, GroupSettings]
+
+
+def declared_names() -> set[str]:
+    """Every broker property that Ottla uses."""
+    return {name for settings in declared_classes() for declared in settings.declared.values() for name in declared.names()}
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """The properties of a file in Java's format. Raises OSError; SettingError when it is not one."""
+    with path.open("rb") as file:
+        try:
+            return {str(name): str(value) for name, value in javaproperties.load(file).items()}
+        except ValueError as error:
+            raise SettingError(str(path), "(file)", f"not a properties file: {error}") from None
+
+
+def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
+    """``name=value`` strings. Raises SettingError for an unknown name."""
+    names = declared_names()
+    properties = {}
+    for override in overrides:
+        name, separator, value = override.partition("=")
+        name = name.strip()
+        if not separator or not name:
+            raise SettingError(override, "", "an override is name=value")
+        if name not in names:
+            known = name in KAFKA_PROPERTY_NAMES
+            raise SettingError(name, value, "Ottla does not use this property" if known else "no such property")
+        properties[name] = value.strip()
+    return properties
+
+
+def warn_of_unused(properties: Mapping[str, str]) -> None:
+    """One warning for each property that has no effect."""
+    names = declared_names()
+    for name in sorted(properties.keys() - names):
+        if name in KAFKA_PROPERTY_NAMES:
+            logger.warning("%s is a property of Kafka that Ottla does not use", name)
+        else:
+            logger.warning("%s is not a property that Kafka or Ottla knows", name)
+
+
+def load_config(properties: Mapping[str, str]) -> Config:
+    """A Config whose every declared value was parsed once, so that a malformed one is found at start. Raises SettingError."""
+    config = Config(properties)
+    for settings in declared_classes():
+        config.settings(settings)
+    return config

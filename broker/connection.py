@@ -1,0 +1,168 @@
+"""One client's connection: bytes in, whole frames handled in order, answers out.
+
+Invariants:
+
+- Requests of a connection are handled one at a time and answered in order; while one is handled nothing is read, which
+  is how Kafka holds back a client too.
+- Every complete frame in the buffer is handled before one write; a handler that is about to wait has the answers made
+  so far sent first (``flush``).
+- The buffer grows as bytes arrive, never by the size a frame announces, and shrinks when its owner goes quiet. A view
+  into it lives no longer than its request.
+- After 32 requests or 1 ms without a wait the loop goes to somebody else.
+
+A frame is a 4-byte big-endian size and so many bytes (https://kafka.apache.org/protocol#protocol_common).
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import time
+from collections.abc import Callable
+
+import trio
+
+from ..base.errors import ProtocolError
+from ..base.network import WOULD_BLOCK, Connection, Part, size_of
+from ..handlers.call import Call, CloseConnection
+from ..handlers.services import Services
+from .dispatch import answer
+
+logger = logging.getLogger(__name__)
+
+SMALL_BUFFER = 16 * 1024
+_REQUESTS_PER_TURN = 32
+_TURN_SECONDS = 0.001
+_MAX_GATHERED_BYTES = 1 << 20
+_SIZE = struct.Struct(">i")
+
+
+class ClientConnection:
+    """Serves one connection until either side ends it.
+
+    ``max_request`` is the largest frame taken, in bytes. ``last_active`` is trio's time of the last bytes read.
+    """
+
+    def __init__(self, connection: Connection, listener: str, services: Services, max_request: int) -> None:
+        self._connection = connection
+        self._max_request = max_request
+        self._call = Call(services, listener, connection.peer, self._flush)
+        self._answers: list[Part] = []
+        self._answer_bytes = 0
+        self._buffer = bytearray(SMALL_BUFFER)
+        self._start = 0  # first byte not handled yet
+        self._end = 0  # first byte not received yet
+        self._reading = trio.CancelScope()
+        self._stopping = False
+        self.busy = False
+        self.last_active = trio.current_time()
+
+    @property
+    def peer(self) -> str:
+        return self._connection.peer
+
+    async def serve(self) -> None:
+        """Read and answer until the end; closes the connection. Only cancellation gets out."""
+        try:
+            await self._serve()
+        except ProtocolError as error:
+            logger.warning("closing connection from %s: %s", self.peer, error)
+        except CloseConnection as error:
+            logger.info("closing connection from %s: %s", self.peer, error)
+        except OSError as error:
+            logger.debug("connection from %s ended: %s", self.peer, error)
+        finally:
+            self._drop_answers()
+            self._connection.close()
+
+    def stop(self) -> None:
+        """Finish the request that is being handled, then end; at once when there is none."""
+        self._stopping = True
+        if not self.busy:
+            self._reading.cancel()
+
+    def shrink(self) -> None:
+        """Give back a large buffer with nothing in it; called for connections that went quiet."""
+        if not self.busy and self._start == self._end and len(self._buffer) > SMALL_BUFFER:
+            self._buffer = bytearray(SMALL_BUFFER)
+            self._start = self._end = 0
+
+    async def _serve(self) -> None:
+        turn_started = time.perf_counter()
+        handled = 0
+        while not self._stopping:
+            handled += await self._handle_frames()
+            if self._answers:
+                await self._flush()
+            if self._stopping:
+                return
+            received = self._receive()
+            if received == 0:
+                return
+            if received == WOULD_BLOCK:
+                with self._reading:
+                    await self._connection.wait_readable()
+                if self._reading.cancelled_caught:
+                    return
+                turn_started, handled = time.perf_counter(), 0
+            elif handled >= _REQUESTS_PER_TURN or time.perf_counter() - turn_started > _TURN_SECONDS:
+                await trio.lowlevel.checkpoint()
+                turn_started, handled = time.perf_counter(), 0
+
+    async def _handle_frames(self) -> int:
+        """Handle every complete frame in the buffer; how many there were."""
+        count = 0
+        while self._end - self._start >= 4 and not self._stopping:
+            size = _SIZE.unpack_from(self._buffer, self._start)[0]
+            if not 0 <= size <= self._max_request:
+                raise ProtocolError(f"a frame of {size} bytes (socket.request.max.bytes is {self._max_request})")
+            frame_start = self._start + 4
+            frame_end = frame_start + size
+            if frame_end > self._end:
+                break
+            self.busy = True
+            with memoryview(self._buffer) as whole, whole[frame_start:frame_end] as frame:
+                parts = await answer(self._call, frame)
+            self.busy = False
+            self._start = frame_end
+            count += 1
+            if parts is not None:
+                self._answers += parts
+                self._answer_bytes += sum(map(size_of, parts))
+                if self._answer_bytes > _MAX_GATHERED_BYTES:
+                    await self._flush()
+        return count
+
+    def _receive(self) -> int:
+        """Read what is there into the free end of the buffer, making room first."""
+        if self._start == self._end:
+            self._start = self._end = 0
+        elif self._end == len(self._buffer):
+            self._make_room()
+        with memoryview(self._buffer) as whole, whole[self._end :] as free:
+            received = self._connection.receive_into(free)
+        if received > 0:
+            self._end += received
+            self.last_active = trio.current_time()
+        return received
+
+    def _make_room(self) -> None:
+        """Move the incomplete frame to the front, of a buffer twice as large where it fills this one by half."""
+        waiting = self._end - self._start
+        target = self._buffer if waiting * 2 <= len(self._buffer) else bytearray(len(self._buffer) * 2)
+        target[:waiting] = self._buffer[self._start : self._end]
+        self._buffer, self._start, self._end = target, 0, waiting
+
+    async def _flush(self) -> None:
+        parts, self._answers, self._answer_bytes = self._answers, [], 0
+        if parts:
+            await self._connection.send(parts)
+
+    def _drop_answers(self) -> None:
+        for part in self._answers:
+            if not isinstance(part, bytes | bytearray | memoryview):
+                part.release()
+        self._answers = []
+
+
+ConnectionFactory = Callable[[Connection, str], ClientConnection]

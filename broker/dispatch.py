@@ -1,0 +1,79 @@
+"""From the bytes of one request to the parts of its answer.
+
+Errors end here or in the handler, never further up: a ``KafkaError`` becomes the API's own error answer, any other
+exception UNKNOWN_SERVER_ERROR, logged with its trace as a bug of ours. ``ProtocolError`` (bytes nobody can read, an API
+or version that is not served) goes on to the connection, which closes, as Kafka does.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from typing import Any
+
+from ..base.errors import ErrorCode, KafkaError, ProtocolError
+from ..base.network import Part, size_of
+from ..handlers.call import Call, CloseConnection
+from ..handlers.table import BY_KEY, Handler
+from ..wire.api_keys import ApiKey
+from ..wire.codec import decode, encode
+from ..wire.headers import decode_request_header, encode_response_header
+
+logger = logging.getLogger(__name__)
+
+_SIZE = struct.Struct(">i")
+
+
+async def answer(call: Call, frame: memoryview) -> list[Part] | None:
+    """Handle one request; the framed answer, or None where the protocol has none (acks=0).
+
+    Raises ProtocolError and CloseConnection, after which the connection is to be closed.
+    """
+    header, body_offset = decode_request_header(frame)
+    api_key, version = header.api_key, header.api_version
+    handler = BY_KEY.get(api_key)
+    if handler is None:
+        raise ProtocolError(f"API key {api_key} is not served")
+    if not handler.lowest <= version <= handler.highest:
+        if api_key == ApiKey.API_VERSIONS:
+            return _unsupported_api_version(header.correlation_id)
+        raise ProtocolError(f"{handler.api_key.name} version {version} is not served")
+    if handler.handle is None:
+        handler.load()
+    assert handler.handle is not None
+    assert handler.request_class is not None
+    request = decode(handler.request_class, version, frame[body_offset:])
+    call.version = version
+    call.correlation_id = header.correlation_id
+    call.client_id = header.client_id
+    try:
+        response = await handler.handle(call, request)
+    except KafkaError as error:
+        response = _error(handler, request, error)
+    except (ProtocolError, CloseConnection):
+        raise
+    except Exception:
+        logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.peer)
+        response = _error(handler, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+    if response is None:
+        return None
+    return frame_response(header.correlation_id, api_key, version, response)
+
+
+def frame_response(correlation_id: int, api_key: int, version: int, response: Any) -> list[Part]:
+    """Size, header and body, as parts for the connection."""
+    parts = encode(response, version)
+    header = encode_response_header(correlation_id, api_key, version)
+    size = len(header) + sum(map(size_of, parts))
+    return [_SIZE.pack(size) + header, *parts]
+
+
+def _error(handler: Handler, request: Any, error: KafkaError) -> Any:
+    assert handler.error_response is not None
+    return handler.error_response(request, error)
+
+
+def _unsupported_api_version(correlation_id: int) -> list[Part]:
+    from ..handlers.api_versions import unsupported_version
+
+    return frame_response(correlation_id, ApiKey.API_VERSIONS, 0, unsupported_version())

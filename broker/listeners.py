@@ -1,0 +1,109 @@
+"""Listener addresses: ``NAME://HOST:PORT`` as Kafka writes them, several per broker, each with an advertised address."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+
+from ..base.settings import SettingError
+from .settings import BrokerSettings
+
+_ADDRESS = re.compile(r"(?P<name>[^:/\s]+)://(?P<host>\[[0-9A-Fa-f:.%]*\]|[^:/\s]*):(?P<port>-?\d+)")
+_ANY = ("", "0.0.0.0", "::")
+
+
+@dataclasses.dataclass(frozen=True)
+class Endpoint:
+    """One named address. ``port`` 0 in a listener means any free one."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: str = "PLAINTEXT"
+
+    def __str__(self) -> str:
+        return f"{self.name}://{join_host_port(self.host, self.port)}"
+
+
+def join_host_port(host: str, port: int) -> str:
+    """``host:port``, with brackets round an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def split_host_port(text: str) -> tuple[str, int]:
+    """The parts of ``HOST:PORT`` or ``[IPV6]:PORT``. Raises ValueError."""
+    host, separator, port = text.rpartition(":")
+    if not separator or not port.isdigit() or not 0 <= int(port) <= 65535:
+        raise ValueError(f"{text!r} is not HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def parse_endpoints(setting_name: str, text: str, protocols: dict[str, str]) -> list[Endpoint]:
+    """The endpoints of a ``listeners`` or ``advertised.listeners`` value. Raises SettingError."""
+    endpoints: list[Endpoint] = []
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        match = _ADDRESS.fullmatch(item)
+        if match is None or not 0 <= int(match["port"]) <= 65535:
+            raise SettingError(setting_name, text, f"{item!r} is not NAME://HOST:PORT")
+        name = match["name"].upper()
+        if name not in protocols:
+            raise SettingError(setting_name, text, f"listener.security.protocol.map says nothing of {name}")
+        if protocols[name] != "PLAINTEXT":
+            raise SettingError(setting_name, text, f"{name} is {protocols[name]}, and only PLAINTEXT is served")
+        if name in {endpoint.name for endpoint in endpoints}:
+            raise SettingError(setting_name, text, f"the name {name} stands twice")
+        endpoints.append(Endpoint(name, match["host"].strip("[]"), int(match["port"])))
+    if not endpoints:
+        raise SettingError(setting_name, text, "no address in it")
+    ports = [endpoint.port for endpoint in endpoints if endpoint.port]
+    if setting_name == "listeners" and len(ports) != len(set(ports)):
+        raise SettingError(setting_name, text, "two listeners share a port")
+    return endpoints
+
+
+def parse_protocol_map(text: str) -> dict[str, str]:
+    """Listener name -> security protocol. Raises SettingError."""
+    protocols = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, protocol = item.partition(":")
+        if not separator or protocol.upper() not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+            raise SettingError("listener.security.protocol.map", text, f"{item!r} is not NAME:PROTOCOL")
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def configured_listeners(settings: BrokerSettings) -> tuple[list[Endpoint], list[Endpoint]]:
+    """What to bind, and what was named to be advertised (maybe nothing). Raises SettingError."""
+    protocols = parse_protocol_map(settings.listener_security_protocol_map)
+    listeners = parse_endpoints("listeners", settings.listeners, protocols)
+    advertised: list[Endpoint] = []
+    if settings.advertised_listeners:
+        advertised = parse_endpoints("advertised.listeners", settings.advertised_listeners, protocols)
+        names = {endpoint.name for endpoint in listeners}
+        for endpoint in advertised:
+            if endpoint.name not in names:
+                why = f"{endpoint.name} is not among the listeners"
+                raise SettingError("advertised.listeners", settings.advertised_listeners, why)
+            if endpoint.host in _ANY:
+                why = f"clients cannot connect to {endpoint.host or 'an empty host'}: name the host they reach"
+                raise SettingError("advertised.listeners", settings.advertised_listeners, why)
+    return listeners, advertised
+
+
+def advertised_endpoints(bound: Iterable[Endpoint], named: Iterable[Endpoint], local_host: str) -> list[Endpoint]:
+    """The address of each bound listener that Metadata gives; ``local_host`` stands in for a wildcard address.
+
+    An advertised port 0 means the port that was bound.
+    """
+    by_name = {endpoint.name: endpoint for endpoint in named}
+    result = []
+    for endpoint in bound:
+        chosen = by_name.get(endpoint.name)
+        if chosen is not None:
+            result.append(dataclasses.replace(chosen, port=chosen.port or endpoint.port))
+        elif endpoint.host in _ANY:
+            result.append(dataclasses.replace(endpoint, host=local_host))
+        else:
+            result.append(endpoint)
+    return result

@@ -1,0 +1,58 @@
+"""ApiVersions (key 18): which APIs this broker serves.
+
+Behaviour: the list is computed from ``table.HANDLERS``. A name or version of the client's software that does not match
+Kafka's pattern (KIP-511) is answered INVALID_REQUEST. A request at a version this broker does not know is answered
+before its body is read, in the layout of version 0 with UNSUPPORTED_VERSION and the range of this one API, and the
+connection stays open for the retry.
+
+Version notes: 1 adds the throttle time; 3 is flexible and carries the client's software and the features; 4 allows a
+feature's lowest version to be 0; 5 (KIP-1242) carries the cluster id and node id that the client believes it talks to,
+and is answered REBOOTSTRAP_REQUIRED when they are somebody else's.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..base.errors import ErrorCode, KafkaError
+from ..wire.api_keys import ApiKey
+from ..wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from .call import Call
+
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def _ranges() -> list[ApiVersion]:
+    from .table import HANDLERS
+
+    return [
+        ApiVersion(
+            api_key=int(handler.api_key),
+            min_version=handler.lowest if handler.advertise_from is None else handler.advertise_from,
+            max_version=handler.highest,
+        )
+        for handler in sorted(HANDLERS, key=lambda handler: handler.api_key)
+    ]
+
+
+async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    if call.version >= 3:
+        name, version = request.client_software_name, request.client_software_version
+        if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"client software {name!r} {version!r} is not a name and a version")
+        call.client_software_name, call.client_software_version = name, version
+    if request.cluster_id is not None and request.cluster_id != call.broker.cluster_id:
+        raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is cluster {call.broker.cluster_id}")
+    if request.node_id != -1 and request.node_id != call.broker.broker_id:
+        raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is broker {call.broker.broker_id}")
+    return ApiVersionsResponse(api_keys=_ranges())
+
+
+def error_response(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
+    return ApiVersionsResponse(error_code=error.code)
+
+
+def unsupported_version() -> ApiVersionsResponse:
+    """The answer to a version this broker does not know; encoded as version 0."""
+    own = [entry for entry in _ranges() if entry.api_key == ApiKey.API_VERSIONS]
+    return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)

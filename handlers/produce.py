@@ -1,0 +1,129 @@
+"""Produce (key 0): append record batches.
+
+Behaviour: each partition's records must be exactly one batch of format v2; it is validated and appended in one piece,
+and one partition's error does not touch the others. acks=1 answers after the append, acks=-1 once the high watermark
+passed the records or the timeout went by, acks=0 gets no answer at all: there, an error closes the connection, as in
+Kafka. A repeated batch of an idempotent producer is answered with the offset it was given the first time.
+
+Version notes: 0-2 (old record formats) are advertised but refused; 7 is the first that may carry zstd; 8 adds the
+error text and the index of the record at fault; 9 is flexible; 13 names topics by id.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import ErrorCode, KafkaError
+from ..log.partition_log import AppendResult
+from ..replication.partition import Partition
+from ..wire.compression import ZSTD
+from ..wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from .call import Call, CloseConnection
+
+_ATTRIBUTES_OFFSET = 22
+_FIRST_ZSTD_VERSION = 7
+_FIRST_TOPIC_ID_VERSION = 13
+
+Waiting = list[tuple[Partition, AppendResult, PartitionProduceResponse]]
+
+
+async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
+    if request.acks not in (-1, 0, 1):
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}")
+    now_ms = call.broker.clock.now_ms()
+    waiting: Waiting = []
+    topics = []
+    failed: PartitionProduceResponse | None = None
+    for topic_data in request.topic_data:
+        name = topic_data.name
+        if call.version >= _FIRST_TOPIC_ID_VERSION:
+            name = call.broker.metadata.topic_name(topic_data.topic_id) or ""
+        answers = []
+        for data in topic_data.partition_data:
+            answer = _append(call, name, data, request, now_ms, waiting)
+            if answer.error_code:
+                failed = answer
+            answers.append(answer)
+        topics.append(
+            TopicProduceResponse(name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=answers)
+        )
+    if request.acks == 0:
+        if failed is not None:
+            raise CloseConnection(f"a produce with acks=0 failed: {ErrorCode(failed.error_code).name} {failed.error_message}")
+        return None
+    if waiting and request.acks == -1:
+        await _wait(call, waiting, request.timeout_ms)
+    return ProduceResponse(responses=topics)
+
+
+def _append(
+    call: Call, name: str, data: PartitionProduceData, request: ProduceRequest, now_ms: int, waiting: Waiting
+) -> PartitionProduceResponse:
+    """Append one partition's batch; its answer, error or not."""
+    try:
+        if not name:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+        partition = call.broker.replicas.partition(name, data.index)
+        records = data.records
+        if records is None:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
+        assert isinstance(records, memoryview)
+        if call.version < _FIRST_ZSTD_VERSION and len(records) > _ATTRIBUTES_OFFSET and records[_ATTRIBUTES_OFFSET] & 7 == ZSTD:
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
+        if request.transactional_id is not None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served")
+        result = partition.append(records, now_ms, acks=request.acks)
+    except KafkaError as error:
+        record_errors = []
+        if error.code == ErrorCode.INVALID_RECORD:
+            record_errors = [BatchIndexAndErrorMessage(batch_index=0, batch_index_error_message=error.message)]
+        return PartitionProduceResponse(
+            index=data.index, error_code=error.code, base_offset=-1, record_errors=record_errors, error_message=error.message
+        )
+    answer = PartitionProduceResponse(
+        index=data.index,
+        base_offset=result.first_offset,
+        log_append_time_ms=result.log_append_time_ms,
+        log_start_offset=result.log_start_offset,
+    )
+    if partition.log.high_watermark <= result.last_offset:
+        waiting.append((partition, result, answer))
+    return answer
+
+
+async def _wait(call: Call, waiting: Waiting, timeout_ms: int) -> None:
+    """Wait until each append is committed; what is not by then is answered with its error."""
+    await call.flush()
+    seconds = max(timeout_ms, 0) / 1000
+    for partition, result, answer in waiting:
+        try:
+            await partition.wait_for_high_watermark(result.last_offset + 1, seconds)
+        except KafkaError as error:
+            answer.error_code = error.code
+            answer.error_message = error.message
+            answer.base_offset = -1
+
+
+def error_response(request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
+    if request.acks == 0:
+        raise CloseConnection(f"a produce with acks=0 failed: {error}")
+    return ProduceResponse(
+        responses=[
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[
+                    PartitionProduceResponse(
+                        index=data.index, error_code=error.code, base_offset=-1, error_message=error.message
+                    )
+                    for data in topic.partition_data
+                ],
+            )
+            for topic in request.topic_data
+        ]
+    )

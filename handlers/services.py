@@ -1,0 +1,37 @@
+"""What a handler may call: the parts of one running broker, put together by ``broker.server``."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..base.config import Config
+    from ..base.seams import Clock, Workers
+    from ..controller.config_store import ConfigStore
+    from ..controller.controller import Controller
+    from ..controller.producer_ids import ProducerIds
+    from ..group_coordinator.coordinator import GroupCoordinator
+    from ..log.log_manager import LogManager
+    from ..replication.fetch_session import FetchSessionCache
+    from ..replication.metadata_cache import MetadataCache
+    from ..replication.replica_manager import ReplicaManager
+
+
+@dataclasses.dataclass(slots=True)
+class Services:
+    """One broker's parts."""
+
+    broker_id: int
+    cluster_id: str
+    config: Config
+    clock: Clock
+    workers: Workers
+    logs: LogManager
+    replicas: ReplicaManager
+    fetch_sessions: FetchSessionCache
+    metadata: MetadataCache
+    controller: Controller
+    configs: ConfigStore
+    groups: GroupCoordinator
+    producer_ids: ProducerIds

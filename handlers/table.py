@@ -1,0 +1,55 @@
+"""Which APIs are served, and at which versions: the one list behind dispatch and ApiVersions.
+
+What the codec can read is another matter (``wire.registry``): declaring a message does not serve it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..base.errors import KafkaError
+from ..wire.api_keys import ApiKey
+from ..wire.registry import request_class
+from .call import Call
+
+Handle = Callable[[Call, Any], Awaitable[Any]]
+ErrorResponse = Callable[[Any, KafkaError], Any]
+
+
+@dataclasses.dataclass(slots=True)
+class Handler:
+    """One served API. ``advertise_from`` is the lowest version ApiVersions names, where that is not the lowest served."""
+
+    api_key: ApiKey
+    lowest: int
+    highest: int
+    advertise_from: int | None = None
+    handle: Handle | None = None
+    error_response: ErrorResponse | None = None
+    request_class: type[Any] | None = None
+
+    def load(self) -> None:
+        """Import the module of the API, on its first request."""
+        module = importlib.import_module(f".{self.api_key.name.lower()}", __package__)
+        self.request_class = request_class(self.api_key)
+        self.error_response = module.error_response
+        self.handle = module.handle
+
+
+HANDLERS = (
+    # librdkafka before 2.11.1 sends uncompressed when the lowest Produce version is above 0 (KAFKA-18659).
+    Handler(ApiKey.PRODUCE, 3, 13, advertise_from=0),
+    Handler(ApiKey.FETCH, 4, 18),
+    Handler(ApiKey.LIST_OFFSETS, 1, 11),
+    Handler(ApiKey.API_VERSIONS, 0, 5),
+    Handler(ApiKey.DELETE_RECORDS, 0, 2),
+    # Version 6 (two-phase commit, KIP-939) is still marked unstable in Kafka.
+    Handler(ApiKey.INIT_PRODUCER_ID, 0, 5),
+    Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4),
+    Handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0),
+)
+
+BY_KEY: dict[int, Handler] = {int(handler.api_key): handler for handler in HANDLERS}

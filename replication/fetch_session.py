@@ -1,0 +1,176 @@
+"""Incremental fetch sessions (KIP-227): what a consumer fetches, remembered between its requests.
+
+Rules:
+
+- Session id 0 with epoch 0 asks for a new session, with epoch -1 for none. Epoch -1 with an id ends that session.
+- Else the epoch must be the one expected next (INVALID_FETCH_SESSION_EPOCH) of a known id (FETCH_SESSION_ID_NOT_FOUND);
+  the request then adds, changes and forgets partitions of the session.
+- An incremental answer holds the partitions with data, an error, or a high watermark, last stable offset or log start
+  that changed. A partition that had data goes to the end of the order, so that none starves.
+- The cache is bounded: when it is full the session used longest ago makes room once it was idle for two minutes; else
+  the fetch goes on without a session.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from ..wire.messages.fetch import FetchPartition, FetchRequest
+    from .partition import Partition
+
+_MIN_EVICTION_SECONDS = 120.0
+_MAX_ID = (1 << 31) - 1
+_MAX_EPOCH = (1 << 31) - 1
+
+PartitionKey = tuple[str | bytes, int]
+"""Topic name, or topic id from version 13 on, and partition number."""
+
+
+class FetchedPartition:
+    """One partition of a fetch: what is asked, and what the last answer of the session said."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "max_bytes",
+        "number",
+        "partition",
+        "sent_error",
+        "sent_high_watermark",
+        "sent_last_stable_offset",
+        "sent_log_start_offset",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, topic: str, topic_id: bytes, asked: FetchPartition) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.number = asked.partition
+        self.partition: Partition | None = None
+        self.sent_high_watermark = self.sent_last_stable_offset = self.sent_log_start_offset = -1
+        self.sent_error = 0
+        self.ask(asked)
+
+    def ask(self, asked: FetchPartition) -> None:
+        """Take what a request says of this partition."""
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.current_leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+
+
+class FetchSession:
+    """One consumer's partitions, in the order they are served."""
+
+    __slots__ = ("last_used", "next_epoch", "partitions", "session_id", "uses_topic_ids")
+
+    def __init__(self, session_id: int, uses_topic_ids: bool, partitions: dict[PartitionKey, FetchedPartition]) -> None:
+        self.session_id = session_id
+        self.uses_topic_ids = uses_topic_ids
+        self.partitions = partitions
+        self.next_epoch = 1
+        self.last_used = trio.current_time()
+
+    def update(self, request: FetchRequest) -> None:
+        """Add, change and forget partitions as the request says."""
+        for key, topic, topic_id, asked in _asked(request, self.uses_topic_ids):
+            known = self.partitions.get(key)
+            if known is None:
+                self.partitions[key] = FetchedPartition(topic, topic_id, asked)
+            else:
+                known.ask(asked)
+        for forgotten in request.forgotten_topics_data:
+            name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
+            for number in forgotten.partitions:
+                self.partitions.pop((name, number), None)
+
+    def move_to_end(self, served: Iterable[FetchedPartition]) -> None:
+        """Serve these after the others next time."""
+        for fetched in served:
+            key = (fetched.topic_id if self.uses_topic_ids else fetched.topic, fetched.number)
+            if self.partitions.pop(key, None) is not None:
+                self.partitions[key] = fetched
+
+
+def _asked(
+    request: FetchRequest, by_id: bool
+) -> Iterable[tuple[PartitionKey, str, bytes, FetchPartition]]:
+    for topic in request.topics:
+        for asked in topic.partitions:
+            key = (topic.topic_id if by_id else topic.topic, asked.partition)
+            yield key, topic.topic, topic.topic_id, asked
+
+
+def requested_partitions(request: FetchRequest, by_id: bool) -> dict[PartitionKey, FetchedPartition]:
+    """The partitions a request lists, in its order."""
+    return {
+        key: FetchedPartition(topic, topic_id, asked) for key, topic, topic_id, asked in _asked(request, by_id)
+    }
+
+
+class FetchSessionCache:
+    """All sessions of this broker, at most ``slots``."""
+
+    def __init__(self, slots: int, randomness: random.Random) -> None:
+        self._slots = slots
+        self._random = randomness
+        self._sessions: dict[int, FetchSession] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def close(self, session_id: int) -> None:
+        """The consumer wants the session no more."""
+        self._sessions.pop(session_id, None)
+
+    def create(self, by_id: bool, partitions: dict[PartitionKey, FetchedPartition]) -> FetchSession | None:
+        """A new session, or None when there is no room."""
+        if not partitions or not self._make_room():
+            return None
+        session_id = 0
+        while session_id == 0 or session_id in self._sessions:
+            session_id = self._random.randint(1, _MAX_ID)
+        session = self._sessions[session_id] = FetchSession(session_id, by_id, partitions)
+        return session
+
+    def _make_room(self) -> bool:
+        if len(self._sessions) < self._slots:
+            return True
+        if not self._sessions:
+            return False
+        # Sessions are kept in the order of their last use.
+        oldest = next(iter(self._sessions.values()))
+        if trio.current_time() - oldest.last_used < _MIN_EVICTION_SECONDS:
+            return False
+        del self._sessions[oldest.session_id]
+        return True
+
+    def resume(self, request: FetchRequest, by_id: bool) -> FetchSession:
+        """The session an incremental request goes on with. Raises KafkaError by the rules above."""
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"no session {request.session_id}")
+        if session.next_epoch != request.session_epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+                f"session {request.session_id} expects epoch {session.next_epoch}, not {request.session_epoch}",
+            )
+        if session.uses_topic_ids != by_id:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "the session was begun with the other topic naming")
+        session.next_epoch = session.next_epoch + 1 if session.next_epoch < _MAX_EPOCH else 1
+        session.last_used = trio.current_time()
+        del self._sessions[session.session_id]
+        self._sessions[session.session_id] = session
+        session.update(request)
+        return session
+
+

@@ -1,0 +1,151 @@
+"""All partitions of this broker, changed only as the controller says.
+
+LeaderAndIsr makes a partition lead or follow, StopReplica ends or deletes it. An older controller, or an older leader
+epoch, is refused. Whoever keeps state in a partition (a coordinator) is told when its leadership comes and goes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+
+from ..base.errors import ErrorCode, KafkaError
+from ..log.log_manager import LogManager
+from ..log.settings import LogSettings
+from ..wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from ..wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
+from .partition import Partition
+
+logger = logging.getLogger(__name__)
+
+LeadershipListener = Callable[[str, int, int | None], None]
+"""(topic, partition, leader epoch) when this broker leads from now on; epoch None when it does no longer."""
+
+
+class ReplicaManager:
+    """This broker's partitions by topic and number."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        logs: LogManager,
+        settings: LogSettings,
+        topic_overrides: Callable[[str], Mapping[str, str]],
+    ) -> None:
+        self.broker_id = broker_id
+        self._logs = logs
+        self._settings = settings
+        self._topic_overrides = topic_overrides
+        self._partitions: dict[str, dict[int, Partition]] = {}
+        self._controller_epoch = -1
+        self.leadership_listeners: list[LeadershipListener] = []
+
+    def partition(self, topic: str, partition: int) -> Partition:
+        """Raises UNKNOWN_TOPIC_OR_PARTITION when this broker has no replica of it."""
+        try:
+            return self._partitions[topic][partition]
+        except KeyError:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition} is not on this broker"
+            ) from None
+
+    def partitions(self) -> Iterator[Partition]:
+        for by_number in self._partitions.values():
+            yield from by_number.values()
+
+    def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        """Apply what the controller decided; one error code per partition."""
+        if request.controller_epoch < self._controller_epoch:
+            return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+        self._controller_epoch = request.controller_epoch
+        topics = []
+        for topic_state in request.topic_states:
+            errors = []
+            for state in topic_state.partition_states:
+                try:
+                    self._apply(topic_state.topic_name, topic_state.topic_id, state)
+                    code = ErrorCode.NONE
+                except KafkaError as error:
+                    logger.error("%s-%d: %s", topic_state.topic_name, state.partition_index, error)
+                    code = error.code
+                errors.append(LeaderAndIsrPartitionError(partition_index=state.partition_index, error_code=code))
+            topics.append(LeaderAndIsrTopicError(topic_id=topic_state.topic_id, partition_errors=errors))
+        return LeaderAndIsrResponse(topics=topics)
+
+    def _apply(self, topic: str, topic_id: bytes, state: LeaderAndIsrPartitionState) -> None:
+        number = state.partition_index
+        existing = self._partitions.get(topic, {}).get(number)
+        if existing is not None:
+            if existing.topic_id != topic_id:
+                raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the topic was created again with another id")
+            if state.leader_epoch < existing.leader_epoch:
+                raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {state.leader_epoch} is past")
+        partition = existing or self._create(topic, number, topic_id)
+        was_leader, epoch_before = partition.is_leader, partition.leader_epoch
+        if state.leader == self.broker_id:
+            partition.become_leader(state.leader_epoch, state.partition_epoch, list(state.isr), list(state.replicas))
+            if not was_leader or epoch_before != state.leader_epoch:
+                self._tell(topic, number, state.leader_epoch)
+        else:
+            partition.become_follower(state.leader, state.leader_epoch, state.partition_epoch, list(state.replicas))
+            if was_leader:
+                self._tell(topic, number, None)
+
+    def _create(self, topic: str, number: int, topic_id: bytes) -> Partition:
+        settings = self._settings.with_topic_overrides(self._topic_overrides(topic))
+        log = self._logs.get_or_create(topic, number, topic_id, settings)
+        partition = Partition(self.broker_id, topic, topic_id, log)
+        self._partitions.setdefault(topic, {})[number] = partition
+        return partition
+
+    def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        """Let go of partitions, and delete their logs where told so."""
+        if request.controller_epoch < self._controller_epoch:
+            return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+        self._controller_epoch = request.controller_epoch
+        errors = []
+        for topic_state in request.topic_states:
+            for state in topic_state.partition_states:
+                self._stop(topic_state.topic_name, state.partition_index, state.delete_partition)
+                errors.append(
+                    StopReplicaPartitionError(
+                        topic_name=topic_state.topic_name, partition_index=state.partition_index, error_code=0
+                    )
+                )
+        return StopReplicaResponse(partition_errors=errors)
+
+    def _stop(self, topic: str, number: int, delete: bool) -> None:
+        by_number = self._partitions.get(topic, {})
+        partition = by_number.pop(number, None)
+        if topic in self._partitions and not by_number:
+            del self._partitions[topic]
+        if partition is not None:
+            was_leader, partition.is_leader = partition.is_leader, False
+            partition.release_waiters()
+            if was_leader:
+                self._tell(topic, number, None)
+        if delete:
+            self._logs.delete(topic, number)
+
+    def update_topic_settings(self, topic: str) -> None:
+        """The topic's overrides changed: its logs go by the new ones from now on."""
+        partitions = self._partitions.get(topic)
+        if partitions:
+            settings = self._settings.with_topic_overrides(self._topic_overrides(topic))
+            for partition in partitions.values():
+                partition.log.update_settings(settings)
+
+    def release_waiters(self) -> None:
+        """Answer every long poll now; part of stopping."""
+        for partition in self.partitions():
+            partition.release_waiters()
+
+    def _tell(self, topic: str, number: int, leader_epoch: int | None) -> None:
+        for listener in self.leadership_listeners:
+            listener(topic, number, leader_epoch)

@@ -1,0 +1,16 @@
+"""Settings of fetching and replication."""
+
+from __future__ import annotations
+
+from ..base.settings import Settings, setting
+
+
+class ReplicationSettings(Settings):
+    """Kafka's names and defaults."""
+
+    fetch_max_bytes: int = setting(
+        "fetch.max.bytes", default=57671680, at_least=1024, doc="The most bytes one Fetch answer carries, whatever it asks for."
+    )
+    max_incremental_fetch_session_cache_slots: int = setting(
+        "max.incremental.fetch.session.cache.slots", default=1000, at_least=0, doc="Fetch sessions kept at a time (KIP-227)."
+    )
