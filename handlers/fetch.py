@@ -212,7 +212,7 @@ def _is_news(state: FetchedPartition, result: PartitionData) -> bool:
         or result.high_watermark != state.sent_high_watermark
         or result.last_stable_offset != state.sent_last_stable_offset
         or result.log_start_offset != state.sent_log_start_offset
-        or result.diverging_epoch.epoch >= 0
+        or result.diverging_epoch is not None
     )
 
 

@@ -1,0 +1,112 @@
+"""ListOffsets (key 2): the ends of a partition, or the first offset at or after a timestamp.
+
+Behaviour: -1 is the end a consumer may read (the high watermark, or the last stable offset at isolation 1), -2 the log
+start; both are answered from memory, because Spark asks for them after every poll. A timestamp of 0 or more is looked
+up by record, inside batches too; -1 with no error when every record is older. -3 is the record with the largest
+timestamp, -4 the earliest local offset (the log start: nothing is tiered), -5 the last tiered and -6 the earliest
+pending upload, of which there is none.
+
+Version notes: 1 is the first with one offset per partition; 2 adds the isolation level; 4 leader epochs; 6 is flexible;
+7, 8, 9 and 11 admit -3, -4, -5 and -6; 10 adds a timeout for tiered look-ups.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import ErrorCode, KafkaError
+from ..replication.partition import Partition
+from ..wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from .call import Call
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+_FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_CONSUMER_REPLICA_ID = -1
+
+
+async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    replicas = call.broker.replicas
+    seen: set[tuple[str, int]] = set()
+    repeated = set()
+    for topic in request.topics:
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            if key in seen:
+                repeated.add(key)
+            seen.add(key)
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            try:
+                if (topic.name, asked.partition_index) in repeated:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "the partition stands in the request twice")
+                partition = replicas.partition(topic.name, asked.partition_index)
+                partition.check_leader(asked.current_leader_epoch)
+                answers.append(await _answer(call, partition, asked, request))
+            except KafkaError as error:
+                answers.append(
+                    ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error.code)
+                )
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+async def _answer(
+    call: Call, partition: Partition, asked: ListOffsetsPartition, request: ListOffsetsRequest
+) -> ListOffsetsPartitionResponse:
+    timestamp = asked.timestamp
+    log = partition.log
+    if timestamp == LATEST:
+        consumer = request.replica_id == _CONSUMER_REPLICA_ID
+        end = partition.fetchable_end(request.isolation_level) if consumer else log.log_end_offset
+        return _found(asked, end, -1, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return _found(asked, log.log_start_offset, -1, _epoch_of_start(partition))
+    if timestamp < 0 and call.version < _FIRST_VERSION.get(timestamp, 1 << 15):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} at version {call.version}")
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    up_to = partition.fetchable_end(request.isolation_level)
+    await call.flush()
+    if timestamp == MAX_TIMESTAMP:
+        offset, found, epoch = await log.offset_of_max_timestamp()
+    else:
+        offset, found, epoch = await log.offset_for_timestamp(timestamp, up_to)
+    return _found(asked, offset, found, epoch)
+
+
+def _epoch_of_start(partition: Partition) -> int:
+    epoch = partition.log.leader_epochs.epoch_for_offset(partition.log.log_start_offset)
+    return -1 if epoch is None else epoch
+
+
+def _found(asked: ListOffsetsPartition, offset: int, timestamp: int, epoch: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch
+    )
+
+
+def error_response(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error.code)
+                    for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )

@@ -1,0 +1,55 @@
+"""OffsetForLeaderEpoch (key 23): where an epoch of a partition ended, so that a reader can see whether it diverged.
+
+Behaviour (KIP-320): the answer names the largest epoch at or below the one asked for and the offset after its last
+record. The current epoch ends at the log's end. An epoch that was never, or lies in the future, is answered -1 / -1
+without an error; a current epoch other than the leader's is fenced.
+
+Version notes: 2 adds the current leader epoch of the client; 3 the replica id (-2 is a consumer); 4 is flexible.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import KafkaError
+from ..wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from .call import Call
+
+
+async def handle(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_answer(call, topic.topic, asked) for asked in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = call.broker.replicas.partition(topic, asked.partition)
+        partition.check_leader(asked.current_leader_epoch)
+        epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+    except KafkaError as error:
+        return EpochEndOffset(partition=asked.partition, error_code=error.code)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)
+
+
+def error_response(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[
+                    EpochEndOffset(partition=asked.partition, error_code=error.code) for asked in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
