@@ -1,0 +1,110 @@
+"""Takes connections in, within the limits, and looks after those that went quiet.
+
+Without a free descriptor accepting pauses, with one log line, until one may be free again; the clients wait in the
+kernel's backlog meanwhile.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections import Counter
+
+import trio
+
+from ..base.network import Connection, Listener
+from ..handlers.services import Services
+from .connection import ClientConnection
+from .settings import BrokerSettings
+
+logger = logging.getLogger(__name__)
+
+_OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+_PAUSE_SECONDS = 0.25
+_LOOK_SECONDS = 10.0
+
+
+class Acceptor:
+    """All connections of one broker."""
+
+    def __init__(self, services: Services, settings: BrokerSettings) -> None:
+        self._services = services
+        self._settings = settings
+        self._connections: set[ClientConnection] = set()
+        self._by_host: Counter[str] = Counter()
+        self._stopping = False
+        self._paused = False
+        self._empty = trio.Event()
+
+    async def accept_from(self, listener_name: str, listener: Listener, nursery: trio.Nursery) -> None:
+        """Accept until the listener is closed; each connection is a task of ``nursery``."""
+        while True:
+            try:
+                connection = await listener.accept()
+            except (trio.ClosedResourceError, ValueError):
+                return
+            except OSError as error:
+                if self._stopping or error.errno == errno.EBADF:
+                    return
+                await self._pause(error)
+                continue
+            self._paused = False
+            nursery.start_soon(self._serve, connection, listener_name)
+
+    async def _pause(self, error: OSError) -> None:
+        if error.errno not in _OUT_OF_DESCRIPTORS:
+            logger.warning("a connection could not be accepted: %s", error)
+        elif not self._paused:
+            logger.error("accepting connections is paused: %s (%d are open)", error.strerror, len(self._connections))
+        self._paused = True
+        await trio.sleep(_PAUSE_SECONDS)
+
+    async def _serve(self, connection: Connection, listener_name: str) -> None:
+        host = connection.peer.rpartition(":")[0]
+        if (
+            self._stopping
+            or len(self._connections) >= self._settings.max_connections
+            or self._by_host[host] >= self._settings.max_connections_per_ip
+        ):
+            if not self._stopping:
+                logger.warning("closing a new connection from %s: as many are open as are allowed", connection.peer)
+            connection.close()
+            return
+        client = ClientConnection(connection, listener_name, self._services, self._settings.socket_request_max_bytes)
+        self._connections.add(client)
+        self._by_host[host] += 1
+        try:
+            await client.serve()
+        finally:
+            self._connections.discard(client)
+            self._by_host[host] -= 1
+            if not self._by_host[host]:
+                del self._by_host[host]
+            if not self._connections:
+                self._empty.set()
+
+    async def watch_idle(self) -> None:
+        """Close connections that were idle too long; give back the buffers of quiet ones."""
+        max_idle = self._settings.connections_max_idle_ms / 1000
+        while True:
+            await trio.sleep(_LOOK_SECONDS if max_idle < 0 else min(_LOOK_SECONDS, max(max_idle / 2, 0.05)))
+            now = trio.current_time()
+            for client in list(self._connections):
+                idle = now - client.last_active
+                if max_idle >= 0 and idle > max_idle and not client.busy:
+                    logger.info("closing connection from %s: idle for %.0f s", client.peer, idle)
+                    client.stop()
+                elif idle > _LOOK_SECONDS:
+                    client.shrink()
+
+    def stop(self) -> None:
+        """Take no more connections; each open one ends after the request it is at."""
+        self._stopping = True
+        for client in list(self._connections):
+            client.stop()
+
+    async def wait_empty(self) -> None:
+        """Return once no connection is open."""
+        while self._connections:
+            self._empty = trio.Event()
+            await self._empty.wait()

@@ -1,0 +1,176 @@
+"""A running broker: its parts put together, started in order, stopped in the reverse order.
+
+Start: bind the listeners (a port in use is found before anything is touched), lock the data folder and recover its logs,
+open the cluster store, join the cluster, become controller, load the coordinators, and only then accept connections.
+Two nurseries give the stop its order: connections end first, then what works behind them, then the logs are flushed and
+marked clean.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import trio
+
+from ..base.config import Config
+from ..base.errors import KafkaError
+from ..base.network import Listener, Network
+from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
+from ..base.settings import SettingError
+from ..base.tcp import TcpNetwork
+from ..log.disk import Disk, OsDisk
+from .acceptor import Acceptor
+from .assembly import Assembly
+from .listeners import Endpoint, advertised_endpoints, configured_listeners, join_host_port
+from .settings import BrokerSettings
+
+logger = logging.getLogger(__name__)
+
+_LAST_ANSWERS_SECONDS = 3.0
+
+
+class StartError(Exception):
+    """The broker cannot start with what it was given; ``str()`` is one line for people."""
+
+
+class BrokerServer:
+    """One broker. ``serve`` runs it to its end; ``stop`` asks for that end."""
+
+    def __init__(
+        self,
+        config: Config,
+        *,
+        network: Network | None = None,
+        clock: Clock | None = None,
+        workers: Workers | None = None,
+        disk: Disk | None = None,
+        randomness: random.Random | None = None,
+    ) -> None:
+        self.config = config
+        self.settings = config.settings(BrokerSettings)
+        self._workers = workers or TrioWorkers()
+        self._network = network or TcpNetwork(
+            self._workers, self.settings.socket_send_buffer_bytes, self.settings.socket_receive_buffer_bytes
+        )
+        self._clock = clock or SystemClock()
+        self._disk = disk or OsDisk()
+        self._random = randomness or random.SystemRandom()
+        self._stop_asked = trio.Event()
+        self.endpoints: list[Endpoint] = []
+        self.assembly: Assembly | None = None
+
+    @property
+    def data_dir(self) -> str:
+        """The data folder."""
+        folders = self.settings.log_dirs or (self.settings.log_dir,)
+        return folders[0]
+
+    @property
+    def broker_id(self) -> int:
+        if not self.config.is_given("node.id") and self.settings.broker_id >= 0:
+            return self.settings.broker_id
+        return self.settings.node_id
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Address of the first listener as clients are to name it."""
+        return join_host_port(self.endpoints[0].host, self.endpoints[0].port)
+
+    def ready_line(self) -> str:
+        """What a start prints once clients can connect."""
+        assert self.assembly is not None
+        from .. import __version__
+
+        folder = Path(self.data_dir).absolute()
+        return f"Ottla {__version__} is ready on {self.bootstrap_servers}, cluster {self.assembly.cluster_id}, data in {folder}"
+
+    def stop(self) -> None:
+        """Ask ``serve`` to come to its end; safe to call twice."""
+        self._stop_asked.set()
+
+    async def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
+        """Start, call ``on_ready``, and serve until ``stop``. Raises StartError."""
+        bound: list[tuple[str, Listener]] = []
+        try:
+            bound = await self._bind()
+            await self._serve_bound(bound, on_ready)
+        finally:
+            for _, listener in bound:
+                listener.close()
+
+    async def _bind(self) -> list[tuple[str, Listener]]:
+        if len(self.settings.log_dirs) > 1:
+            raise StartError("log.dirs names more than one folder, and one is what this version keeps")
+        try:
+            wanted, named = configured_listeners(self.settings)
+        except SettingError as error:
+            raise StartError(str(error)) from None
+        bound: list[tuple[str, Listener]] = []
+        for endpoint in wanted:
+            try:
+                listener = await self._network.listen(
+                    endpoint.host, endpoint.port, self.settings.socket_listen_backlog_size
+                )
+            except OSError as error:
+                for _, opened in bound:
+                    opened.close()
+                why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+                raise StartError(f"cannot listen on {join_host_port(endpoint.host, endpoint.port)}: {why}") from None
+            bound.append((endpoint.name, listener))
+        addresses = [
+            Endpoint(endpoint.name, endpoint.host, listener.port)
+            for endpoint, (_, listener) in zip(wanted, bound, strict=True)
+        ]
+        self.endpoints = advertised_endpoints(addresses, named, "127.0.0.1")
+        return bound
+
+    async def _serve_bound(self, bound: list[tuple[str, Listener]], on_ready: Callable[[], None]) -> None:
+        assembly = self.assembly = Assembly(
+            self.config, self.broker_id, self.data_dir, self._disk, self._clock, self._workers, self._random
+        )
+        try:
+            await assembly.start(self.endpoints)
+        except (KafkaError, OSError, SettingError) as error:
+            await assembly.abandon()
+            raise StartError(_why(error)) from error
+        except BaseException:
+            await assembly.abandon()
+            raise
+        try:
+            async with trio.open_nursery() as background:
+                assembly.run_in(background)
+                acceptor = Acceptor(assembly.services, self.settings)
+                async with trio.open_nursery() as connections:
+                    for name, listener in bound:
+                        connections.start_soon(acceptor.accept_from, name, listener, connections)
+                    connections.start_soon(acceptor.watch_idle)
+                    on_ready()
+                    await self._stop_asked.wait()
+                    await self._end_connections(acceptor, bound)
+                    connections.cancel_scope.cancel()
+                background.cancel_scope.cancel()
+        finally:
+            with trio.CancelScope(shield=True):
+                await assembly.stop()
+
+    async def _end_connections(self, acceptor: Acceptor, bound: list[tuple[str, Listener]]) -> None:
+        """Accept nothing more, answer what is in flight, and wait a little for those answers to leave."""
+        for _, listener in bound:
+            listener.close()
+        assert self.assembly is not None
+        acceptor.stop()
+        self.assembly.services.replicas.release_waiters()
+        with trio.move_on_after(_LAST_ANSWERS_SECONDS):
+            await acceptor.wait_empty()
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, KafkaError):
+        return error.message or error.code.name
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error)

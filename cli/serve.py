@@ -1,0 +1,102 @@
+"""``ottla serve``: options and files into a configuration, and a broker that runs until it is told to stop.
+
+Exit codes: 0 after a stop that was asked for, 1 when the broker failed, 2 when it could not start with what it was given.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import signal
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import trio
+
+from ..base.config import Config
+from ..base.settings import SettingError
+from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
+from ..broker.limits import raise_descriptor_limit
+from ..broker.listeners import join_host_port, split_host_port
+from ..broker.server import BrokerServer, StartError
+
+logger = logging.getLogger(__name__)
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+def run(
+    listen: str | None,
+    advertise: str | None,
+    data_dir: Path | None,
+    config_file: Path | None,
+    overrides: Iterable[str],
+    log_level: str,
+) -> int:
+    """Start a broker and serve until SIGTERM or SIGINT; the exit code."""
+    if log_level.lower() not in _LEVELS:
+        return _refuse(f"--log-level takes {', '.join(_LEVELS)}, not {log_level}")
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        config = configure(listen, advertise, data_dir, config_file, overrides)
+    except (SettingError, ValueError) as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"cannot read {config_file}: {error.strerror}")
+    raise_descriptor_limit()
+    try:
+        trio.run(functools.partial(_serve, config), restrict_keyboard_interrupt_to_checkpoints=True)
+    except StartError as error:
+        return _refuse(str(error))
+    except Exception:
+        logger.exception("the broker failed")
+        return 1
+    return 0
+
+
+def configure(
+    listen: str | None,
+    advertise: str | None,
+    data_dir: Path | None,
+    config_file: Path | None,
+    overrides: Iterable[str],
+) -> Config:
+    """One configuration, the later of file, overrides and options winning. Raises SettingError, ValueError, OSError."""
+    properties: dict[str, str] = {}
+    if config_file is not None:
+        properties = read_properties(config_file)
+        warn_of_unused(properties)
+    properties |= parse_overrides(overrides)
+    if listen is not None:
+        properties["listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(listen))}"
+    if advertise is not None:
+        properties["advertised.listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(advertise))}"
+    if data_dir is not None:
+        properties["log.dirs"] = str(data_dir)
+    return load_config(properties)
+
+
+async def _serve(config: Config) -> None:
+    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+        async with trio.open_nursery() as nursery:
+            server = BrokerServer(config)
+
+            async def stop_on_signal() -> None:
+                async for number in signals:
+                    logger.info("stopping on %s", signal.Signals(number).name)
+                    server.stop()
+                    return
+
+            nursery.start_soon(stop_on_signal)
+            await server.serve(on_ready=lambda: print(server.ready_line(), flush=True))
+            nursery.cancel_scope.cancel()
+
+
+def _refuse(message: str) -> int:
+    print(f"ottla: {message}", file=sys.stderr)
+    return 2

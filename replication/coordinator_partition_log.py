@@ -1,0 +1,55 @@
+"""A coordinator's own topic, on the partitions this broker leads: the log its records live in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from ..base.seams import Clock, Workers
+from .replica_manager import ReplicaManager
+
+_CHUNK_BYTES = 1 << 20
+
+
+class CoordinatorPartitionLog:
+    """``group_coordinator.coordinator_log.CoordinatorLog`` over the partitions of ``topic``."""
+
+    def __init__(self, topic: str, replicas: ReplicaManager, clock: Clock, workers: Workers) -> None:
+        self._topic = topic
+        self._replicas = replicas
+        self._clock = clock
+        self._workers = workers
+
+    def append(self, partition: int, batch: bytearray) -> int:
+        """Append one batch; the offset after it."""
+        led = self._replicas.partition(self._topic, partition)
+        return led.append(batch, self._clock.now_ms(), internal=True).last_offset + 1
+
+    def high_watermark(self, partition: int) -> int:
+        led = self._replicas.partition(self._topic, partition)
+        led.check_leader()
+        return led.log.high_watermark
+
+    async def wait_committed(self, partition: int, offset: int) -> None:
+        await self._replicas.partition(self._topic, partition).wait_for_high_watermark(offset)
+
+    async def batches(self, partition: int) -> AsyncIterator[bytes]:
+        """Whole batches in chunks of about a mebibyte, from the log's start to the end it has now."""
+        log = self._replicas.partition(self._topic, partition).log
+        offset, end = log.log_start_offset, log.log_end_offset
+        while offset < end:
+            piece = log.read(offset, _CHUNK_BYTES, up_to=end, at_least_one=True)
+            if piece is None:
+                return
+            try:
+                data = await self._workers.run(piece.read)
+            finally:
+                piece.release()
+            yield data
+            offset = _offset_after(data)
+
+
+def _offset_after(data: bytes) -> int:
+    """The offset after the last whole batch in ``data``."""
+    from ..wire.records import iter_batches
+
+    return max(batch.next_offset for batch in iter_batches(data))
