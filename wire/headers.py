@@ -1,0 +1,109 @@
+"""Request and response headers, which stand before every body.
+
+========  ==========================================================================================================
+request   v0: key, version, correlation id (ControlledShutdown v0 alone); v1 adds the client id; v2 adds tagged fields
+response  v0: correlation id; v1 adds tagged fields
+========  ==========================================================================================================
+
+The flexible header goes with the flexible versions of a body, with one exception: an ApiVersions response always has
+header v0, because the client cannot know yet which versions the broker speaks (KIP-511). The client id keeps its 16-bit
+length in every header, so that the first three fields and it can be read before the version is understood.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from ..base.errors import ProtocolError
+from .api_keys import ApiKey, flexible_from
+from .primitives import read_unknown_tags, read_uvarint
+
+_START = struct.Struct(">hhi")
+_START_AND_LENGTH = struct.Struct(">hhih")
+_CORRELATION_ID = struct.Struct(">i")
+_FLEXIBLE_RESPONSE = struct.Struct(">ix")
+
+
+@dataclass(slots=True)
+class RequestHeader:
+    """The header of one request; ``client_id`` is empty when the client sent none."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str
+
+
+def request_header_version(api_key: int, version: int) -> int:
+    """0, 1 or 2. Raises KeyError for a key without a name."""
+    if version >= flexible_from(api_key):
+        return 2
+    return 0 if api_key == ApiKey.CONTROLLED_SHUTDOWN and version == 0 else 1
+
+
+def response_header_version(api_key: int, version: int) -> int:
+    """0 or 1. Raises KeyError for a key without a name."""
+    return int(api_key != ApiKey.API_VERSIONS and version >= flexible_from(api_key))
+
+
+def decode_request_header(buffer: bytes | bytearray | memoryview) -> tuple[RequestHeader, int]:
+    """The header at the start of a frame, and the offset of the body.
+
+    Unknown tagged fields are skipped. Raises ProtocolError when the header is malformed or its API key has no name.
+    """
+    try:
+        api_key, version, correlation_id, length = _START_AND_LENGTH.unpack_from(buffer)
+        header_version = request_header_version(api_key, version)
+        if header_version == 0:
+            return RequestHeader(api_key, version, correlation_id, ""), _START.size
+        position = _START_AND_LENGTH.size + max(length, 0)
+        if position > len(buffer):
+            raise ProtocolError(f"client id announces {length} bytes, beyond the end of the frame")
+        client_id = str(buffer[_START_AND_LENGTH.size : position], "utf-8")
+        if header_version == 2:
+            position = _skip_tags(buffer, position)
+        return RequestHeader(api_key, version, correlation_id, client_id), position
+    except (struct.error, IndexError):
+        raise ProtocolError(f"request header cut short, {len(buffer)} bytes") from None
+    except UnicodeDecodeError as error:
+        raise ProtocolError(f"client id: {error}") from None
+    except KeyError:
+        raise ProtocolError(f"API key {api_key} does not exist") from None
+
+
+def _skip_tags(buffer: bytes | bytearray | memoryview, position: int) -> int:
+    if buffer[position] == 0:
+        return position + 1
+    view = memoryview(buffer)
+    count, position = read_uvarint(view, position)
+    return read_unknown_tags(view, position, count, len(buffer))[1]
+
+
+def encode_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
+    """The header a client puts before a body. Raises KeyError for a key without a name."""
+    start = _START.pack(api_key, version, correlation_id)
+    header_version = request_header_version(api_key, version)
+    if header_version == 0:
+        return start
+    name = b"" if client_id is None else client_id.encode()
+    length = struct.pack(">h", -1 if client_id is None else len(name))
+    return start + length + name + (b"\x00" if header_version == 2 else b"")
+
+
+def encode_response_header(correlation_id: int, api_key: int, version: int) -> bytes:
+    """The header before the answer to a request of this key and version."""
+    if response_header_version(api_key, version):
+        return _FLEXIBLE_RESPONSE.pack(correlation_id)
+    return _CORRELATION_ID.pack(correlation_id)
+
+
+def decode_response_header(buffer: bytes | bytearray | memoryview, api_key: int, version: int) -> tuple[int, int]:
+    """The correlation id and the offset of the body. Raises ProtocolError when the header is malformed."""
+    try:
+        (correlation_id,) = _CORRELATION_ID.unpack_from(buffer)
+        if response_header_version(api_key, version):
+            return correlation_id, _skip_tags(buffer, _CORRELATION_ID.size)
+        return correlation_id, _CORRELATION_ID.size
+    except (struct.error, IndexError):
+        raise ProtocolError(f"response header cut short, {len(buffer)} bytes") from None

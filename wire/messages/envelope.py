@@ -1,0 +1,17 @@
+"""Envelope (key 58)."""
+
+from ..api_keys import ApiKey
+from ..schema import Message, field, int16, request, response
+
+
+@request(key=ApiKey.ENVELOPE, versions="0", flexible="0+")
+class EnvelopeRequest(Message):
+    request_data: bytes = field()
+    request_principal: bytes | None = field()
+    client_host_address: bytes = field()
+
+
+@response(key=ApiKey.ENVELOPE, versions="0", flexible="0+")
+class EnvelopeResponse(Message):
+    response_data: bytes | None = field(default=None)
+    error_code: int16 = field()

@@ -1,0 +1,42 @@
+"""JoinGroup (key 11)."""
+
+from ..api_keys import ApiKey
+from ..schema import Message, Struct, field, int16, int32, request, response, string, struct
+
+
+@struct
+class JoinGroupRequestProtocol(Struct):
+    name: string = field()
+    metadata: bytes = field()
+
+
+@request(key=ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
+class JoinGroupRequest(Message):
+    group_id: string = field()
+    session_timeout_ms: int32 = field()
+    rebalance_timeout_ms: int32 = field("1+", default=-1, ignorable=True)
+    member_id: string = field()
+    group_instance_id: string | None = field("5+", default=None)
+    protocol_type: string = field()
+    protocols: list[JoinGroupRequestProtocol] = field()
+    reason: string | None = field("8+", default=None, ignorable=True)
+
+
+@struct
+class JoinGroupResponseMember(Struct):
+    member_id: string = field()
+    group_instance_id: string | None = field("5+", default=None, ignorable=True)
+    metadata: bytes = field()
+
+
+@response(key=ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
+class JoinGroupResponse(Message):
+    throttle_time_ms: int32 = field("2+", ignorable=True)
+    error_code: int16 = field()
+    generation_id: int32 = field(default=-1)
+    protocol_type: string | None = field("7+", default=None, ignorable=True)
+    protocol_name: string | None = field(nullable="7+")
+    leader: string = field()
+    skip_assignment: bool = field("9+")
+    member_id: string = field()
+    members: list[JoinGroupResponseMember] = field()

@@ -1,0 +1,17 @@
+"""RenewDelegationToken (key 39)."""
+
+from ..api_keys import ApiKey
+from ..schema import Message, field, int16, int32, int64, request, response
+
+
+@request(key=ApiKey.RENEW_DELEGATION_TOKEN, versions="0-2", flexible="2+")
+class RenewDelegationTokenRequest(Message):
+    hmac: bytes = field()
+    renew_period_ms: int64 = field()
+
+
+@response(key=ApiKey.RENEW_DELEGATION_TOKEN, versions="0-2", flexible="2+")
+class RenewDelegationTokenResponse(Message):
+    error_code: int16 = field()
+    expiry_timestamp_ms: int64 = field()
+    throttle_time_ms: int32 = field()

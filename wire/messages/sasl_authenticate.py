@@ -1,0 +1,17 @@
+"""SaslAuthenticate (key 36)."""
+
+from ..api_keys import ApiKey
+from ..schema import Message, field, int16, int64, request, response, string
+
+
+@request(key=ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+")
+class SaslAuthenticateRequest(Message):
+    auth_bytes: bytes = field()
+
+
+@response(key=ApiKey.SASL_AUTHENTICATE, versions="0-2", flexible="2+")
+class SaslAuthenticateResponse(Message):
+    error_code: int16 = field()
+    error_message: string | None = field()
+    auth_bytes: bytes = field()
+    session_lifetime_ms: int64 = field("1+", ignorable=True)

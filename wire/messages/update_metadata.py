@@ -1,0 +1,71 @@
+"""UpdateMetadata (key 6)."""
+
+from ..api_keys import ApiKey
+from ..schema import (
+    Message,
+    Struct,
+    field,
+    int8,
+    int16,
+    int32,
+    int64,
+    request,
+    response,
+    string,
+    struct,
+    uuid,
+)
+
+
+@struct
+class UpdateMetadataPartitionState(Struct):
+    topic_name: string = field("0-4", ignorable=True)
+    partition_index: int32 = field()
+    controller_epoch: int32 = field()
+    leader: int32 = field()
+    leader_epoch: int32 = field()
+    isr: list[int32] = field()
+    zk_version: int32 = field()
+    replicas: list[int32] = field()
+    offline_replicas: list[int32] = field("4+", ignorable=True)
+
+
+@struct
+class UpdateMetadataTopicState(Struct):
+    topic_name: string = field("5+")
+    topic_id: uuid = field("7+", ignorable=True)
+    partition_states: list[UpdateMetadataPartitionState] = field("5+")
+
+
+@struct
+class UpdateMetadataEndpoint(Struct):
+    port: int32 = field("1+")
+    host: string = field("1+")
+    listener: string = field("3+", ignorable=True)
+    security_protocol: int16 = field("1+")
+
+
+@struct
+class UpdateMetadataBroker(Struct):
+    id: int32 = field()
+    v0_host: string = field("0", ignorable=True)
+    v0_port: int32 = field("0", ignorable=True)
+    endpoints: list[UpdateMetadataEndpoint] = field("1+", ignorable=True)
+    rack: string | None = field("2+", ignorable=True)
+
+
+@request(key=ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
+class UpdateMetadataRequest(Message):
+    controller_id: int32 = field()
+    is_kraft_controller: bool = field("8+")
+    type: int8 = field("8+", tag=0)
+    controller_epoch: int32 = field()
+    broker_epoch: int64 = field("5+", default=-1, ignorable=True)
+    ungrouped_partition_states: list[UpdateMetadataPartitionState] = field("0-4")
+    topic_states: list[UpdateMetadataTopicState] = field("5+")
+    live_brokers: list[UpdateMetadataBroker] = field()
+
+
+@response(key=ApiKey.UPDATE_METADATA, versions="0-8", flexible="6+")
+class UpdateMetadataResponse(Message):
+    error_code: int16 = field()

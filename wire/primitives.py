@@ -1,0 +1,104 @@
+"""What compiled codecs call for the uncommon cases: long varints, tagged fields, errors.
+
+Unsigned varints carry seven bits a byte, the lowest first; the protocol never uses more than five bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ..base.errors import ProtocolError
+
+if TYPE_CHECKING:
+    from .schema import RawTaggedFields
+
+_INT32_MAX = 0x7FFFFFFF
+SHORT_VARINTS = tuple(bytes((value,)) for value in range(128))
+"""The varints of one byte, by value."""
+
+EMPTY_TAG_SECTION = b"\x00"
+
+
+def read_uvarint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
+    """The unsigned varint at ``position`` and the position after it. IndexError past the end."""
+    value = 0
+    for shift in range(0, 35, 7):
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 128:
+            if value > _INT32_MAX:
+                raise ProtocolError(f"varint {value} does not fit 31 bits")
+            return value, position
+    raise ProtocolError("varint longer than five bytes")
+
+
+def write_uvarint(value: int) -> bytes:
+    """``value`` >= 0 as an unsigned varint."""
+    if value < 128:
+        return SHORT_VARINTS[value]
+    out = bytearray()
+    while value > 127:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_unknown_tags(
+    buffer: bytes | memoryview, position: int, count: int, size: int
+) -> tuple[RawTaggedFields, int]:
+    """``count`` tagged fields of a struct that declares none, and the position after them."""
+    found = []
+    for _ in range(count):
+        tag, position = read_uvarint(buffer, position)
+        length, position = read_uvarint(buffer, position)
+        end = position + length
+        if end > size:
+            refuse_length("tagged field", length, size - position)
+        found.append((tag, bytes(buffer[position:end])))
+        position = end
+    return tuple(found), position
+
+
+def write_tags(fields: list[tuple[int, bytes]]) -> bytes:
+    """A tag section of known and unknown fields, in ascending order. ValueError when a tag comes twice."""
+    fields.sort(key=lambda entry: entry[0])
+    out = [write_uvarint(len(fields))]
+    last = -1
+    for tag, value in fields:
+        if tag <= last:
+            raise ValueError(f"tag {tag} is negative or there twice")
+        last = tag
+        out += write_uvarint(tag), write_uvarint(len(value)), value
+    return b"".join(out)
+
+
+def write_fixed_array(code: str, values: list[Any]) -> bytes:
+    """The elements of an array of one fixed-size type."""
+    if code == "16s":
+        return b"".join(values)
+    return struct.pack(f">{len(values)}{code}", *values)
+
+
+def data_size(data: Any) -> int:
+    """Bytes of a records field: of a bytes-like object or of a file slice."""
+    return len(data) if isinstance(data, bytes | bytearray) else data.nbytes  # type: ignore[no-any-return]
+
+
+def refuse_length(label: str, length: int, available: int) -> NoReturn:
+    """A length or count that cannot be."""
+    if length < 0:
+        raise ProtocolError(f"{label} must not be null")
+    raise ProtocolError(f"{label} announces {length}, but {available} bytes are left")
+
+
+def refuse_tag(label: str, tag: int, surplus: int) -> NoReturn:
+    """A known tagged field whose value and announced size disagree."""
+    raise ProtocolError(f"tagged field {tag} of {label} is {surplus} bytes longer than it says")
+
+
+def refuse_value(label: str, version: int) -> NoReturn:
+    """A value that this version cannot carry."""
+    raise ValueError(f"{label} is set, but version {version} does not have it")

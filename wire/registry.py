@@ -1,0 +1,52 @@
+"""From an API key to its message classes; a module of declarations is imported on first use."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from .api_keys import ApiKey
+from .schema import Message
+
+UNDECLARED = frozenset(
+    {
+        ApiKey.VOTE,
+        ApiKey.BEGIN_QUORUM_EPOCH,
+        ApiKey.END_QUORUM_EPOCH,
+        ApiKey.FETCH_SNAPSHOT,
+        ApiKey.BROKER_REGISTRATION,
+        ApiKey.BROKER_HEARTBEAT,
+        ApiKey.CONTROLLER_REGISTRATION,
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS,
+        ApiKey.UPDATE_RAFT_VOTER,
+        ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE,
+        ApiKey.WRITE_SHARE_GROUP_STATE,
+        ApiKey.DELETE_SHARE_GROUP_STATE,
+        ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+    }
+)
+"""Keys without declarations: what only KRaft nodes and share coordinators say to each other."""
+
+DECLARED = tuple(key for key in ApiKey if key not in UNDECLARED)
+
+
+@cache
+def request_class(key: ApiKey) -> type[Message]:
+    """The class of the request. Raises KeyError for a key that is not declared."""
+    return _find(key, "Request")
+
+
+@cache
+def response_class(key: ApiKey) -> type[Message]:
+    """The class of the response. Raises KeyError for a key that is not declared."""
+    return _find(key, "Response")
+
+
+def _find(key: ApiKey, side: str) -> type[Message]:
+    if key in UNDECLARED:
+        raise KeyError(key)
+    module = import_module(f".messages.{key.name.lower()}", __package__)
+    name = "".join(word.capitalize() for word in key.name.split("_"))
+    found: type[Message] = getattr(module, name + side)
+    return found

@@ -1,0 +1,280 @@
+"""How a message is declared: typed fields, version ranges, and the decorators that turn a class into a wire struct.
+
+A message is one class for all its versions::
+
+    @request(key=ApiKey.FETCH, versions="0-18", flexible="12+")
+    class FetchRequest(Message):
+        max_bytes: int32 = field("3+", default=0x7FFFFFFF, ignorable=True)
+        cluster_id: string | None = field("12+", default=None, tag=0, ignorable=True)
+
+* The annotation gives the type, ``field`` the versions that carry it. Annotations are read when the class is made, so a
+  module of declarations does not postpone their evaluation and puts a struct before the struct that holds it.
+* ``X | None`` may be null wherever the field exists; ``nullable="7+"`` narrows that to some versions. The exception is a
+  tagged struct: there None says "not on the wire", because Kafka does not write a tagged field that has its default.
+* A field missing from a version keeps its default when decoded. Encoding a value other than the default into such a
+  version is an error, unless the field is ``ignorable``: then it is dropped.
+* ``unknown_tagged_fields`` are the tagged fields (KIP-482) this declaration does not know, kept for a round trip.
+
+Every class becomes a dataclass with slots. The rules follow the README of Kafka's message generator.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Callable
+from types import UnionType
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    TypeAlias,
+    TypeVar,
+    Union,
+    dataclass_transform,
+    get_args,
+    get_origin,
+)
+
+from .api_keys import ApiKey
+
+if TYPE_CHECKING:
+    from ..base.network import FileSlice
+
+    RecordData = bytes | bytearray | memoryview | FileSlice
+else:
+    RecordData = object
+
+ZERO_UUID = bytes(16)
+_NO_DEFAULT: Any = object()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Primitive:
+    """A type of the protocol without parts; ``code`` is its struct character, None when its length varies."""
+
+    name: str
+    code: str | None
+    zero: Any
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Array:
+    """A list of ``element``: a ``Primitive`` or a struct class."""
+
+    element: WireType
+
+
+WireType: TypeAlias = "Primitive | Array | type[Struct]"
+
+int8 = Annotated[int, Primitive("int8", "b", 0)]
+int16 = Annotated[int, Primitive("int16", "h", 0)]
+int32 = Annotated[int, Primitive("int32", "i", 0)]
+int64 = Annotated[int, Primitive("int64", "q", 0)]
+uint16 = Annotated[int, Primitive("uint16", "H", 0)]
+uint32 = Annotated[int, Primitive("uint32", "I", 0)]
+float64 = Annotated[float, Primitive("float64", "d", 0.0)]
+uuid = Annotated[bytes, Primitive("uuid", "16s", ZERO_UUID)]
+string = Annotated[str, Primitive("string", None, "")]
+record_data = Annotated[RecordData, Primitive("records", None, None)]
+"""Record batches: a memoryview of the frame when decoded; anything a connection can send when encoded."""
+
+_PLAIN_TYPES: dict[Any, Primitive] = {
+    bool: Primitive("bool", "?", False),
+    bytes: Primitive("bytes", None, b""),
+}
+
+RawTaggedFields: TypeAlias = tuple[tuple[int, bytes], ...]
+
+
+class Struct:
+    """Base of everything declared."""
+
+    __slots__ = ()
+    fields: ClassVar[tuple[FieldSpec, ...]] = ()
+    if TYPE_CHECKING:
+        unknown_tagged_fields: RawTaggedFields
+
+
+class Message(Struct):
+    """A whole body: of a request, a response, or a versioned record."""
+
+    __slots__ = ()
+    api_key: ClassVar[int] = -1
+    valid_versions: ClassVar[range] = range(0)
+    flexible_versions: ClassVar[range] = range(0)
+    holds_records: ClassVar[bool] = False
+    decoders: ClassVar[dict[int, Any]] = {}
+    encoders: ClassVar[dict[int, Any]] = {}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FieldSpec:
+    """One field as the codec sees it. ``versions`` and ``nullable`` are ranges without an upper end where none is given."""
+
+    name: str
+    type: WireType
+    versions: range
+    nullable: range
+    default: Any
+    tag: int | None
+    ignorable: bool
+
+    @property
+    def is_optional_struct(self) -> bool:
+        """A tagged struct that is None in Python when it is not on the wire."""
+        return self.tag is not None and isinstance(self.type, type) and not self.nullable
+
+    def make_default(self) -> Any:
+        """A fresh default value."""
+        if self.default is _NO_DEFAULT:
+            return [] if isinstance(self.type, Array) else self.type()  # type: ignore[operator]
+        return self.default
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _FieldArguments:
+    versions: str
+    default: Any
+    nullable: str | None
+    tag: int | None
+    ignorable: bool
+
+
+def field(
+    versions: str = "0+",
+    *,
+    default: Any = _NO_DEFAULT,
+    nullable: str | None = None,
+    tag: int | None = None,
+    ignorable: bool = False,
+) -> Any:
+    """One field of a struct; ``versions`` is ``"3"``, ``"3-7"`` or ``"3+"``.
+
+    Without ``default`` it is the zero of its type: 0, False, empty, a struct of defaults. ``tag`` makes it a tagged field.
+    """
+    return _FieldArguments(versions, default, nullable, tag, ignorable)
+
+
+_OPEN_END = 1 << 15
+
+
+def parse_versions(text: str | None) -> range:
+    """``"3"``, ``"3-7"``, ``"3+"`` or None (no version) as a range."""
+    if text is None:
+        return range(0)
+    if text.endswith("+"):
+        return range(int(text[:-1]), _OPEN_END)
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def _wire_type(annotation: Any) -> tuple[WireType, bool]:
+    """The type an annotation stands for, and whether it admits None."""
+    if get_origin(annotation) in (Union, UnionType):
+        (inner,) = (argument for argument in get_args(annotation) if argument is not type(None))
+        return _wire_type(inner)[0], True
+    if annotation in _PLAIN_TYPES:
+        return _PLAIN_TYPES[annotation], False
+    if get_origin(annotation) is list:
+        return Array(_wire_type(get_args(annotation)[0])[0]), False
+    if isinstance(annotation, type) and issubclass(annotation, Struct):
+        return annotation, False
+    primitive = annotation.__metadata__[0]
+    assert isinstance(primitive, Primitive), annotation
+    return primitive, False
+
+
+def _field_spec(name: str, annotation: Any, given: _FieldArguments) -> FieldSpec:
+    wire_type, admits_none = _wire_type(annotation)
+    versions = parse_versions(given.versions)
+    optional_struct = given.tag is not None and isinstance(wire_type, type) and given.nullable is None
+    if given.nullable is not None:
+        nullable = parse_versions(given.nullable)
+    else:
+        nullable = versions if admits_none and not optional_struct else range(0)
+    default = given.default
+    if default is _NO_DEFAULT and optional_struct:
+        default = None
+    if default is _NO_DEFAULT and isinstance(wire_type, Primitive):
+        default = wire_type.zero
+    return FieldSpec(name, wire_type, versions, nullable, default, given.tag, given.ignorable)
+
+
+_T = TypeVar("_T", bound=type[Struct])
+
+
+def _as_dataclass(cls: _T) -> _T:
+    specs = tuple(_field_spec(name, annotation, cls.__dict__[name]) for name, annotation in cls.__annotations__.items())
+    for spec in specs:
+        if spec.default is _NO_DEFAULT:
+            value = dataclasses.field(default_factory=list if isinstance(spec.type, Array) else spec.type)  # type: ignore[arg-type]
+        else:
+            value = dataclasses.field(default=spec.default)
+        setattr(cls, spec.name, value)
+    cls.__annotations__["unknown_tagged_fields"] = RawTaggedFields
+    cls.unknown_tagged_fields = ()
+    made = dataclasses.dataclass(slots=True)(cls)
+    made.fields = specs
+    return made  # type: ignore[return-value]
+
+
+@dataclass_transform(kw_only_default=True)
+def struct(cls: _T) -> _T:
+    """A struct inside messages."""
+    return _as_dataclass(cls)
+
+
+def _holds_records(wire_type: WireType) -> bool:
+    if isinstance(wire_type, Primitive):
+        return wire_type.name == "records"
+    if isinstance(wire_type, Array):
+        return _holds_records(wire_type.element)
+    return any(_holds_records(spec.type) for spec in wire_type.fields)
+
+
+_M = TypeVar("_M", bound=type[Message])
+
+
+@dataclass_transform(kw_only_default=True)
+def message(*, versions: str, flexible: str | None = None, key: int = -1) -> Callable[[_M], _M]:
+    """A body of ``versions``, of which ``flexible`` use compact lengths and tagged fields (None: no version does)."""
+
+    def decorate(cls: _M) -> _M:
+        made = _as_dataclass(cls)
+        made.api_key = key
+        made.valid_versions = parse_versions(versions)
+        from_flexible = parse_versions(flexible)
+        first = max(made.valid_versions.start, from_flexible.start) if from_flexible else made.valid_versions.stop
+        made.flexible_versions = range(first, made.valid_versions.stop)
+        made.decoders, made.encoders = {}, {}
+        made.holds_records = any(_holds_records(spec.type) for spec in made.fields)
+        return made
+
+    return decorate
+
+
+@dataclass_transform(kw_only_default=True)
+def request(*, key: ApiKey, versions: str, flexible: str | None) -> Callable[[_M], _M]:
+    """The body of a request."""
+    return message(key=key, versions=versions, flexible=flexible)
+
+
+@dataclass_transform(kw_only_default=True)
+def response(*, key: ApiKey, versions: str, flexible: str | None) -> Callable[[_M], _M]:
+    """The body of a response."""
+    return message(key=key, versions=versions, flexible=flexible)
+
+
+def uuid_to_text(value: bytes) -> str:
+    """Kafka's text form of a uuid: base64url without padding, 22 characters."""
+    return base64.urlsafe_b64encode(value).rstrip(b"=").decode("ascii")
+
+
+def uuid_from_text(text: str) -> bytes:
+    """The 16 bytes of ``uuid_to_text``. Raises ValueError for anything else."""
+    value = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    if len(value) != 16 or uuid_to_text(value) != text:
+        raise ValueError(f"not a Kafka uuid: {text!r}")
+    return value
