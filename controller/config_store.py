@@ -1,0 +1,120 @@
+"""Each topic's overrides, as one broker knows them: ``/config/topics/T`` in memory, kept up by ``/config/changes``.
+
+Whoever changes a config writes the node and, in the same transaction, a numbered notification under ``/config/changes``
+that names it. Every broker watches that folder and reads again what is named there; the broker that made the change need
+not wait for the watch. Notifications older than 15 minutes are removed, as Kafka does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+
+import trio
+
+from ..base.seams import Clock
+from . import znodes
+from .store import ClusterStore, Create, Delete, NoNodeError, Operation, Set, WatchEvent
+
+logger = logging.getLogger(__name__)
+
+NOTIFICATION_LIFETIME_MS = 15 * 60 * 1000
+
+TopicConfigListener = Callable[[str, Mapping[str, str]], None]
+"""(topic, all of its overrides), called after a change."""
+
+
+class ConfigStore:
+    """Topic overrides by topic. Only topics that have some are held."""
+
+    def __init__(self, store: ClusterStore, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._topics: dict[str, dict[str, str]] = {}
+        self._last_notification = -1
+        self._changed = trio.Event()
+        self.on_topic_config: list[TopicConfigListener] = []
+
+    async def start(self) -> None:
+        """Read everything. Raises StoreError."""
+        names = await self._store.children(znodes.CONFIG_CHANGES, self._on_change)
+        self._last_notification = max(map(_number, names), default=-1)
+        await self.load(await self._store.children(znodes.TOPIC_CONFIGS))
+
+    async def run(self) -> None:
+        """Follow the changes that others make."""
+        while True:
+            await self._changed.wait()
+            self._changed = trio.Event()
+            await self._follow()
+
+    def topic_overrides(self, topic: str) -> dict[str, str]:
+        """Topic-level name -> value as it was set; empty for a topic without overrides."""
+        return dict(self._topics.get(topic, ()))
+
+    async def load(self, topics: Iterable[str]) -> None:
+        """Read the overrides of some topics again. Raises StoreError."""
+        names = list(topics)
+        nodes = await self._store.get_many([znodes.topic_config_path(name) for name in names])
+        for name, node in zip(names, nodes, strict=True):
+            self.put(name, znodes.decode_config(node.data) if node is not None else {})
+
+    def put(self, topic: str, overrides: Mapping[str, str]) -> None:
+        """Take over what the store holds now, and tell the listeners if it differs."""
+        if dict(overrides) == self._topics.get(topic, {}):
+            return
+        if overrides:
+            self._topics[topic] = dict(overrides)
+        else:
+            self._topics.pop(topic, None)
+        for listener in self.on_topic_config:
+            listener(topic, overrides)
+
+    def forget(self, topic: str) -> None:
+        """The topic is gone."""
+        self._topics.pop(topic, None)
+
+    def _on_change(self, event: WatchEvent) -> None:
+        self._changed.set()
+
+    async def _follow(self) -> None:
+        names = await self._store.children(znodes.CONFIG_CHANGES, self._on_change)
+        unseen = sorted(name for name in names if _number(name) > self._last_notification)
+        topics: dict[str, None] = {}
+        nodes = await self._store.get_many([f"{znodes.CONFIG_CHANGES}/{name}" for name in unseen])
+        for node in nodes:
+            if node is not None:
+                kind, _, name = znodes.decode_config_change(node.data).partition("/")
+                if kind == "topics":
+                    topics[name] = None
+        await self.load(topics)
+        if unseen:
+            self._last_notification = _number(unseen[-1])
+        await self._remove_old(names)
+
+    async def _remove_old(self, names: Iterable[str]) -> None:
+        paths = [f"{znodes.CONFIG_CHANGES}/{name}" for name in names]
+        limit = self._clock.now_ms() - NOTIFICATION_LIFETIME_MS
+        for path, node in zip(paths, await self._store.get_many(paths), strict=True):
+            if node is not None and node.stat.created_ms < limit:
+                try:
+                    await self._store.multi([Delete(path)])
+                except NoNodeError:
+                    pass
+
+
+def change_operations(topic: str, overrides: Mapping[str, str], *, exists: bool) -> list[Operation]:
+    """What writes a topic's overrides and tells every broker."""
+    path, data = znodes.topic_config_path(topic), znodes.encode_config(overrides)
+    notification = znodes.encode_config_change(f"topics/{topic}")
+    return [
+        Set(path, data) if exists else Create(path, data),
+        Create(znodes.CONFIG_CHANGE_PREFIX, notification, sequence=True),
+    ]
+
+
+def _number(name: str) -> int:
+    digits = name.rpartition("_")[2]
+    return int(digits) if digits.isdigit() else -1
+
+

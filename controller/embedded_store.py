@@ -1,0 +1,224 @@
+"""A cluster store inside the process: the tree in memory, every transaction in a journal before it is answered.
+
+Rules
+-----
+1. A transaction is checked and applied to the tree at once, in one plain function, and its journal frame queued. It is
+   answered, and watches fire, when the frame is synced. Writers that meet share one sync.
+2. A read waits for the transactions it can see to be synced first, so nothing is ever answered that a crash could undo.
+3. No session outlives the process: at start the ephemeral nodes of all of them are removed.
+4. When the journal cannot be written the store has failed: memory is ahead of the disk, so nothing is answered any more.
+
+Without files (``files=None``) nothing is kept; a simulation shares one such store between brokers, each with a session
+of its own that can be expired.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+
+import trio
+
+from ..base.seams import Clock, InlineWorkers, Workers
+from . import journal
+from .journal import StateFiles
+from .store import (
+    Delete,
+    EventType,
+    Node,
+    NoNodeError,
+    Operation,
+    Result,
+    SessionExpiredError,
+    Stat,
+    StoreFailedError,
+    Watch,
+    WatchEvent,
+)
+from .znode_tree import Transaction, ZnodeTree
+
+logger = logging.getLogger(__name__)
+
+SNAPSHOT_AFTER_BYTES = 4 << 20
+"""A snapshot is taken when the journal is larger than this and than twice the snapshot before it."""
+
+
+class EmbeddedStore:
+    """The tree, its journal, and the sessions that look at it."""
+
+    def __init__(self, clock: Clock, workers: Workers | None = None, files: StateFiles | None = None) -> None:
+        self._clock = clock
+        self._workers = workers or InlineWorkers()
+        self._files = files
+        self._tree = ZnodeTree()
+        self._sessions: dict[int, EmbeddedSession] = {}
+        self._last_session_id = 0
+        self._flush_lock = trio.Lock()
+        self._unsynced: list[tuple[bytes, list[WatchEvent]]] = []
+        self._synced_zxid = 0
+        self._journal_size = 0
+        self._snapshot_size = 0
+        self._failure: OSError | None = None
+
+    async def open(self) -> None:
+        """Read what is on disk. Raises CorruptStateError, OSError."""
+        if self._files is not None:
+            self._tree, self._journal_size = await self._workers.run(journal.load, self._files)
+        self._synced_zxid = self._tree.zxid
+        self._last_session_id = self._tree.zxid
+        leftover = self._tree.ephemerals()
+        if leftover:
+            self._apply(0, [Delete(path) for path in leftover])
+
+    def session(self) -> EmbeddedSession:
+        """A new session; ids are never used twice."""
+        self._last_session_id += 1
+        session = EmbeddedSession(self, self._last_session_id)
+        self._sessions[session.session_id] = session
+        return session
+
+    async def write(self, session_id: int, operations: Sequence[Operation]) -> list[Result]:
+        """Apply, sync, answer. Raises StoreError."""
+        results = self._apply(session_id, operations)
+        await self.sync()
+        return results
+
+    async def sync(self) -> ZnodeTree:
+        """Wait until all that is applied is on disk, and give the tree. Raises StoreFailedError."""
+        target = self._tree.zxid
+        if self._synced_zxid >= target and self._failure is None:
+            await trio.lowlevel.checkpoint()
+            return self._tree
+        async with self._flush_lock:
+            if self._failure is not None:
+                raise StoreFailedError(why=f"the cluster state cannot be written: {self._failure}")
+            if self._synced_zxid < target:
+                await self._flush()
+        return self._tree
+
+    async def end_session(self, session_id: int) -> None:
+        """Remove the session and its ephemeral nodes."""
+        if self._sessions.pop(session_id, None) is None:
+            return
+        paths = self._tree.ephemerals(session_id)
+        if paths and self._failure is None:
+            self._apply(session_id, [Delete(path) for path in paths])
+            await self.sync()
+
+    def _apply(self, session_id: int, operations: Sequence[Operation]) -> list[Result]:
+        transaction = Transaction(self._tree.zxid + 1, session_id, self._clock.now_ms(), operations)
+        results, events = self._tree.apply(transaction)
+        frame = journal.encode_transaction(transaction) if self._files is not None else b""
+        self._unsynced.append((frame, events))
+        return results
+
+    async def _flush(self) -> None:
+        """Sync all that is queued, then tell the watches. A cancelled writer must not take the others' frames with it."""
+        batch, self._unsynced = self._unsynced, []
+        zxid = self._tree.zxid
+        if self._files is not None:
+            data = b"".join(frame for frame, _ in batch)
+            with trio.CancelScope(shield=True):
+                try:
+                    await self._store(self._files, data)
+                except OSError as error:
+                    logger.error("The cluster state cannot be written, admin requests are refused: %s", error)
+                    self._failure = error
+                    raise StoreFailedError(why=f"the cluster state cannot be written: {error}") from error
+        self._synced_zxid = zxid
+        for _, events in batch:
+            for event in events:
+                self._fire(event)
+
+    async def _store(self, files: StateFiles, data: bytes) -> None:
+        if self._journal_size > max(SNAPSHOT_AFTER_BYTES, 2 * self._snapshot_size):
+            snapshot = journal.encode_snapshot(self._tree)
+            await self._workers.run(files.replace, journal.SNAPSHOT, snapshot)
+            await self._workers.run(files.truncate, journal.JOURNAL, 0)
+            self._snapshot_size, self._journal_size = len(snapshot), 0
+        else:
+            await self._workers.run(files.append, journal.JOURNAL, data)
+            self._journal_size += len(data)
+
+    def _fire(self, event: WatchEvent) -> None:
+        for session in list(self._sessions.values()):
+            session.notify(event)
+
+
+class EmbeddedSession:
+    """One session at an EmbeddedStore; a ``ClusterStore``."""
+
+    def __init__(self, store: EmbeddedStore, session_id: int) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._expired = False
+        self._data_watches: dict[str, list[Watch]] = defaultdict(list)
+        self._child_watches: dict[str, list[Watch]] = defaultdict(list)
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    async def get(self, path: str, watch: Watch | None = None) -> Node:
+        node = (await self._tree()).get(path)
+        if node is None:
+            raise NoNodeError(path)
+        if watch is not None:
+            self._data_watches[path].append(watch)
+        return node
+
+    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        tree = await self._tree()
+        return [tree.get(path) for path in paths]
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        node = (await self._tree()).get(path)
+        if watch is not None:
+            self._data_watches[path].append(watch)
+        return None if node is None else node.stat
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        names = (await self._tree()).children(path)
+        if watch is not None:
+            self._child_watches[path].append(watch)
+        return names
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        self._check_alive()
+        return await self._store.write(self._session_id, operations)
+
+    async def close(self) -> None:
+        self._end()
+        await self._store.end_session(self._session_id)
+
+    async def expire(self) -> None:
+        """What a simulation does to a session: its nodes vanish and every watch hears of it."""
+        watches = self._end()
+        await self._store.end_session(self._session_id)
+        event = WatchEvent(EventType.SESSION_EXPIRED, "")
+        for watch in watches:
+            watch(event)
+
+    def _end(self) -> set[Watch]:
+        self._expired = True
+        groups = [*self._data_watches.values(), *self._child_watches.values()]
+        self._data_watches.clear()
+        self._child_watches.clear()
+        return {watch for group in groups for watch in group}
+
+    def notify(self, event: WatchEvent) -> None:
+        """Call, once, the watches that this change is for."""
+        watches = [] if event.type is EventType.CHILDREN else self._data_watches.pop(event.path, [])
+        if event.type in (EventType.CHILDREN, EventType.DELETED):
+            watches = watches + self._child_watches.pop(event.path, [])
+        for watch in watches:
+            watch(event)
+
+    async def _tree(self) -> ZnodeTree:
+        self._check_alive()
+        return await self._store.sync()
+
+    def _check_alive(self) -> None:
+        if self._expired:
+            raise SessionExpiredError()

@@ -1,0 +1,69 @@
+"""How a broker makes itself known: the cluster's id and the broker's node under ``/brokers/ids``."""
+
+from __future__ import annotations
+
+import random
+
+from ..base.errors import ErrorCode, KafkaError
+from ..base.seams import Clock
+from ..wire.schema import ZERO_UUID, uuid_to_text
+from . import znodes
+from .store import ClusterStore, Create, NodeExistsError, NoNodeError, Set, Stat, ensure_paths
+from .znodes import BrokerRegistration
+
+_METADATA_TOPIC_ID = bytes(15) + b"\x01"
+
+
+def random_uuid(random: random.Random) -> bytes:
+    """A version 4 UUID that Kafka would hand out: not a reserved one, and its text does not begin with a dash."""
+    while True:
+        value = bytearray(random.randbytes(16))
+        value[6] = value[6] & 0x0F | 0x40
+        value[8] = value[8] & 0x3F | 0x80
+        uuid = bytes(value)
+        if uuid not in (ZERO_UUID, _METADATA_TOPIC_ID) and not uuid_to_text(uuid).startswith("-"):
+            return uuid
+
+
+async def ensure_cluster(store: ClusterStore, random: random.Random, known_id: str | None = None) -> str:
+    """Make what every cluster store has, and return the cluster's id.
+
+    ``known_id`` is the one that this broker's data folder belongs to. Raises KafkaError INCONSISTENT_CLUSTER_ID when the
+    store belongs to another cluster.
+    """
+    await ensure_paths(store, znodes.PERSISTENT_PATHS)
+    while True:
+        try:
+            cluster_id = znodes.decode_cluster_id((await store.get(znodes.CLUSTER_ID)).data)
+            break
+        except NoNodeError:
+            proposed = known_id or uuid_to_text(random_uuid(random))
+        try:
+            await store.multi([Create(znodes.CLUSTER_ID, znodes.encode_cluster_id(proposed))])
+        except NodeExistsError:
+            continue
+    if known_id is not None and known_id != cluster_id:
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_CLUSTER_ID,
+            f"the data folder belongs to cluster {known_id}, the cluster store to cluster {cluster_id}",
+        )
+    return cluster_id
+
+
+async def register_broker(store: ClusterStore, registration: BrokerRegistration, clock: Clock) -> int:
+    """Make the broker's node and return its epoch, the zxid of the registration (KIP-380).
+
+    The node goes away with the store's session. Raises KafkaError DUPLICATE_BROKER_REGISTRATION while another broker
+    with this id is registered.
+    """
+    path = znodes.broker_path(registration.broker_id)
+    data = znodes.encode_broker(registration, clock.now_ms())
+    try:
+        results = await store.multi([Create(path, data, ephemeral=True), Set(path, data)])
+    except NodeExistsError:
+        raise KafkaError(
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION, f"a broker with id {registration.broker_id} is registered already"
+        ) from None
+    stat = results[1]
+    assert isinstance(stat, Stat)
+    return stat.czxid

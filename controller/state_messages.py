@@ -1,0 +1,182 @@
+"""The requests by which a controller tells brokers what it decided, built from its context. Pure.
+
+LeaderAndIsr goes to every live replica of a partition and makes it lead or follow. UpdateMetadata goes to every live
+broker, so that each can answer clients. StopReplica ends a replica. The values are those of Kafka 3.9's controller: a
+topic under deletion has leader -2 in UpdateMetadata, and epoch -2 in StopReplica, which overrides any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from ..wire.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from ..wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from ..wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from .context import ControllerContext, PartitionState, TopicPartition
+from .election import EPOCH_DURING_DELETE, LEADER_DURING_DELETE
+from .znodes import SECURITY_PROTOCOLS
+
+
+def leader_and_isr_requests(
+    context: ControllerContext, keys: Iterable[TopicPartition], *, is_new: bool = False
+) -> dict[int, LeaderAndIsrRequest]:
+    """By live broker, the partitions among ``keys`` that it holds a replica of."""
+    topics: dict[int, dict[str, LeaderAndIsrTopicState]] = {}
+    leaders: dict[int, set[int]] = {}
+    for topic, number in keys:
+        partition = context.topics[topic].partitions[number]
+        if partition.state is None:
+            continue
+        message = _leader_and_isr_partition(number, partition, is_new)
+        for broker_id in partition.assignment.replicas:
+            if broker_id in context.brokers:
+                by_name = topics.setdefault(broker_id, {})
+                if topic not in by_name:
+                    by_name[topic] = LeaderAndIsrTopicState(topic_name=topic, topic_id=context.topics[topic].topic_id)
+                by_name[topic].partition_states.append(message)
+                leaders.setdefault(broker_id, set()).add(partition.state.leader)
+    return {
+        broker_id: LeaderAndIsrRequest(
+            controller_id=context.controller_id,
+            controller_epoch=context.epoch,
+            broker_epoch=context.brokers[broker_id].epoch,
+            topic_states=list(by_name.values()),
+            live_leaders=_live_leaders(context, leaders[broker_id]),
+        )
+        for broker_id, by_name in topics.items()
+    }
+
+
+def _leader_and_isr_partition(number: int, partition: PartitionState, is_new: bool) -> LeaderAndIsrPartitionState:
+    assert partition.state is not None
+    return LeaderAndIsrPartitionState(
+        partition_index=number,
+        controller_epoch=partition.state.controller_epoch,
+        leader=partition.state.leader,
+        leader_epoch=partition.state.leader_epoch,
+        isr=list(partition.state.isr),
+        partition_epoch=partition.partition_epoch,
+        replicas=list(partition.assignment.replicas),
+        adding_replicas=list(partition.assignment.adding),
+        removing_replicas=list(partition.assignment.removing),
+        is_new=is_new,
+    )
+
+
+def _live_leaders(context: ControllerContext, leaders: Collection[int]) -> list[LeaderAndIsrLiveLeader]:
+    result = []
+    for broker_id in sorted(leaders):
+        broker = context.brokers.get(broker_id)
+        if broker is not None and broker.registration.endpoints:
+            endpoint = broker.registration.endpoints[0]
+            result.append(LeaderAndIsrLiveLeader(broker_id=broker_id, host_name=endpoint.host, port=endpoint.port))
+    return result
+
+
+def update_metadata_requests(
+    context: ControllerContext, keys: Iterable[TopicPartition], brokers: Collection[int] | None = None
+) -> dict[int, UpdateMetadataRequest]:
+    """By live broker (those of ``brokers``, else all): the state of ``keys``, and who is alive."""
+    topic_states = []
+    for topic, numbers in context.by_topic(keys).items():
+        deleting = topic in context.deleting
+        partitions = context.topics[topic].partitions
+        topic_states.append(
+            UpdateMetadataTopicState(
+                topic_name=topic,
+                topic_id=context.topics[topic].topic_id,
+                partition_states=[
+                    _metadata_partition(context, number, partitions[number], deleting)
+                    for number in numbers
+                    if partitions[number].state is not None
+                ],
+            )
+        )
+    live_brokers = [_metadata_broker(context, broker_id) for broker_id in sorted(context.brokers)]
+    targets = context.brokers if brokers is None else [b for b in brokers if b in context.brokers]
+    return {
+        broker_id: UpdateMetadataRequest(
+            controller_id=context.controller_id,
+            controller_epoch=context.epoch,
+            broker_epoch=context.brokers[broker_id].epoch,
+            topic_states=topic_states,
+            live_brokers=live_brokers,
+        )
+        for broker_id in targets
+    }
+
+
+def _metadata_partition(
+    context: ControllerContext, number: int, partition: PartitionState, deleting: bool
+) -> UpdateMetadataPartitionState:
+    state = partition.state
+    assert state is not None
+    replicas = partition.assignment.replicas
+    return UpdateMetadataPartitionState(
+        partition_index=number,
+        controller_epoch=state.controller_epoch,
+        leader=LEADER_DURING_DELETE if deleting else state.leader,
+        leader_epoch=0 if deleting else state.leader_epoch,
+        isr=list(state.isr),
+        zk_version=partition.partition_epoch,
+        replicas=list(replicas),
+        offline_replicas=[replica for replica in replicas if replica not in context.brokers],
+    )
+
+
+def _metadata_broker(context: ControllerContext, broker_id: int) -> UpdateMetadataBroker:
+    registration = context.brokers[broker_id].registration
+    return UpdateMetadataBroker(
+        id=broker_id,
+        endpoints=[
+            UpdateMetadataEndpoint(
+                port=endpoint.port,
+                host=endpoint.host,
+                listener=endpoint.listener,
+                security_protocol=SECURITY_PROTOCOLS.get(endpoint.security_protocol, 0),
+            )
+            for endpoint in registration.endpoints
+        ],
+        rack=registration.rack,
+    )
+
+
+def stop_replica_requests(
+    context: ControllerContext, keys: Iterable[TopicPartition], *, delete: bool
+) -> dict[int, StopReplicaRequest]:
+    """By live broker, the replicas of ``keys`` that it is to let go of."""
+    topics: dict[int, dict[str, StopReplicaTopicState]] = {}
+    for topic, number in keys:
+        partition = context.topics[topic].partitions[number]
+        epoch = partition.state.leader_epoch if partition.state is not None else -1
+        message = StopReplicaPartitionState(
+            partition_index=number,
+            leader_epoch=EPOCH_DURING_DELETE if topic in context.deleting else epoch,
+            delete_partition=delete,
+        )
+        for broker_id in partition.assignment.replicas:
+            if broker_id in context.brokers:
+                by_name = topics.setdefault(broker_id, {})
+                if topic not in by_name:
+                    by_name[topic] = StopReplicaTopicState(topic_name=topic)
+                by_name[topic].partition_states.append(message)
+    return {
+        broker_id: StopReplicaRequest(
+            controller_id=context.controller_id,
+            controller_epoch=context.epoch,
+            broker_epoch=context.brokers[broker_id].epoch,
+            topic_states=list(by_name.values()),
+        )
+        for broker_id, by_name in topics.items()
+    }

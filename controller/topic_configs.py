@@ -1,0 +1,96 @@
+"""Which overrides a topic may have: names and values are those of the topic-level settings that are declared. Pure.
+
+Incremental changes follow KIP-339: SET and DELETE for every setting, APPEND and SUBTRACT for lists, which start from the
+value the topic has now, be it the broker's default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from ..base.errors import ErrorCode, KafkaError
+from ..base.settings import Kind, SettingError
+from ..log.settings import LogSettings
+
+
+class Change(IntEnum):
+    """What an incremental change does to one setting."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigChange(NamedTuple):
+    """One incremental change."""
+
+    name: str
+    change: Change
+    value: str | None
+
+
+def check_overrides(settings: LogSettings, overrides: Mapping[str, str | None]) -> dict[str, str]:
+    """The overrides, unless one is unknown or malformed or they contradict each other. Raises KafkaError INVALID_CONFIG."""
+    known = LogSettings.topic_settings()
+    checked = {}
+    for name, value in overrides.items():
+        if name not in known:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
+        if value is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {name}")
+        checked[name] = value
+    try:
+        effective = settings.with_topic_overrides(checked)
+    except SettingError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+    if effective.max_compaction_lag_ms < effective.min_compaction_lag_ms:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"conflict topic config setting min.compaction.lag.ms ({effective.min_compaction_lag_ms}) > "
+            f"max.compaction.lag.ms ({effective.max_compaction_lag_ms})",
+        )
+    if effective.remote_storage_enable:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, "Tiered Storage functionality is disabled in the broker.")
+    return checked
+
+
+def apply_changes(
+    settings: LogSettings, overrides: Mapping[str, str], changes: Iterable[ConfigChange]
+) -> dict[str, str | None]:
+    """``overrides`` after ``changes``; not checked yet. Raises KafkaError INVALID_REQUEST, INVALID_CONFIG."""
+    known = LogSettings.topic_settings()
+    result: dict[str, str | None] = dict(overrides)
+    changed: set[str] = set()
+    for name, change, value in changes:
+        if name in changed:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Duplicate config key {name}")
+        changed.add(name)
+        if change is Change.DELETE:
+            result.pop(name, None)
+            continue
+        if value is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {name}")
+        if change is Change.SET:
+            result[name] = value
+            continue
+        declared = known.get(name)
+        if declared is None or declared.kind is not Kind.LIST:
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG, f"Config value {change.name} is not allowed for config key: {name}"
+            )
+        current = result[name] if name in overrides else declared.render(getattr(settings, declared.attribute))
+        result[name] = _change_list(current or "", change, value)
+    return result
+
+
+def _change_list(current: str, change: Change, value: str) -> str:
+    items = [item.strip() for item in current.split(",") if item.strip()]
+    named = [item.strip() for item in value.split(",") if item.strip()]
+    if change is Change.APPEND:
+        items.extend(item for item in named if item not in items)
+    else:
+        items = [item for item in items if item not in named]
+    return ",".join(items)

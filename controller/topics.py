@@ -1,0 +1,300 @@
+"""Making, enlarging and deleting topics, for the controller that holds the lock.
+
+A topic is written to the store first (its nodes in one transaction where they fit), then the brokers are told:
+LeaderAndIsr before UpdateMetadata, so that a partition that a client sees is ready for it. A deletion begins with the
+node ``/admin/delete_topics/T``, from where it is taken up again after a crash; then clients are told, replicas are
+deleted, and at last the nodes go.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import random
+from collections.abc import Iterable, Mapping, Sequence
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..log.settings import LogSettings
+from . import znodes
+from .assignment import assign_replicas, check_assignment
+from .channels import Channels
+from .config_store import ConfigStore
+from .context import ControllerContext, PartitionState, TopicPartition, TopicState
+from .election import elect_first
+from .partition_states import create_partition_operations, fenced_multi, refusal
+from .registration import random_uuid
+from .settings import ControllerSettings
+from .state_messages import leader_and_isr_requests, stop_replica_requests, update_metadata_requests
+from .store import ClusterStore, Create, Delete, NodeExistsError, Operation, Set, StoreError
+from .topic_configs import check_overrides
+from .topic_names import check_collision, check_name
+from .znodes import LeaderState, ReplicaAssignment
+
+logger = logging.getLogger(__name__)
+
+MAX_PARTITIONS_PER_REQUEST = 10_000
+"""As in Kafka's KRaft mode, where one operation makes no more records."""
+
+
+@dataclasses.dataclass(frozen=True)
+class NewTopic:
+    """A topic to make. -1 is the broker's default; ``assignment`` (replicas by partition) stands instead of numbers."""
+
+    name: str
+    partition_count: int = -1
+    replication_factor: int = -1
+    assignment: Mapping[int, Sequence[int]] | None = None
+    configs: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class CreatedTopic:
+    """A topic that was made, or would be. ``configs`` are its overrides."""
+
+    topic_id: bytes
+    partition_count: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+class Topics:
+    """The controller's hand on topics. Whoever calls holds the controller's lock."""
+
+    def __init__(
+        self,
+        store: ClusterStore,
+        context: ControllerContext,
+        configs: ConfigStore,
+        channels: Channels,
+        settings: ControllerSettings,
+        log_settings: LogSettings,
+        random: random.Random,
+    ) -> None:
+        self._store = store
+        self._context = context
+        self._configs = configs
+        self._channels = channels
+        self._settings = settings
+        self._log_settings = log_settings
+        self._random = random
+
+    async def create(
+        self, new_topics: Iterable[NewTopic], *, validate_only: bool
+    ) -> dict[str, CreatedTopic | KafkaError]:
+        """The outcome by name; one topic's failure does not touch the others."""
+        results: dict[str, CreatedTopic | KafkaError] = {}
+        planned: dict[str, tuple[TopicState, dict[str, str]]] = {}
+        room = MAX_PARTITIONS_PER_REQUEST
+        for new in new_topics:
+            try:
+                topic, overrides = self._plan(new, planned, room)
+            except KafkaError as error:
+                results[new.name] = error
+                continue
+            planned[new.name] = (topic, overrides)
+            room -= len(topic.partitions)
+            results[new.name] = CreatedTopic(
+                topic.topic_id, len(topic.partitions), topic.replication_factor, overrides
+            )
+        if not validate_only and planned:
+            async with trio.open_nursery() as nursery:
+                for topic, overrides in planned.values():
+                    nursery.start_soon(self._write, topic, overrides, results)
+            made = [name for name in planned if name in self._context.topics]
+            await self._announce(self._keys(made))
+        return results
+
+    def _plan(self, new: NewTopic, planned: Iterable[str], room: int) -> tuple[TopicState, dict[str, str]]:
+        check_name(new.name)
+        if new.name in self._context.deleting:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{new.name}' is marked for deletion.")
+        if new.name in self._context.topics:
+            raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{new.name}' already exists.")
+        check_collision(new.name, [*self._context.topics, *planned])
+        assignment = self._assign(new, room)
+        overrides = check_overrides(self._log_settings, new.configs)
+        return TopicState(new.name, random_uuid(self._random), self._new_partitions(assignment)), overrides
+
+    def _assign(self, new: NewTopic, room: int) -> Mapping[int, Sequence[int]]:
+        racks = self._context.racks()
+        if new.assignment:
+            if new.partition_count != -1 or new.replication_factor != -1:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used at the same time.",
+                )
+            check_room(len(new.assignment), room)
+            check_assignment(new.assignment, racks)
+            return new.assignment
+        settings = self._settings
+        count = settings.num_partitions if new.partition_count == -1 else new.partition_count
+        factor = settings.default_replication_factor if new.replication_factor == -1 else new.replication_factor
+        check_room(count, room)
+        return assign_replicas(racks, count, factor, self._random)
+
+    def _new_partitions(self, assignment: Mapping[int, Sequence[int]]) -> dict[int, PartitionState]:
+        context = self._context
+        partitions = {}
+        for number, replicas in sorted(assignment.items()):
+            first = elect_first(replicas, context.brokers)
+            assert first is not None, "replicas are assigned to live brokers only"
+            state = LeaderState(first.leader, 0, first.isr, context.epoch)
+            partitions[number] = PartitionState(
+                ReplicaAssignment(tuple(replicas)), state, modified_zxid=context.newest_zxid()
+            )
+        return partitions
+
+    async def _write(
+        self, topic: TopicState, overrides: Mapping[str, str], results: dict[str, CreatedTopic | KafkaError]
+    ) -> None:
+        """Make a planned topic's nodes; several of these share a sync of the store."""
+        name = topic.name
+        config_path, config = znodes.topic_config_path(name), znodes.encode_config(overrides)
+        has_config = await self._store.exists(config_path) is not None
+        try:
+            await fenced_multi(
+                self._store,
+                self._context,
+                [
+                    Set(config_path, config) if has_config else Create(config_path, config),
+                    Create(znodes.topic_path(name), znodes.encode_topic(topic.assignment())),
+                    Create(znodes.partitions_path(name)),
+                    *create_partition_operations(name, topic.partitions),
+                ],
+            )
+        except NodeExistsError:
+            results[name] = KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+            return
+        except StoreError as error:
+            results[name] = refusal(error)
+            return
+        self._context.topics[name] = topic
+        self._configs.put(name, overrides)
+
+    async def add_partitions(
+        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, *, validate_only: bool
+    ) -> None:
+        """Enlarge a topic to ``count`` partitions; ``assignments`` are the replicas of the new ones in order.
+
+        Raises KafkaError, StoreError.
+        """
+        topic = self._context.topics.get(name)
+        if topic is None or name in self._context.deleting:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        planned = self._plan_partitions(topic, count, assignments)
+        if validate_only:
+            return
+        new = self._new_partitions(planned)
+        grown = dataclasses.replace(topic, partitions={**topic.partitions, **new}, version=topic.version + 1)
+        await fenced_multi(
+            self._store,
+            self._context,
+            [
+                Set(znodes.topic_path(name), znodes.encode_topic(grown.assignment()), topic.version),
+                *create_partition_operations(name, new),
+            ],
+        )
+        self._context.topics[name] = grown
+        await self._announce([TopicPartition(name, number) for number in new])
+
+    def _plan_partitions(
+        self, topic: TopicState, count: int, assignments: Sequence[Sequence[int]] | None
+    ) -> Mapping[int, Sequence[int]]:
+        have = len(topic.partitions)
+        if count == have:
+            raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {have} partition(s).")
+        if count < have:
+            raise KafkaError(
+                ErrorCode.INVALID_PARTITIONS,
+                f"The topic {topic.name} currently has {have} partition(s); {count} would not be an increase.",
+            )
+        more = count - have
+        check_room(more, MAX_PARTITIONS_PER_REQUEST)
+        racks = self._context.racks()
+        if assignments is None:
+            first_leader = topic.partitions[0].assignment.replicas[0]
+            start = next((i for i, broker in enumerate(sorted(racks)) if broker >= first_leader), 0)
+            return assign_replicas(
+                racks, more, topic.replication_factor, self._random, start_index=start, first_partition=have
+            )
+        if len(assignments) != more:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Attempted to add {more} additional partition(s), but only {len(assignments)} assignment(s) were specified.",
+            )
+        planned = dict(enumerate(assignments, have))
+        check_assignment(planned, racks, have)
+        if len(assignments[0]) != topic.replication_factor:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"The topic has {topic.replication_factor} replica(s) per partition, the assignment {len(assignments[0])}.",
+            )
+        return planned
+
+    async def delete(self, names: Iterable[str]) -> None:
+        """Mark known topics for deletion, and delete those whose replicas can all be reached."""
+        new = [name for name in names if name not in self._context.deleting]
+        if new:
+            await fenced_multi(
+                self._store, self._context, [Create(znodes.delete_topic_path(name)) for name in new]
+            )
+            self._context.deleting.update(new)
+        await self.resume_deletions()
+
+    async def resume_deletions(self) -> None:
+        """Carry on with every marked topic that has all of its replicas on live brokers."""
+        ready = [name for name in sorted(self._context.deleting) if self._is_reachable(name)]
+        if not ready:
+            return
+        context = self._context
+        keys = self._keys(ready)
+        await self._channels.update_metadata(update_metadata_requests(context, keys))
+        requests = stop_replica_requests(context, keys, delete=True)
+        done = await self._channels.stop_replica(requests)
+        deleted = [name for name in ready if self._replicas_of(name) <= done]
+        operations = [operation for name in deleted for operation in await self._delete_operations(name)]
+        await fenced_multi(self._store, context, operations)
+        for name in deleted:
+            context.deleting.discard(name)
+            context.topics.pop(name, None)
+            self._configs.forget(name)
+            logger.info("Deleted topic %s", name)
+
+    def _is_reachable(self, name: str) -> bool:
+        return self._replicas_of(name) <= self._context.brokers.keys()
+
+    def _replicas_of(self, name: str) -> set[int]:
+        topic = self._context.topics.get(name)
+        return {b for p in topic.partitions.values() for b in p.assignment.replicas} if topic is not None else set()
+
+    async def _delete_operations(self, name: str) -> list[Operation]:
+        """What removes every node of a topic that is there: a deletion cut short left only some of them."""
+        topic = self._context.topics.get(name)
+        paths = []
+        if topic is not None:
+            for number in topic.partitions:
+                paths.append(znodes.state_path(name, number))
+                paths.append(znodes.partition_path(name, number))
+            paths += [znodes.partitions_path(name), znodes.topic_path(name), znodes.topic_config_path(name)]
+        paths.append(znodes.delete_topic_path(name))
+        nodes = await self._store.get_many(paths)
+        return [Delete(path) for path, node in zip(paths, nodes, strict=True) if node is not None]
+
+    def _keys(self, names: Iterable[str]) -> list[TopicPartition]:
+        topics = self._context.topics
+        return [TopicPartition(name, number) for name in names if name in topics for number in topics[name].partitions]
+
+    async def _announce(self, keys: Sequence[TopicPartition]) -> None:
+        await self._channels.leader_and_isr(leader_and_isr_requests(self._context, keys, is_new=True))
+        await self._channels.update_metadata(update_metadata_requests(self._context, keys))
+
+
+def check_room(partition_count: int, room: int) -> None:
+    """Raises KafkaError POLICY_VIOLATION when one request makes too many partitions."""
+    if partition_count > room:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"Excessively large number of partitions per request: more than {MAX_PARTITIONS_PER_REQUEST}.",
+        )

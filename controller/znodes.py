@@ -1,0 +1,263 @@
+"""Kafka's paths in the cluster store and the JSON of each node, as Kafka 3.9 in ZooKeeper mode writes them.
+
+==================================== ==================================================================
+``/brokers/ids/N``                   version 5: endpoints, listener to protocol map, rack; ephemeral
+``/brokers/topics/T``                version 3: replicas by partition, topic id, running reassignments
+``/brokers/topics/T/partitions/P/state``  leader, leader epoch, ISR, controller epoch
+``/cluster/id``                      the id of the cluster
+``/controller``                      the broker that is controller; ephemeral
+``/controller_epoch``                a decimal number, raised by each new controller
+``/config/topics/T``                 the settings that differ from the defaults
+``/config/changes/config_change_N``  tells every broker that a node under ``/config`` changed
+``/admin/delete_topics/T``           the topic is to be deleted
+``/latest_producer_id_block``        the producer ids handed out last
+==================================== ==================================================================
+
+Keys keep the order in which Kafka was seen to write them. Readers pass over keys they don't know.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ..wire.schema import ZERO_UUID, uuid_from_text, uuid_to_text
+
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+CLUSTER_ID = "/cluster/id"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+CONFIG_CHANGES = "/config/changes"
+CONFIG_CHANGE_PREFIX = CONFIG_CHANGES + "/config_change_"
+TOPIC_CONFIGS = "/config/topics"
+DELETE_TOPICS = "/admin/delete_topics"
+PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+
+PERSISTENT_PATHS = (
+    "/consumers",
+    "/brokers",
+    BROKER_IDS,
+    TOPICS,
+    "/config",
+    CONFIG_CHANGES,
+    "/admin",
+    DELETE_TOPICS,
+    "/brokers/seqid",
+    "/isr_change_notification",
+    PRODUCER_ID_BLOCK,
+    "/log_dir_event_notification",
+    TOPIC_CONFIGS,
+    "/config/clients",
+    "/config/users",
+    "/config/brokers",
+    "/config/ips",
+    "/cluster",
+)
+"""Nodes that exist, without data, in every cluster; parents first."""
+
+SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
+
+_ENDPOINT = re.compile(r"([^:/]+)://\[?([^\]/]*?)\]?:(\d+)")
+
+
+class BrokerEndpoint(NamedTuple):
+    """Where clients reach one listener of a broker."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: str = "PLAINTEXT"
+
+
+@dataclasses.dataclass(frozen=True)
+class BrokerRegistration:
+    """A broker as ``/brokers/ids/N`` tells it."""
+
+    broker_id: int
+    endpoints: tuple[BrokerEndpoint, ...]
+    rack: str | None = None
+
+
+class ReplicaAssignment(NamedTuple):
+    """Where the replicas of one partition are, the preferred leader first."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+
+class TopicAssignment(NamedTuple):
+    """A topic as ``/brokers/topics/T`` tells it; partitions by number."""
+
+    topic_id: bytes
+    partitions: Mapping[int, ReplicaAssignment]
+
+
+class LeaderState(NamedTuple):
+    """A partition's state as its ``state`` node tells it; leader -1 is none."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    controller_epoch: int
+
+
+def broker_path(broker_id: int) -> str:
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}"
+
+
+def partitions_path(topic: str) -> str:
+    return f"{TOPICS}/{topic}/partitions"
+
+
+def partition_path(topic: str, partition: int) -> str:
+    return f"{TOPICS}/{topic}/partitions/{partition}"
+
+
+def state_path(topic: str, partition: int) -> str:
+    return f"{TOPICS}/{topic}/partitions/{partition}/state"
+
+
+def topic_config_path(topic: str) -> str:
+    return f"{TOPIC_CONFIGS}/{topic}"
+
+
+def delete_topic_path(topic: str) -> str:
+    return f"{DELETE_TOPICS}/{topic}"
+
+
+def encode_broker(registration: BrokerRegistration, now_ms: int) -> bytes:
+    endpoints = registration.endpoints
+    plaintext = next((e for e in endpoints if e.security_protocol == "PLAINTEXT"), None)
+    fields: dict[str, Any] = {
+        "features": {},
+        "listener_security_protocol_map": {e.listener: e.security_protocol for e in endpoints},
+        "endpoints": [f"{e.listener}://{_bracket(e.host)}:{e.port}" for e in endpoints],
+        "jmx_port": -1,
+        "port": plaintext.port if plaintext else -1,
+        "host": plaintext.host if plaintext else None,
+        "version": 5,
+        "timestamp": str(now_ms),
+    }
+    if registration.rack is not None:
+        fields["rack"] = registration.rack
+    return _dump(fields)
+
+
+def decode_broker(broker_id: int, data: bytes) -> BrokerRegistration:
+    fields = json.loads(data)
+    protocols = fields.get("listener_security_protocol_map", {})
+    endpoints = []
+    for text in fields["endpoints"]:
+        match = _ENDPOINT.fullmatch(text)
+        if match is None:
+            raise ValueError(f"{broker_path(broker_id)}: {text!r} is not an endpoint")
+        listener = match[1]
+        endpoints.append(BrokerEndpoint(listener, match[2], int(match[3]), protocols.get(listener, listener)))
+    return BrokerRegistration(broker_id, tuple(endpoints), fields.get("rack"))
+
+
+def encode_topic(assignment: TopicAssignment) -> bytes:
+    partitions = assignment.partitions
+    return _dump(
+        {
+            "partitions": {str(p): list(a.replicas) for p, a in partitions.items()},
+            "topic_id": uuid_to_text(assignment.topic_id),
+            "adding_replicas": {str(p): list(a.adding) for p, a in partitions.items() if a.adding},
+            "removing_replicas": {str(p): list(a.removing) for p, a in partitions.items() if a.removing},
+            "version": 3,
+        }
+    )
+
+
+def decode_topic(data: bytes) -> TopicAssignment:
+    fields = json.loads(data)
+    adding = fields.get("adding_replicas") or {}
+    removing = fields.get("removing_replicas") or {}
+    partitions = {
+        int(p): ReplicaAssignment(tuple(replicas), tuple(adding.get(p, ())), tuple(removing.get(p, ())))
+        for p, replicas in fields["partitions"].items()
+    }
+    text = fields.get("topic_id")
+    return TopicAssignment(uuid_from_text(text) if text else ZERO_UUID, dict(sorted(partitions.items())))
+
+
+def encode_state(state: LeaderState) -> bytes:
+    return _dump(
+        {
+            "controller_epoch": state.controller_epoch,
+            "leader": state.leader,
+            "version": 1,
+            "leader_epoch": state.leader_epoch,
+            "isr": list(state.isr),
+        }
+    )
+
+
+def decode_state(data: bytes) -> LeaderState:
+    fields = json.loads(data)
+    return LeaderState(fields["leader"], fields["leader_epoch"], tuple(fields["isr"]), fields["controller_epoch"])
+
+
+def encode_controller(broker_id: int, now_ms: int) -> bytes:
+    return _dump({"version": 2, "brokerid": broker_id, "timestamp": str(now_ms), "kraftControllerEpoch": -1})
+
+
+def decode_controller(data: bytes) -> int:
+    return int(json.loads(data)["brokerid"])
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    return _dump({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(data: bytes) -> str:
+    return str(json.loads(data)["id"])
+
+
+def encode_config(config: Mapping[str, str]) -> bytes:
+    return _dump({"version": 1, "config": dict(config)})
+
+
+def decode_config(data: bytes) -> dict[str, str]:
+    return {str(name): str(value) for name, value in json.loads(data).get("config", {}).items()} if data else {}
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    return _dump({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(data: bytes) -> str:
+    """The entity path, such as ``topics/t``; '' for a notification of a form that is not known."""
+    return str(json.loads(data).get("entity_path", ""))
+
+
+def encode_producer_id_block(broker_id: int, first: int, last: int) -> bytes:
+    return _dump({"version": 1, "broker": broker_id, "block_start": str(first), "block_end": str(last)})
+
+
+def decode_producer_id_block(data: bytes) -> tuple[int, int]:
+    """First and last id of the block."""
+    fields = json.loads(data)
+    return int(fields["block_start"]), int(fields["block_end"])
+
+
+def numbers(names: Sequence[str]) -> list[int]:
+    """The numeric ones of some node names, in order."""
+    return sorted(int(name) for name in names if name.isdigit())
+
+
+def _bracket(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _dump(fields: Mapping[str, Any]) -> bytes:
+    return json.dumps(fields, separators=(",", ":")).encode()

@@ -1,0 +1,127 @@
+"""What this broker knows of the cluster and tells clients: built from UpdateMetadata requests, and from nothing else.
+
+The controller sends every broker the partitions that changed and all brokers that are alive; a leader of -2 says that the
+partition is being deleted, and takes it out. Readers get the objects kept here and must not change them: a topic's are
+replaced as a whole by the next update that names the topic, so whatever was derived from a ``CachedTopic`` holds as long
+as that object is the current one. ``version`` grows with every update.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..base.errors import ErrorCode
+from ..wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
+
+LEADER_DURING_DELETE = -2
+
+
+class Node(NamedTuple):
+    """A live broker as clients of one listener reach it."""
+
+    node_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclasses.dataclass(slots=True)
+class CachedTopic:
+    """One topic. ``partitions`` is sorted by number; ``derived`` is for answers made from this object, by a key of the maker."""
+
+    name: str
+    topic_id: bytes
+    partitions: dict[int, UpdateMetadataPartitionState]
+    derived: dict[Any, Any] = dataclasses.field(default_factory=dict)
+
+
+class MetadataCache:
+    """The cluster as of the last update."""
+
+    def __init__(self) -> None:
+        self.controller_id = -1
+        self.version = 0
+        self.topics: dict[str, CachedTopic] = {}
+        """By name, in order of creation."""
+        self._controller_epoch = -1
+        self._by_id: dict[bytes, CachedTopic] = {}
+        self._brokers: dict[int, UpdateMetadataBroker] = {}
+        self._nodes: dict[str, dict[int, Node]] = {}
+
+    def topic(self, name: str) -> CachedTopic | None:
+        return self.topics.get(name)
+
+    def topic_by_id(self, topic_id: bytes) -> CachedTopic | None:
+        return self._by_id.get(topic_id)
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        topic = self._by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def topic_id(self, name: str) -> bytes | None:
+        topic = self.topics.get(name)
+        return None if topic is None else topic.topic_id
+
+    def partition(self, name: str, number: int) -> UpdateMetadataPartitionState | None:
+        topic = self.topics.get(name)
+        return None if topic is None else topic.partitions.get(number)
+
+    def nodes(self, listener: str) -> Mapping[int, Node]:
+        """The live brokers that have this listener, by id."""
+        return self._nodes.get(listener, {})
+
+    def is_alive(self, broker_id: int) -> bool:
+        return broker_id in self._brokers
+
+    def broker_ids(self) -> Iterable[int]:
+        """Ids of the live brokers, in order."""
+        return sorted(self._brokers)
+
+    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        """Take over what the controller says; an older controller is refused with STALE_CONTROLLER_EPOCH."""
+        if request.controller_epoch < self._controller_epoch:
+            return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
+        self._controller_epoch = request.controller_epoch
+        self.controller_id = request.controller_id
+        self.version += 1
+        if {broker.id: broker for broker in request.live_brokers} != self._brokers:
+            self._take_brokers(request.live_brokers)
+        for state in request.topic_states:
+            self._take_topic(state.topic_name, state.topic_id, state.partition_states)
+        return UpdateMetadataResponse()
+
+    def _take_brokers(self, brokers: Iterable[UpdateMetadataBroker]) -> None:
+        """Whether a leader is alive is part of a topic's answer, so what was derived goes."""
+        self._brokers = {broker.id: broker for broker in brokers}
+        self._nodes = {}
+        for broker_id in sorted(self._brokers):
+            broker = self._brokers[broker_id]
+            for endpoint in broker.endpoints:
+                node = Node(broker_id, endpoint.host, endpoint.port, broker.rack)
+                self._nodes.setdefault(endpoint.listener, {})[broker_id] = node
+        for topic in self.topics.values():
+            topic.derived = {}
+
+    def _take_topic(self, name: str, topic_id: bytes, states: Iterable[UpdateMetadataPartitionState]) -> None:
+        before = self.topics.get(name)
+        partitions = dict(before.partitions) if before is not None and before.topic_id == topic_id else {}
+        for state in states:
+            if state.leader == LEADER_DURING_DELETE:
+                partitions.pop(state.partition_index, None)
+            else:
+                partitions[state.partition_index] = state
+        if before is not None:
+            self._by_id.pop(before.topic_id, None)
+        if not partitions:
+            self.topics.pop(name, None)
+            return
+        topic = CachedTopic(name, topic_id, dict(sorted(partitions.items())))
+        self.topics[name] = topic
+        self._by_id[topic_id] = topic
