@@ -1,0 +1,122 @@
+"""``python -m bench``: the same load on Ottla and on Apache Kafka, alternating, and a table of the ratios.
+
+Both brokers run at once on this machine and one of them is under load at a time, in pairs: A B, A B, A B. So both see
+the same neighbours, and only ratios taken in one run are worth quoting. The first load of each is a warm-up that isn't
+counted: the JVM has not compiled its code yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import platform
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from .brokers import ApacheKafka, Kind, Ottla, RunningBroker
+from .java import ToolFailed
+from .report import Results
+from .rows import LIFECYCLES, LOADS, WARM_UP, Figure
+
+_PAGE = Path(__file__).resolve().parent.parent / "docs" / "bench.md"
+
+
+class Bench:
+    """One run: its brokers, what it has found so far, and where it says so."""
+
+    def __init__(self, kinds: list[Kind], pairs: int, scale: float, folder: Path) -> None:
+        self._kinds, self._pairs, self._scale, self._folder = kinds, pairs, scale, folder
+        self.results = Results(kinds[0].name, kinds[1].name if len(kinds) > 1 else None)
+        self.failures: list[str] = []
+        self._console = Console(stderr=True, highlight=False)
+
+    def _measure(self, name: str, broker: str, pair: int, figures: Iterable[Figure]) -> None:
+        """Take what a load yields while it runs; one that fails doesn't hide the others."""
+        try:
+            found = self.results.add(broker, pair, figures)
+        except (ToolFailed, RuntimeError, OSError) as error:
+            self.failures.append(f"{name}, {broker}")
+            self._console.print(f"[red]{name}, {broker}: {error}[/red]")
+            return
+        shown = ", ".join(f"{figure.value:,.4g} {figure.unit}" for figure in found)
+        self._console.print(f"{name}, {broker}: {shown}")
+
+    def lifecycles(self, rows: re.Pattern[str]) -> None:
+        """Rows that start brokers of their own; nothing else runs meanwhile."""
+        for lifecycle in LIFECYCLES:
+            if not rows.search(lifecycle.name):
+                continue
+            for pair, kind in itertools.product(range(self._pairs), self._kinds):
+                self._measure(lifecycle.name, kind.name, pair, lifecycle.run(kind, self._folder / "own"))
+
+    def loads(self, rows: re.Pattern[str]) -> None:
+        """Rows on brokers that stay up from the first to the last."""
+        chosen = [load for load in LOADS if rows.search(load.name)]
+        if not chosen:
+            return
+        with contextlib.ExitStack() as stack:
+            brokers = [
+                stack.enter_context(RunningBroker(kind, self._folder / str(number)))
+                for number, kind in enumerate(self._kinds)
+            ]
+            for broker in brokers:
+                list(WARM_UP.run(broker, self._scale / 2))
+            for load in chosen:
+                for pair, broker in itertools.product(range(self._pairs), brokers):
+                    self._measure(load.name, broker.name, pair, load.run(broker, self._scale))
+
+
+def _about(pairs: int, scale: float) -> list[str]:
+    return [
+        f"on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; clients and brokers share",
+        f"the cores. Median of {pairs} alternating pairs, scale {scale:g}. CPU is the broker's, per 10^9 bytes of record",
+        "values. Noise is the highest share of all cores that neither broker nor client took in any run of the row;",
+        "above 0.1 it is marked. Ratios are Ottla / Apache Kafka; only they travel from machine to machine.",
+    ]
+
+
+def main(
+    rows: Annotated[str, typer.Option(help="Regular expression: only loads whose name it finds.")] = "",
+    pairs: Annotated[int, typer.Option(min=1, help="How often each load is run on each broker.")] = 3,
+    scale: Annotated[float, typer.Option(min=0.001, help="Multiplies the number of records.")] = 1.0,
+    only_ottla: Annotated[bool, typer.Option("--only-ottla", help="Without Apache Kafka: no ratios.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Page to write; docs/bench.md when nothing is left out.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where the data goes; a temporary folder by default.")] = None,
+    list_rows: Annotated[bool, typer.Option("--list", help="Print the names of the loads.")] = False,
+) -> None:
+    """Measure Ottla against Apache Kafka 4.3.1."""
+    if list_rows:
+        print(*(row.name for row in LIFECYCLES), *(row.name for row in LOADS), sep="\n")
+        return
+    kinds: list[Kind] = [Ottla()] if only_ottla else [Ottla(), ApacheKafka()]
+    wanted = re.compile(rows)
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=folder) as temporary:
+        bench = Bench(kinds, pairs, scale, Path(temporary))
+        bench.lifecycles(wanted)
+        bench.loads(wanted)
+    console = Console()
+    bench.results.print(console if console.is_terminal else Console(width=170))
+    if output is None and not rows and not only_ottla:
+        output = _PAGE
+    if output is not None:
+        arguments = shlex.join(sys.argv[1:])
+        command = f"make bench ARGS={shlex.quote(arguments)}" if arguments else "make bench"
+        output.write_text(bench.results.markdown(command, _about(pairs, scale)))
+    for missed in bench.results.missed():
+        print(f"missed: {missed}")
+    if bench.failures:
+        print("failed: " + "; ".join(bench.failures))
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,157 @@
+"""The two brokers under load: started on a free port of loopback with an empty folder, stopped, and thrown away.
+
+Apache Kafka runs as its start script runs it (1 GiB heap, G1), as a KRaft node that is broker and controller in one,
+on a folder formatted beforehand: formatting is not part of its start-up time.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, Protocol
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from .java import java_command, run_tool
+from .raw_client import answers_metadata
+
+_START_LIMIT_S = 90
+_STOP_LIMIT_S = 60
+
+
+class Kind(Protocol):
+    """How one sort of broker is started."""
+
+    name: str
+
+    def prepare(self, folder: Path, port: int) -> list[str]:
+        """Make ``folder`` ready and return the command that becomes the broker."""
+        ...
+
+
+class Ottla:
+    name = "Ottla"
+
+    def prepare(self, folder: Path, port: int) -> list[str]:
+        program = Path(sys.executable).parent / "ottla"
+        return [str(program), "serve", "--listen", f"127.0.0.1:{port}", "--data-dir", str(folder / "data")]
+
+
+class ApacheKafka:
+    name = "Apache Kafka 4.3.1"
+
+    def prepare(self, folder: Path, port: int) -> list[str]:
+        controller_port = free_port()
+        properties = folder / "server.properties"
+        properties.write_text(
+            "\n".join(
+                [
+                    "process.roles=broker,controller",
+                    "node.id=1",
+                    f"controller.quorum.voters=1@127.0.0.1:{controller_port}",
+                    "controller.listener.names=CONTROLLER",
+                    "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+                    f"listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+                    f"advertised.listeners=PLAINTEXT://127.0.0.1:{port}",
+                    f"log.dirs={folder / 'data'}",
+                    "offsets.topic.replication.factor=1",
+                    "transaction.state.log.replication.factor=1",
+                    "transaction.state.log.min.isr=1",
+                    "share.coordinator.state.topic.replication.factor=1",
+                    "share.coordinator.state.topic.min.isr=1",
+                    "group.initial.rebalance.delay.ms=0",
+                    # Deleted topics leave the disk at once; a minute's worth of them would fill small disks.
+                    "log.segment.delete.delay.ms=1000",
+                ]
+            )
+        )
+        cluster_id = run_tool(java_command("kafka.tools.StorageTool", "random-uuid")).split()[-1]
+        run_tool(java_command("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(properties)))
+        return java_command("kafka.Kafka", str(properties), heap="1G")
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class RunningBroker:
+    """``with RunningBroker(kind, folder) as broker:``; ``startup_s`` is from exec to the first Metadata answer."""
+
+    def __init__(self, kind: Kind, folder: Path) -> None:
+        self.name = kind.name
+        self._kind = kind
+        self._folder = folder
+        self._log: IO[bytes] | None = None
+        self.port = 0
+        self.startup_s = 0.0
+
+    @property
+    def bootstrap(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def __enter__(self) -> RunningBroker:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir(parents=True)
+        self.port = free_port()
+        command = self._kind.prepare(self._folder, self.port)
+        self._log = (self._folder / "broker.log").open("wb")
+        started = time.monotonic()
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            while not answers_metadata(self.port):
+                if self._process.poll() is not None or time.monotonic() - started > _START_LIMIT_S:
+                    raise RuntimeError(f"{self.name} did not start: {self._last_lines()}")
+                time.sleep(0.005)
+        except BaseException:
+            self._stop()
+            raise
+        self.startup_s = time.monotonic() - started
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _stop(self) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(_STOP_LIMIT_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+        if self._log is not None:
+            self._log.close()
+
+    def _last_lines(self) -> str:
+        return (self._folder / "broker.log").read_text(errors="replace")[-2000:]
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        """Create ``topic`` and wait until each of its partitions has a leader."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+            future.result(60)
+        while True:
+            found = admin.list_topics(topic, timeout=30).topics[topic].partitions
+            if len(found) == partitions and all(partition.leader >= 0 for partition in found.values()):
+                return
+            time.sleep(0.02)
+
+    def delete_topic(self, topic: str) -> None:
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for future in admin.delete_topics([topic]).values():
+            future.result(60)

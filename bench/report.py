@@ -1,0 +1,117 @@
+"""Medians, ratios and verdicts of a run: as a table on the screen, and as the page that is kept.
+
+A ratio is taken inside one pair, where the two brokers ran one after the other; what is shown is the median of the
+pairs, and their lowest and highest. Absolute figures move from machine to machine and are only there to be read.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.table import Table
+
+from .rows import Figure, Floor
+
+_NOISY = 0.1
+
+
+@dataclass
+class Line:
+    """One line of the table: one figure of one row, from every pair; broker name -> pair -> value."""
+
+    row: str
+    unit: str
+    floor: Floor | None
+    values: dict[str, dict[int, float]] = field(default_factory=dict)
+    noise: float = 0.0
+
+    def median(self, broker: str) -> float | None:
+        return statistics.median(self.values[broker].values()) if self.values.get(broker) else None
+
+    def ratios(self, ours: str, theirs: str) -> list[float]:
+        mine, others = self.values.get(ours, {}), self.values.get(theirs, {})
+        return [mine[pair] / others[pair] for pair in mine if others.get(pair)]
+
+
+class Results:
+    """Collects figures; ``ours`` and ``theirs`` are the names of the brokers a ratio is taken of."""
+
+    def __init__(self, ours: str, theirs: str | None) -> None:
+        self.ours, self.theirs = ours, theirs
+        self._lines: dict[tuple[str, str], Line] = {}
+
+    def add(self, broker: str, pair: int, figures: Iterable[Figure]) -> list[Figure]:
+        kept = list(figures)
+        for figure in kept:
+            line = self._lines.setdefault((figure.row, figure.unit), Line(figure.row, figure.unit, figure.floor))
+            line.values.setdefault(broker, {})[pair] = figure.value
+            line.noise = max(line.noise, figure.noise)
+        return kept
+
+    def missed(self) -> list[str]:
+        """Rows whose ratio is on the wrong side of its floor."""
+        cells = [self._cells(line) for line in self._lines.values()]
+        return [f"{row}: {unit}" for row, unit, *_, verdict, _ in cells if verdict == "missed"]
+
+    def header(self) -> list[str]:
+        if self.theirs is None:
+            return ["row", "figure", self.ours, "noise"]
+        return ["row", "figure", self.ours, self.theirs, "ratio", "range", "floor", "verdict", "noise"]
+
+    def table(self) -> list[list[str]]:
+        return [self._cells(line) for line in self._lines.values()]
+
+    def _cells(self, line: Line) -> list[str]:
+        noise = f"{line.noise:.2f}{' !' if line.noise > _NOISY else ''}"
+        if self.theirs is None:
+            return [line.row, line.unit, _number(line.median(self.ours)), noise]
+        ratios = line.ratios(self.ours, self.theirs)
+        ratio = statistics.median(ratios) if ratios else None
+        verdict = ""
+        if line.floor is not None and ratio is not None:
+            verdict = "ok" if line.floor.holds(ratio) else "missed"
+        return [
+            line.row,
+            line.unit,
+            _number(line.median(self.ours)),
+            _number(line.median(self.theirs)),
+            _number(ratio),
+            f"{_number(min(ratios))} - {_number(max(ratios))}" if ratios else "",
+            str(line.floor or ""),
+            verdict,
+            noise,
+        ]
+
+    def print(self, console: Console) -> None:
+        table = Table(header_style="bold")
+        for title in self.header():
+            table.add_column(title, justify="left" if title in ("row", "figure", "verdict") else "right")
+        for cells in self.table():
+            style = "red" if "missed" in cells else None
+            table.add_row(*cells, style=style)
+        console.print(table)
+
+    def markdown(self, command: str, about: Sequence[str]) -> str:
+        """The page: how it was made, then the table."""
+        lines = ["# Ottla and Apache Kafka, side by side", "", "Made by", "", f"    {command}", "", *about, ""]
+        lines += _markdown_table(self.header(), self.table())
+        return "\n".join(lines) + "\n"
+
+
+def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(cells) + " |"
+
+    return [line(header), line(["---"] * len(header)), *(line(row) for row in rows)]
+
+
+def _number(value: float | None) -> str:
+    """Three significant digits, whole numbers in full."""
+    if value is None:
+        return ""
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

@@ -1,0 +1,97 @@
+"""What a process, its children and the machine used, from /proc: CPU seconds, resident memory, and noise.
+
+A ``Span`` is the use between two moments. Its ``noise`` is the share of all cores that neither the broker nor the
+clients took: a figure measured while it is above about 0.1 says something about the neighbours too.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import time
+from dataclasses import dataclass
+from types import TracebackType
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_MIB = 1 << 20
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    """Fields of /proc/PID/stat from the state on, or None when the process is gone."""
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rsplit(")", 1)[1].split()
+    except OSError:
+        return None
+
+
+def process_tree(root: int) -> list[int]:
+    """``root`` and all its descendants that live now."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and (fields := _stat_fields(int(entry))) is not None:
+            children.setdefault(int(fields[1]), []).append(int(entry))
+    found, unseen = [], [root]
+    while unseen:
+        pid = unseen.pop()
+        found.append(pid)
+        unseen += children.get(pid, [])
+    return found
+
+
+def cpu_seconds(root: int) -> float:
+    """User and system time of the tree under ``root``, with that of children it has waited for."""
+    ticks = 0
+    for pid in process_tree(root):
+        if (fields := _stat_fields(pid)) is not None:
+            ticks += sum(int(field) for field in fields[11:15])
+    return ticks / _TICKS
+
+
+def resident_mib(root: int) -> float:
+    """Resident memory of the tree under ``root``, in MiB."""
+    pages = 0
+    for pid in process_tree(root):
+        try:
+            with open(f"/proc/{pid}/statm") as file:
+                pages += int(file.read().split()[1])
+        except OSError:
+            continue
+    return pages * _PAGE / _MIB
+
+
+def _machine_busy_seconds() -> float:
+    with open("/proc/stat") as file:
+        fields = [int(field) for field in file.readline().split()[1:9]]
+    return (sum(fields) - fields[3] - fields[4]) / _TICKS
+
+
+def _client_cpu_seconds() -> float:
+    own, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+@dataclass
+class Span:
+    """``with Span(pid) as span: ...``, then its fields; the clients are children of this process."""
+
+    broker_pid: int
+    wall_s: float = 0.0
+    broker_cpu_s: float = 0.0
+    client_cpu_s: float = 0.0
+    noise: float = 0.0
+
+    def __enter__(self) -> Span:
+        self._start = time.monotonic(), cpu_seconds(self.broker_pid), _client_cpu_seconds(), _machine_busy_seconds()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        started, broker, client, machine = self._start
+        self.wall_s = time.monotonic() - started
+        self.broker_cpu_s = cpu_seconds(self.broker_pid) - broker
+        self.client_cpu_s = _client_cpu_seconds() - client
+        others = _machine_busy_seconds() - machine - self.broker_cpu_s - self.client_cpu_s
+        self.noise = max(0.0, others / (self.wall_s * (os.cpu_count() or 1)))
