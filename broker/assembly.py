@@ -1,0 +1,205 @@
+"""The parts of one broker put together: logs, cluster store, controller, partitions, coordinators.
+
+``start`` brings them up in the order they need each other, ``run_in`` starts their background loops, ``stop`` takes them
+down in the reverse order, ending with the clean mark of the data folder.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Mapping, Sequence
+
+import trio
+
+from ..base.config import Config
+from ..base.seams import Clock, Workers
+from ..controller.config_store import ConfigStore
+from ..controller.controller import Controller
+from ..controller.embedded_store import EmbeddedStore
+from ..controller.producer_ids import ProducerIds
+from ..controller.registration import ensure_cluster, register_broker
+from ..controller.settings import ControllerSettings
+from ..controller.state_files import DiskStateFiles
+from ..controller.store import ClusterStore
+from ..controller.znodes import BrokerEndpoint, BrokerRegistration
+from ..group_coordinator.coordinator import GroupCoordinator
+from ..group_coordinator.coordinator_log import TOPIC as OFFSETS_TOPIC
+from ..group_coordinator.settings import GroupSettings
+from ..handlers.services import Services
+from ..log.disk import Disk, join
+from ..log.log_manager import LogManager
+from ..log.settings import LogManagerSettings, LogSettings
+from ..replication.coordinator_partition_log import CoordinatorPartitionLog
+from ..replication.fetch_session import FetchSessionCache
+from ..replication.metadata_cache import MetadataCache
+from ..replication.replica_manager import ReplicaManager
+from ..replication.settings import ReplicationSettings
+from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from .listeners import Endpoint
+from .settings import BrokerSettings
+
+logger = logging.getLogger(__name__)
+
+STATE_FOLDER = "__cluster_state"
+"""The embedded cluster store's folder inside the data folder; no topic may have this name's form (no partition number)."""
+
+
+class LocalChannel:
+    """The controller's way to its own broker: a call instead of a socket."""
+
+    def __init__(self, replicas: ReplicaManager, metadata: MetadataCache) -> None:
+        self._replicas = replicas
+        self._metadata = metadata
+
+    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        return self._replicas.leader_and_isr(request)
+
+    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        return self._replicas.stop_replica(request)
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        return self._metadata.update(request)
+
+
+class Assembly:
+    """One broker's parts; ``services`` is what handlers see of them."""
+
+    services: Services
+
+    def __init__(
+        self,
+        config: Config,
+        broker_id: int,
+        data_dir: str,
+        disk: Disk,
+        clock: Clock,
+        workers: Workers,
+        randomness: random.Random,
+    ) -> None:
+        self._config = config
+        self._broker_id = broker_id
+        self._disk = disk
+        self._clock = clock
+        self._workers = workers
+        self._random = randomness
+        self._data_dir = data_dir
+        self.cluster_id = ""
+        self._session: ClusterStore | None = None
+        self._state_files: DiskStateFiles | None = None
+        self._loads: trio.Nursery | None = None
+        self._early_loads: list[tuple[int, int]] = []
+        self.logs = LogManager(
+            disk,
+            [data_dir],
+            config.settings(LogSettings),
+            config.settings(LogManagerSettings),
+            clock,
+            workers,
+            randomness,
+        )
+
+    async def start(self, endpoints: Sequence[Endpoint]) -> None:
+        """Bring everything up. Raises KafkaError, OSError, SettingError; ``abandon`` then lets go of the data folder."""
+        await self.logs.start(self._broker_id)
+        store = await self._open_store()
+        self.cluster_id = await ensure_cluster(store, self._random, self.logs.cluster_id)
+        await self.logs.set_cluster_id(self.cluster_id)
+        configs = ConfigStore(store, self._clock)
+        await configs.start()
+        config = self._config
+        replicas = ReplicaManager(self._broker_id, self.logs, config.settings(LogSettings), configs.topic_overrides)
+        metadata = MetadataCache(self.cluster_id)
+        controller = Controller(
+            self._broker_id,
+            store,
+            configs,
+            {self._broker_id: LocalChannel(replicas, metadata)},
+            config.settings(ControllerSettings),
+            config.settings(LogSettings),
+            self._clock,
+            self._random,
+        )
+        log = CoordinatorPartitionLog(OFFSETS_TOPIC, replicas, self._clock, self._workers)
+        groups = GroupCoordinator(log, config.settings(GroupSettings), self._clock, self._random)
+        slots = config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
+        self.services = Services(
+            broker_id=self._broker_id,
+            cluster_id=self.cluster_id,
+            config=config,
+            clock=self._clock,
+            workers=self._workers,
+            logs=self.logs,
+            replicas=replicas,
+            fetch_sessions=FetchSessionCache(slots, self._random),
+            metadata=metadata,
+            controller=controller,
+            configs=configs,
+            groups=groups,
+            producer_ids=ProducerIds(store, self._broker_id),
+        )
+        configs.on_topic_config.append(self._topic_config_changed)
+        replicas.leadership_listeners.append(self._leadership_changed)
+        await register_broker(store, self._registration(endpoints), self._clock)
+        await controller.start()
+        await self._finish_early_loads()
+
+    async def _open_store(self) -> ClusterStore:
+        self._state_files = DiskStateFiles(self._disk, join(self._data_dir, STATE_FOLDER))
+        store = EmbeddedStore(self._clock, self._workers, self._state_files)
+        await store.open()
+        self._session = store.session()
+        return self._session
+
+    def _registration(self, endpoints: Sequence[Endpoint]) -> BrokerRegistration:
+        return BrokerRegistration(
+            self._broker_id,
+            tuple(BrokerEndpoint(e.name, e.host, e.port, e.security_protocol) for e in endpoints),
+            self._config.settings(BrokerSettings).rack,
+        )
+
+    def _topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
+        self.services.replicas.update_topic_settings(topic)
+
+    def _leadership_changed(self, topic: str, partition: int, leader_epoch: int | None) -> None:
+        """A partition of a coordinator came or went."""
+        if topic != OFFSETS_TOPIC:
+            return
+        groups = self.services.groups
+        if leader_epoch is None:
+            groups.unload(partition)
+        elif self._loads is None:
+            self._early_loads.append((partition, leader_epoch))
+        else:
+            self._loads.start_soon(groups.load, partition, leader_epoch)
+
+    async def _finish_early_loads(self) -> None:
+        """Load what the start itself made this broker the leader of, before the first client comes."""
+        early, self._early_loads = self._early_loads, []
+        for partition, leader_epoch in early:
+            await self.services.groups.load(partition, leader_epoch)
+
+    def run_in(self, nursery: trio.Nursery) -> None:
+        """Start the background loops; if one of them dies, the broker stops loudly."""
+        self._loads = nursery
+        nursery.start_soon(self.logs.run)
+        nursery.start_soon(self.services.configs.run)
+        nursery.start_soon(self.services.controller.run)
+        nursery.start_soon(self.services.groups.run)
+
+    async def stop(self) -> None:
+        """Flush, mark the data folder clean, and let go of everything."""
+        self._loads = None
+        if self._session is not None:
+            await self._session.close()
+        if self._state_files is not None:
+            self._state_files.close()
+        await self.logs.stop()
+
+    async def abandon(self) -> None:
+        """After a start that failed: let go of what was taken, marking nothing clean."""
+        if self._state_files is not None:
+            self._state_files.close()
+        await self.logs.abandon()

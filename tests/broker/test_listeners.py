@@ -1,0 +1,65 @@
+"""Listener addresses: what Docker set-ups write, and what is refused with a clear line."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.base.settings import SettingError
+from ottla.broker.listeners import Endpoint, advertised_endpoints, configured_listeners, split_host_port
+from ottla.broker.settings import BrokerSettings
+
+
+def settings(**properties: str) -> BrokerSettings:
+    return BrokerSettings.from_properties({name.replace("_", "."): value for name, value in properties.items()})
+
+
+def test_several_named_listeners_have_an_advertised_address_each() -> None:
+    listeners, named = configured_listeners(
+        settings(
+            listeners="INTERNAL://0.0.0.0:29092,EXTERNAL://0.0.0.0:9092",
+            advertised_listeners="INTERNAL://broker:29092,EXTERNAL://localhost:9092",
+            listener_security_protocol_map="INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT",
+        )
+    )
+    assert listeners == [Endpoint("INTERNAL", "0.0.0.0", 29092), Endpoint("EXTERNAL", "0.0.0.0", 9092)]
+    assert [str(e) for e in advertised_endpoints(listeners, named, "127.0.0.1")] == [
+        "INTERNAL://broker:29092",
+        "EXTERNAL://localhost:9092",
+    ]
+
+
+def test_a_wildcard_address_is_never_advertised() -> None:
+    bound = [Endpoint("PLAINTEXT", "0.0.0.0", 9092)]
+    assert advertised_endpoints(bound, [], "127.0.0.1") == [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
+    with pytest.raises(SettingError, match="name the host they reach"):
+        configured_listeners(settings(advertised_listeners="PLAINTEXT://0.0.0.0:9092"))
+
+
+def test_an_advertised_port_of_zero_is_the_bound_one() -> None:
+    bound = [Endpoint("PLAINTEXT", "127.0.0.1", 40001)]
+    named = [Endpoint("PLAINTEXT", "example.org", 0)]
+    assert advertised_endpoints(bound, named, "127.0.0.1") == [Endpoint("PLAINTEXT", "example.org", 40001)]
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        ({"listeners": "9092"}, "is not NAME://HOST:PORT"),
+        ({"listeners": ""}, "no address in it"),
+        ({"listeners": "SSL://h:1"}, "only PLAINTEXT is served"),
+        ({"listeners": "OTHER://h:1"}, "says nothing of OTHER"),
+        ({"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"}, "stands twice"),
+        ({"listeners": "PLAINTEXT://h:99999"}, "is not NAME://HOST:PORT"),
+        ({"advertised_listeners": "SSL://h:1"}, "only PLAINTEXT is served"),
+        ({"listener_security_protocol_map": "A=PLAINTEXT"}, "is not NAME:PROTOCOL"),
+    ],
+)
+def test_malformed_listeners_are_refused(properties: dict[str, str], why: str) -> None:
+    with pytest.raises(SettingError, match=why):
+        configured_listeners(settings(**properties))
+
+
+def test_host_and_port_of_an_ipv6_address() -> None:
+    assert split_host_port("[::1]:9092") == ("::1", 9092)
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        split_host_port("localhost")

@@ -1,0 +1,190 @@
+"""``ottla serve`` as a person starts it: the ready line, the exit codes, the one clear line when it cannot start."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer
+
+READY = re.compile(r"is ready on (\S+), cluster (\S+), data in (.+)")
+
+
+class Served:
+    """A broker process and its ready line."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "ottla", "serve", *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment,
+        )
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        match = READY.search(line)
+        assert match, self.process.communicate()[1]
+        self.address, self.cluster_id, self.data_dir = match.groups()
+
+    def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
+        """Exit code and what was logged."""
+        self.process.send_signal(number)
+        _, log = self.process.communicate(timeout=30)
+        return self.process.returncode, log
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    broker = Served("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+    yield broker
+    if broker.process.poll() is None:
+        broker.stop(signal.SIGKILL)
+
+
+def refused(*arguments: str) -> str:
+    """The one line of a start that is refused with exit code 2."""
+    result = subprocess.run(
+        [sys.executable, "-m", "ottla", "serve", *arguments], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert result.returncode == 2, result
+    assert result.stdout == ""
+    lines = [line for line in result.stderr.splitlines() if line.startswith("ottla: ")]
+    assert len(lines) == 1, result.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_cleanly(served: Served, number: int, tmp_path: Path) -> None:
+    code, log = served.stop(number)
+    assert code == 0, log
+    assert "Traceback" not in log
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_what_was_written_is_there_after_a_restart(served: Served, tmp_path: Path) -> None:
+    producer = KafkaProducer(bootstrap_servers=served.address)
+    for number in range(100):
+        producer.send("kept", str(number).encode())
+    producer.close()
+    assert served.stop()[0] == 0
+    again = Served("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+    assert again.cluster_id == served.cluster_id
+    consumer = KafkaConsumer("kept", bootstrap_servers=again.address, auto_offset_reset="earliest", consumer_timeout_ms=5000)
+    values = [next(consumer).value for _ in range(100)]
+    consumer.close()
+    assert values == [str(number).encode() for number in range(100)]
+    assert again.stop()[0] == 0
+
+
+def test_a_stop_does_not_wait_for_long_polls(served: Served) -> None:
+    consumer = KafkaConsumer("quiet", bootstrap_servers=served.address, fetch_max_wait_ms=60_000)
+    consumer.poll(timeout_ms=2000)
+    code, log = served.stop()
+    assert code == 0, log
+    consumer.close()
+
+
+def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        line = refused("--listen", f"127.0.0.1:{port}", "--data-dir", str(tmp_path))
+    assert line == f"ottla: cannot listen on 127.0.0.1:{port}: the port is in use"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_data_folder_in_use_is_one_line(served: Served) -> None:
+    line = refused("--listen", "127.0.0.1:0", "--data-dir", served.data_dir)
+    assert served.data_dir in line
+
+
+@pytest.mark.parametrize(
+    ("override", "words"),
+    [
+        ("no.such.property=1", "no such property"),
+        ("zookeeper.connect=localhost:2181", "Ottla does not use this property"),
+        ("num.partitions=many", "Invalid value many for configuration num.partitions: not a int"),
+        ("num.partitions=0", "must be at least 1"),
+        ("num.partitions", "an override is name=value"),
+        ("log.cleanup.policy=shred", "must be one of"),
+    ],
+)
+def test_a_bad_override_is_one_line(override: str, words: str) -> None:
+    assert words in refused("--override", override)
+
+
+def test_a_malformed_value_in_a_file_is_one_line(tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_text("log.segment.bytes=big\n")
+    assert "log.segment.bytes" in refused("--config", str(properties))
+    assert "cannot read" in refused("--config", str(tmp_path / "missing"))
+
+
+def test_names_of_no_use_in_a_file_give_one_warning_each(tmp_path: Path) -> None:
+    properties = tmp_path / "server.properties"
+    properties.write_text("num.network.threads=3\nnum.partitons=5\nnum.partitions=5\n")
+    broker = Served("--config", str(properties), "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+    code, log = broker.stop()
+    assert code == 0
+    warnings = [line for line in log.splitlines() if "WARNING" in line]
+    assert len(warnings) == 2, log
+    assert "num.network.threads is a property of Kafka that Ottla does not use" in log
+    assert "num.partitons is not a property that Kafka or Ottla knows" in log
+
+
+def test_each_listener_names_its_own_address(tmp_path: Path) -> None:
+    broker = Served(
+        "--data-dir",
+        str(tmp_path / "data"),
+        "--override",
+        "listeners=INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        "--override",
+        "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        "--override",
+        "advertised.listeners=INSIDE://127.0.0.1:0,OUTSIDE://localhost:0",
+    )
+    producer = KafkaProducer(bootstrap_servers=broker.address)
+    assert producer.bootstrap_connected()
+    assert producer.partitions_for("t") == {0}
+    producer.close()
+    assert broker.stop()[0] == 0
+
+
+def test_running_out_of_descriptors_pauses_accepting(tmp_path: Path) -> None:
+    script = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64));"
+        "sys.argv = ['ottla', 'serve', *sys.argv[1:]];"
+        "from ottla.cli import main; main()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script, "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    match = READY.search(process.stdout.readline())
+    assert match
+    host, port = match.group(1).rsplit(":", 1)
+    clients = [socket.create_connection((host, int(port))) for _ in range(100)]
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    while "accepting connections is paused" not in line:
+        line = process.stderr.readline()
+        assert line
+    for client in clients:
+        client.close()
+    producer = KafkaProducer(bootstrap_servers=f"{host}:{port}")
+    producer.send("t", b"x").get(timeout=30)
+    producer.close()
+    process.send_signal(signal.SIGTERM)
+    _, rest = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "accepting connections is paused" not in rest
