@@ -98,13 +98,16 @@ class EmbeddedStore:
         return self._tree
 
     async def end_session(self, session_id: int) -> None:
-        """Remove the session and its ephemeral nodes."""
-        if self._sessions.pop(session_id, None) is None:
+        """Remove the session and its ephemeral nodes; in a failed store they only go with the process."""
+        if self._sessions.pop(session_id, None) is None or self._failure is not None:
             return
         paths = self._tree.ephemerals(session_id)
-        if paths and self._failure is None:
+        if paths:
             self._apply(session_id, [Delete(path) for path in paths])
-            await self.sync()
+            try:
+                await self.sync()
+            except StoreFailedError:
+                pass
 
     def _apply(self, session_id: int, operations: Sequence[Operation]) -> list[Result]:
         transaction = Transaction(self._tree.zxid + 1, session_id, self._clock.now_ms(), operations)

@@ -28,6 +28,7 @@ from typing import Any, Protocol
 
 import crc32c
 
+from ..base.errors import ErrorCode, KafkaError
 from .store import Check, Create, Delete, Operation, Set
 from .znode_tree import Transaction, Znode, ZnodeTree
 
@@ -37,8 +38,11 @@ _FRAME = struct.Struct(">II")
 _EPHEMERAL, _SEQUENCE = 1, 2
 
 
-class CorruptStateError(Exception):
-    """The cluster state on disk is damaged. ``str()`` names the file and the place."""
+class CorruptStateError(KafkaError):
+    """The cluster state on disk is damaged; the message names the file and the place."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"the cluster state is damaged: {what}")
 
 
 class StateFiles(Protocol):

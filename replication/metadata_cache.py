@@ -45,7 +45,8 @@ class CachedTopic:
 class MetadataCache:
     """The cluster as of the last update."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster_id: str) -> None:
+        self.cluster_id = cluster_id
         self.controller_id = -1
         self.version = 0
         self.topics: dict[str, CachedTopic] = {}
@@ -84,7 +85,7 @@ class MetadataCache:
         """Ids of the live brokers, in order."""
         return sorted(self._brokers)
 
-    def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    def update(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Take over what the controller says; an older controller is refused with STALE_CONTROLLER_EPOCH."""
         if request.controller_epoch < self._controller_epoch:
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)

@@ -33,7 +33,7 @@ class RecordingBroker:
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
-        self.metadata = MetadataCache()
+        self.metadata = MetadataCache("cluster")
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         self.requests.append(request)
@@ -45,7 +45,7 @@ class RecordingBroker:
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         self.requests.append(request)
-        return self.metadata.update_metadata(request)
+        return self.metadata.update(request)
 
     def leader_epochs(self, topic: str) -> dict[int, int]:
         """Leader epoch by partition, as the last LeaderAndIsr requests had it."""
@@ -108,6 +108,8 @@ async def running(brokers: int = 1, store: EmbeddedStore | None = None) -> Async
         nursery.start_soon(cluster.configs.run)
         yield cluster
         nursery.cancel_scope.cancel()
+    for session in cluster.sessions.values():
+        await session.close()
 
 
 async def test_a_new_topic_is_ready_before_it_is_seen() -> None:
@@ -132,7 +134,6 @@ async def test_a_restarted_cluster_has_its_topics_with_raised_leader_epochs() ->
         await cluster.create(NewTopic("orders", 2, configs={"retention.ms": "1000"}))
         topic = cluster.brokers[1].metadata.topic("orders")
         assert topic is not None
-        await cluster.session.close()
     async with running(store=store) as cluster:
         again = cluster.brokers[1].metadata.topic("orders")
         assert again is not None
