@@ -14,9 +14,6 @@ A batch is a header of 61 bytes, big-endian, and then its records, compressed as
 offset and leader epoch can be stamped without touching it. Attributes: bits 0-2 codec, 3 timestamp type, 4
 transactional, 5 control, 6 delete horizon (``base_timestamp`` then holds the time at which tombstones may go).
 
-A record is ``length`` varint, ``attributes`` int8, ``timestamp_delta`` varlong, ``offset_delta`` varint, key and value
-(varint length, -1 for null), and a varint count of headers, each a key and a value. Varints are zigzag encoded.
-
 A batch may hold fewer records than its offsets span, or none: compaction takes records out and keeps the range. Magic 0
 and 1 are refused. Format: https://kafka.apache.org/documentation/#messageformat, KIP-98, KIP-534 (delete horizon).
 """
@@ -24,13 +21,13 @@ and 1 are refused. Format: https://kafka.apache.org/documentation/#messageformat
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from struct import Struct
 
 from crc32c import crc32c
 
 from ..base.errors import ErrorCode, KafkaError
 from .compression import NONE, Buffer, compress, decompress
+from .record_codec import Record, append_record, iter_records
 
 BATCH_HEADER_SIZE = 61
 LENGTH_PREFIX_SIZE = 12
@@ -57,8 +54,6 @@ _ATTRIBUTES_POSITION = 21
 _MAX_TIMESTAMP_POSITION = 35
 _MIN_LEGACY_LENGTH = 14
 _MAX_INT32 = 0x7FFFFFFF
-_MIN_INT64 = -(1 << 63)
-_MAX_INT64 = (1 << 63) - 1
 
 _HEADER = Struct(">qiibIhiqqqhii")
 _STAMP = Struct(">qii")
@@ -70,22 +65,14 @@ assert _HEADER.size == BATCH_HEADER_SIZE
 
 
 class IncompleteBatch(KafkaError):
-    """The buffer ends before the batch that begins in it; more bytes would make it whole."""
+    """The buffer ends before the batch that begins in it; with ``needed`` bytes from its start more can be said.
+
+    The code is the one with which Kafka refuses to produce such a batch.
+    """
 
     def __init__(self, available: int, needed: int) -> None:
-        super().__init__(ErrorCode.CORRUPT_MESSAGE, f"a record batch of {needed} bytes has only {available}")
-
-
-@dataclass(slots=True)
-class Record:
-    """One record. ``offset`` -1 lets the builder count on from the record before; ``timestamp`` is in ms, -1: none."""
-
-    offset: int = -1
-    timestamp: int = NO_TIMESTAMP
-    key: bytes | None = None
-    value: bytes | None = None
-    headers: list[tuple[str, bytes | None]] = field(default_factory=list)
-    attributes: int = 0
+        super().__init__(ErrorCode.INVALID_RECORD, f"a record batch of {needed} bytes has only {available}")
+        self.needed = needed
 
 
 class RecordBatch:
@@ -236,9 +223,12 @@ class RecordBatch:
         """
         if self.record_count == 0:
             return iter(())
+        if self.record_count < 0:
+            raise KafkaError(ErrorCode.INVALID_RECORD, f"a record batch cannot hold {self.record_count} records")
         body = self.view[BATCH_HEADER_SIZE:]
         data = bytes(body) if self.compression == NONE else decompress(self.compression, body, limit)
-        return _iter_records(self, data)
+        append_time = self.max_timestamp if self.attributes & _APPEND_TIME_BIT else None
+        return iter_records(data, self.record_count, self.base_offset, self.base_timestamp, append_time)
 
 
 def _header_error(buffer: Buffer, start: int) -> KafkaError:
@@ -277,97 +267,6 @@ def iter_complete_batches(buffer: Buffer) -> Iterator[RecordBatch]:
         yield from iter_batches(buffer)
     except IncompleteBatch:
         return
-
-
-def _invalid(reason: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_RECORD, f"the records of a batch are malformed: {reason}")
-
-
-def _read_varint(data: bytes, position: int) -> tuple[int, int]:
-    """Read a zigzag varint of up to 64 bits; returns (value, position behind it). IndexError at the end of ``data``."""
-    raw = shift = 0
-    while True:
-        byte = data[position]
-        position += 1
-        raw |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (raw >> 1) ^ -(raw & 1), position
-        shift += 7
-        if shift > 63:
-            raise _invalid("a varint has more than ten bytes")
-
-
-def _iter_records(batch: RecordBatch, data: bytes) -> Iterator[Record]:
-    position = 0
-    end = len(data)
-    base_offset = batch.base_offset
-    base_timestamp = batch.base_timestamp
-    append_time = batch.max_timestamp if batch.timestamp_type == LOG_APPEND_TIME else None
-    try:
-        for _ in range(batch.record_count):
-            length, position = _read_varint(data, position)
-            record_end = position + length
-            if length < 0 or record_end > end:
-                raise _invalid("a record is longer than the batch")
-            attributes = data[position]
-            timestamp_delta, position = _read_varint(data, position + 1)
-            offset_delta, position = _read_varint(data, position)
-            key_length, position = _read_varint(data, position)
-            key = None
-            if key_length >= 0:
-                key = data[position : position + key_length]
-                position += key_length
-            value_length, position = _read_varint(data, position)
-            value = None
-            if value_length >= 0:
-                value = data[position : position + value_length]
-                position += value_length
-            header_count, position = _read_varint(data, position)
-            headers: list[tuple[str, bytes | None]] = []
-            if header_count:
-                headers, position = _read_headers(data, position, header_count)
-            if position != record_end:
-                raise _invalid("a record's fields do not fill its length")
-            timestamp = base_timestamp + timestamp_delta if append_time is None else append_time
-            yield Record(base_offset + offset_delta, timestamp, key, value, headers, attributes)
-    except IndexError:
-        raise _invalid("they end early") from None
-    if position != end:
-        raise _invalid("there are more than the header counts")
-
-
-def _read_headers(data: bytes, position: int, count: int) -> tuple[list[tuple[str, bytes | None]], int]:
-    if not 0 <= count <= len(data) - position:
-        raise _invalid(f"a record cannot have {count} headers")
-    headers: list[tuple[str, bytes | None]] = []
-    for _ in range(count):
-        key_length, position = _read_varint(data, position)
-        if key_length < 0:
-            raise _invalid("a header has no key")
-        key = data[position : position + key_length].decode("utf-8", "surrogateescape")
-        value_length, position = _read_varint(data, position + key_length)
-        value = None
-        if value_length >= 0:
-            value = data[position : position + value_length]
-            position += value_length
-        headers.append((key, value))
-    return headers, position
-
-
-def _append_varint(out: bytearray, value: int) -> None:
-    raw = (value << 1) ^ (value >> 63)
-    while raw > 0x7F:
-        out.append(raw & 0x7F | 0x80)
-        raw >>= 7
-    out.append(raw)
-
-
-def _append_bytes(out: bytearray, data: bytes | None) -> None:
-    if data is None:
-        out.append(1)  # the varint of -1
-    else:
-        _append_varint(out, len(data))
-        out += data
 
 
 class RecordsBuilder:
@@ -435,17 +334,15 @@ class RecordsBuilder:
         assert offset >= self.next_offset, "offsets in a batch ascend"
         if self._base_timestamp is None:
             self._base_timestamp = timestamp
-        record = bytearray((attributes,))
-        _append_varint(record, timestamp - self._base_timestamp)
-        _append_varint(record, offset - self.base_offset)
-        _append_bytes(record, key)
-        _append_bytes(record, value)
-        _append_varint(record, len(headers))
-        for name, content in headers:
-            _append_bytes(record, name.encode("utf-8", "surrogateescape"))
-            _append_bytes(record, content)
-        _append_varint(self._body, len(record))
-        self._body += record
+        append_record(
+            self._body,
+            attributes,
+            timestamp - self._base_timestamp,
+            offset - self.base_offset,
+            key,
+            value,
+            headers,
+        )
         self._largest_timestamp = max(self._largest_timestamp, timestamp)
         self.next_offset = offset + 1
         self.record_count += 1
