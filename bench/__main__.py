@@ -77,10 +77,10 @@ class Bench:
 
 def _about(pairs: int, scale: float) -> list[str]:
     return [
-        f"on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; clients and brokers share",
-        f"the cores. Median of {pairs} alternating pairs, scale {scale:g}. CPU is the broker's, per 10^9 bytes of record",
-        "values. Noise is the highest share of all cores that neither broker nor client took in any run of the row;",
-        "above 0.1 it is marked. Ratios are Ottla / Apache Kafka; only they travel from machine to machine.",
+        f"on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; clients and brokers",
+        f"share the cores. Median of {pairs} alternating pairs, scale {scale:g}. CPU is the broker's, per 10^9 bytes",
+        "of record values. Noise is the highest share of all cores that neither broker nor client took in any run of",
+        "the row; above 0.1 it is marked. Ratios are Ottla / Apache Kafka; only they travel between machines.",
     ]
 
 

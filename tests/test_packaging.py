@@ -1,0 +1,122 @@
+"""What leaves the checkout is what is in it: sdist and wheel hold every module, and the wheel works on its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections import defaultdict
+from pathlib import Path
+
+import ottla
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_SHIPPED = {"tests", "bench", "docs", "tools", ".ci"}
+
+
+def run(*command: str | Path, cwd: Path = ROOT) -> str:
+    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def shipped() -> set[str]:
+    """Every file of the package in the checkout, as a path relative to its root."""
+    listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard").splitlines()
+    folders = {path.split("/")[0] for path in listed if path.endswith("/__init__.py")} - NOT_SHIPPED
+    return {
+        path
+        for path in listed
+        if (ROOT / path).exists()
+        and (path.split("/")[0] in folders or path in ("__init__.py", "__main__.py", "py.typed"))
+    }
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the sdist, and the wheel that was built from it."""
+    folder = tmp_path_factory.mktemp("dist")
+    run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
+    return folder
+
+
+@pytest.mark.slow
+def test_sdist_holds_the_package_and_nothing_of_the_workshop(built: Path, shipped: set[str]) -> None:
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert shipped <= names
+    assert {"LICENSE", "README.md", "pyproject.toml"} <= names
+    assert not {name for name in names if name.endswith(".py")} - shipped - {"setup.py"}
+
+
+@pytest.mark.slow
+def test_wheel_holds_exactly_the_package(built: Path, shipped: set[str]) -> None:
+    (wheel,) = built.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name for name in archive.namelist() if not name.endswith("/")}
+    outside = {name for name in names if not name.startswith("ottla/")}
+    assert all(name.split("/")[0].endswith(".dist-info") for name in outside), "only ottla is put into site-packages"
+    assert {name.removeprefix("ottla/") for name in names - outside} == shipped
+
+
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+import ottla
+skipped = ("ottla.spark", "ottla.compat_tests", "ottla.__main__")
+for module in pkgutil.walk_packages(ottla.__path__, "ottla."):
+    if not module.name.startswith(skipped) and not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+print(ottla.__file__)
+"""
+
+
+@pytest.mark.slow
+def test_wheel_works_in_a_clean_virtualenv(built: Path, tmp_path: Path) -> None:
+    """Every module but those of the extras imports with the run-time dependencies alone."""
+    (wheel,) = built.glob("*.whl")
+    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    place = run(python, "-c", IMPORT_ALL, cwd=tmp_path).strip()
+    assert Path(place).is_relative_to(tmp_path / "venv")
+    assert "serve" in run(python, "-m", "ottla", "--help", cwd=tmp_path)
+    assert "serve" in run(tmp_path / "venv" / "bin" / "ottla", "--help", cwd=tmp_path)
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["--version"]])
+def test_command_line_answers(arguments: list[str]) -> None:
+    output = run(sys.executable, "-m", "ottla", *arguments)
+    if arguments == ["--version"]:
+        assert output.strip().endswith(ottla.__version__)
+    else:
+        assert "Usage" in output
+
+
+def test_no_file_of_the_package_is_loaded_under_two_names() -> None:
+    """pytest imports tests in its own way; a module loaded twice would have two of every class."""
+    names: defaultdict[Path, set[str]] = defaultdict(set)
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        # The root is the exception pytest makes: it is the parent package of tests/, so it stays free of state.
+        if (
+            file
+            and file != ottla.__file__
+            and Path(file).is_relative_to(ROOT)
+            and ".venv" not in file
+            and name != "__main__"
+        ):
+            names[Path(os.path.realpath(file))].add(name)
+    doubles = {str(file): found for file, found in names.items() if len(found) > 1}
+    assert not doubles
+    assert names, "the package was loaded from this checkout"
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    """``import ottla`` is free; the broker is imported when one of its names is first used."""
+    output = run(sys.executable, "-c", "import sys, ottla; print([n for n in sys.modules if n.startswith('ottla')])")
+    assert output.strip() == "['ottla']"
