@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import trio
 
+from ..base.errors import ErrorCode, KafkaError
 from . import znodes
-from .store import BadVersionError, ClusterStore, Set
+from .store import BadVersionError, ClusterStore, Set, StoreError
 
 BLOCK_SIZE = 1000
 
@@ -21,11 +22,14 @@ class ProducerIds:
         self._lock = trio.Lock()
 
     async def next_producer_id(self) -> int:
-        """An id nobody had before. Raises StoreError."""
+        """An id nobody had before. Raises KafkaError KAFKA_STORAGE_ERROR when the store is gone."""
         while self._next >= self._end:
             async with self._lock:
                 if self._next >= self._end:
-                    await self._take_block()
+                    try:
+                        await self._take_block()
+                    except StoreError as error:
+                        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         self._next += 1
         return self._next - 1
 

@@ -44,6 +44,7 @@ HANDLERS = (
     Handler(ApiKey.PRODUCE, 3, 13, advertise_from=0),
     Handler(ApiKey.FETCH, 4, 18),
     Handler(ApiKey.LIST_OFFSETS, 1, 11),
+    Handler(ApiKey.METADATA, 0, 13),
     Handler(ApiKey.API_VERSIONS, 0, 5),
     Handler(ApiKey.DELETE_RECORDS, 0, 2),
     # Version 6 (two-phase commit, KIP-939) is still marked unstable in Kafka.

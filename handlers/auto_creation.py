@@ -1,0 +1,52 @@
+"""Topics made because somebody asked for them: by Metadata, or by the first group that needs ``__consumer_offsets``.
+
+An ordinary topic gets the broker's defaults. The group coordinator's own topic is compacted and has the partitions,
+replicas (all brokers where there are fewer) and segment size of the coordinator's settings, as in Kafka.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..base.errors import ErrorCode, KafkaError
+from ..controller.topics import NewTopic
+from ..group_coordinator.coordinator_log import TOPIC as OFFSETS_TOPIC
+from ..group_coordinator.settings import GroupSettings
+from .services import Services
+
+_BEING_MADE = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NOT_CONTROLLER)
+
+
+async def create_missing(broker: Services, names: Iterable[str]) -> dict[str, ErrorCode]:
+    """Make topics that do not exist, and say what a client is told of each: NONE once its metadata is here.
+
+    LEADER_NOT_AVAILABLE asks the client to try again: somebody else is making or deleting the topic right now.
+    """
+    try:
+        results = await broker.controller.create_topics([_new_topic(broker, name) for name in names])
+    except KafkaError as error:
+        return {name: _told(error.code) for name in names}
+    return {
+        name: _told(result.code) if isinstance(result, KafkaError) else ErrorCode.NONE
+        for name, result in results.items()
+    }
+
+
+def _told(code: ErrorCode) -> ErrorCode:
+    return ErrorCode.LEADER_NOT_AVAILABLE if code in _BEING_MADE else code
+
+
+def _new_topic(broker: Services, name: str) -> NewTopic:
+    if name != OFFSETS_TOPIC:
+        return NewTopic(name)
+    settings = broker.config.settings(GroupSettings)
+    return NewTopic(
+        name,
+        partition_count=settings.offsets_topic_num_partitions,
+        replication_factor=min(settings.offsets_topic_replication_factor, len(list(broker.metadata.broker_ids()))),
+        configs={
+            "compression.type": "producer",
+            "cleanup.policy": "compact",
+            "segment.bytes": str(settings.offsets_topic_segment_bytes),
+        },
+    )

@@ -1,0 +1,166 @@
+"""Metadata (key 3): the brokers, the controller, and who leads which partition.
+
+Behaviour: addresses are those of the listener that the client came by. A topic that does not exist is made, if the
+client and auto.create.topics.enable allow it, and answered with its leaders at once; otherwise it is
+UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for a name that cannot exist. A topic asked for by id has its name
+in the answer; an id nobody knows is UNKNOWN_TOPIC_ID, with no name. The controller named is a live broker. The answer of
+a topic is kept until something about it changes, since Spark's pattern subscriptions list every topic again and again.
+
+Version notes: 0 means all topics by an empty list, later versions by null; 0 also leaves out brokers that are down and
+says REPLICA_NOT_AVAILABLE instead. A leader without the client's listener is LEADER_NOT_AVAILABLE up to 5 and
+LISTENER_NOT_FOUND from 6. 4 adds the flag that allows auto-creation. 7 adds leader epochs, 8 authorized operations (of
+the cluster to 10 only), 10 topic ids, which may be asked for from 12 on. 13 adds an error code for the whole answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+
+from ..base.errors import ErrorCode, KafkaError
+from ..controller.settings import ControllerSettings
+from ..controller.topic_names import INTERNAL_TOPICS, why_invalid
+from ..replication.metadata_cache import CachedTopic, MetadataCache, Node
+from ..wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from ..wire.messages.update_metadata import UpdateMetadataPartitionState
+from ..wire.schema import ZERO_UUID
+from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from .auto_creation import create_missing
+from .call import Call
+
+_FIRST_VERSION_WITH_LISTENER_ERRORS = 6
+_FIRST_VERSION_BY_ID = 12
+
+
+async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
+    topics = await _topics(call, request)
+    if request.include_topic_authorized_operations:
+        topics = [dataclasses.replace(topic, topic_authorized_operations=TOPIC_OPERATIONS) for topic in topics]
+    metadata = call.broker.metadata
+    cluster_operations = CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in metadata.nodes(call.listener).values()
+        ],
+        cluster_id=metadata.cluster_id,
+        controller_id=metadata.controller_id,
+        topics=topics,
+        cluster_authorized_operations=cluster_operations,
+    )
+
+
+async def _topics(call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
+    metadata = call.broker.metadata
+    if request.topics is None or (call.version == 0 and not request.topics):
+        return [describe_topic(call, topic) for topic in metadata.topics.values()]
+    names, ids = _asked(call, request.topics)
+    answers = [_by_id(call, metadata, topic_id) for topic_id in ids]
+    missing = [name for name in names if metadata.topic(name) is None]
+    errors: Mapping[str, ErrorCode] = {}
+    if missing and request.allow_auto_topic_creation:
+        if call.broker.config.settings(ControllerSettings).auto_create_topics_enable:
+            await call.flush()
+            errors = await create_missing(call.broker, missing)
+    answers += [_by_name(call, metadata, name, errors.get(name)) for name in names]
+    return answers
+
+
+def _asked(call: Call, topics: Iterable[MetadataRequestTopic]) -> tuple[list[str], list[bytes]]:
+    """The names and the ids in a request, each once. Raises KafkaError INVALID_REQUEST."""
+    names: dict[str, None] = {}
+    ids: dict[bytes, None] = {}
+    for topic in topics:
+        if call.version < _FIRST_VERSION_BY_ID and topic.topic_id != ZERO_UUID:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic IDs are not supported for version {call.version}")
+        if topic.topic_id != ZERO_UUID:
+            ids[topic.topic_id] = None
+        elif topic.name is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a topic with neither a name nor an id")
+        else:
+            names[topic.name] = None
+    return list(names), list(ids)
+
+
+def _by_id(call: Call, metadata: MetadataCache, topic_id: bytes) -> MetadataResponseTopic:
+    topic = metadata.topic_by_id(topic_id)
+    if topic is None:
+        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+    return describe_topic(call, topic)
+
+
+def _by_name(call: Call, metadata: MetadataCache, name: str, error: ErrorCode | None) -> MetadataResponseTopic:
+    topic = metadata.topic(name)
+    if topic is not None:
+        return describe_topic(call, topic)
+    if error is None:
+        error = ErrorCode.INVALID_TOPIC_EXCEPTION if why_invalid(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif error == ErrorCode.NONE:
+        error = ErrorCode.LEADER_NOT_AVAILABLE
+    return MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
+
+
+def describe_topic(call: Call, topic: CachedTopic) -> MetadataResponseTopic:
+    """The answer of one topic, made once per listener and kind of version."""
+    with_listener_errors = call.version >= _FIRST_VERSION_WITH_LISTENER_ERRORS
+    key = (call.listener, call.version == 0, with_listener_errors)
+    answer = topic.derived.get(key)
+    if answer is None:
+        nodes = call.broker.metadata.nodes(call.listener)
+        answer = topic.derived[key] = MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=[
+                _describe_partition(call, state, nodes, with_listener_errors) for state in topic.partitions.values()
+            ],
+        )
+    assert isinstance(answer, MetadataResponseTopic)
+    return answer
+
+
+def leader_error(call: Call, leader: int, nodes: Mapping[int, Node], with_listener_errors: bool) -> ErrorCode:
+    """Why a partition's leader cannot be named to this client; NONE when it can."""
+    if leader in nodes:
+        return ErrorCode.NONE
+    if with_listener_errors and call.broker.metadata.is_alive(leader):
+        return ErrorCode.LISTENER_NOT_FOUND
+    return ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def _describe_partition(
+    call: Call, state: UpdateMetadataPartitionState, nodes: Mapping[int, Node], with_listener_errors: bool
+) -> MetadataResponsePartition:
+    error = leader_error(call, state.leader, nodes, with_listener_errors)
+    replicas, isr = state.replicas, state.isr
+    if call.version == 0:
+        replicas = [replica for replica in replicas if replica in nodes]
+        isr = [replica for replica in isr if replica in nodes]
+        if error == ErrorCode.NONE and (len(replicas) < len(state.replicas) or len(isr) < len(state.isr)):
+            error = ErrorCode.REPLICA_NOT_AVAILABLE
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=state.partition_index,
+        leader_id=state.leader if state.leader in nodes else -1,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=replicas,
+        isr_nodes=isr,
+        offline_replicas=state.offline_replicas,
+    )
+
+
+def error_response(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
+    return MetadataResponse(
+        topics=[
+            MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
+            for topic in request.topics or ()
+        ],
+        error_code=error.code,
+    )
