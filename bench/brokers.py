@@ -22,6 +22,8 @@ from .raw_client import answers_metadata
 
 _START_LIMIT_S = 90
 _STOP_LIMIT_S = 60
+# The topic of every run is deleted after it; a minute's worth of them, which is the default, would fill a small disk.
+_DELETE_AT_ONCE = "log.segment.delete.delay.ms=1000"
 
 
 class Kind(Protocol):
@@ -39,7 +41,17 @@ class Ottla:
 
     def prepare(self, folder: Path, port: int) -> list[str]:
         program = Path(sys.executable).parent / "ottla"
-        return [str(program), "serve", "--listen", f"127.0.0.1:{port}", "--data-dir", str(folder / "data")]
+        address = f"127.0.0.1:{port}"
+        return [
+            str(program),
+            "serve",
+            "--listen",
+            address,
+            "--data-dir",
+            str(folder / "data"),
+            "--override",
+            _DELETE_AT_ONCE,
+        ]
 
 
 class ApacheKafka:
@@ -65,8 +77,7 @@ class ApacheKafka:
                     "share.coordinator.state.topic.replication.factor=1",
                     "share.coordinator.state.topic.min.isr=1",
                     "group.initial.rebalance.delay.ms=0",
-                    # Deleted topics leave the disk at once; a minute's worth of them would fill small disks.
-                    "log.segment.delete.delay.ms=1000",
+                    _DELETE_AT_ONCE,
                 ]
             )
         )

@@ -1,0 +1,91 @@
+"""``python -m ottla.broker.settings_page`` prints the reference page of every setting, read from the declarations."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator
+
+from ..base.settings import Setting, Settings
+from .config_file import declared_classes
+
+_HEAD = """\
+# Settings
+
+Every property that Ottla reads, under Kafka's name. This page is generated from the declarations in the source:
+`make docs` writes it anew, and a test compares the two.
+
+A property is given in a file (`ottla serve --config server.properties`, in Java's format) or on the command line
+(`--override name=value`, stronger than the file). Where a *topic property* is named, a topic may have a value of its
+own under that name, given when it is created or altered later. In a file, a property that Kafka has and Ottla doesn't
+use, or that nobody knows, is passed over with a warning; a malformed value stops the start.
+"""
+
+
+def page() -> str:
+    """The whole page, in Markdown."""
+    return "\n".join([_HEAD, *(line for settings in declared_classes() for line in _section(settings))])
+
+
+def _section(settings: type[Settings]) -> Iterator[str]:
+    module = inspect.getmodule(settings)
+    folder = settings.__module__.split(".")[-2]
+    assert module is not None
+    assert module.__doc__ is not None
+    yield f"## {folder}: {settings.__name__}"
+    yield ""
+    yield inspect.cleandoc(module.__doc__).partition("\n")[0]
+    yield ""
+    yield from _table(
+        ("property", "topic property", "type", "default", "allowed", "meaning"),
+        (_row(declared) for declared in sorted(settings.declared.values(), key=_sort_key)),
+    )
+    yield ""
+
+
+def _sort_key(declared: Setting) -> tuple[bool, str]:
+    return declared.name is None, declared.name or declared.topic or ""
+
+
+def _row(declared: Setting) -> tuple[str, ...]:
+    default = declared.render(declared.default)
+    also = "".join(f"; else `{fallback.name}`{_unit(fallback.factor)}" for fallback in declared.fallbacks)
+    return (
+        f"`{declared.name}`" if declared.name else "",
+        f"`{declared.topic}`" if declared.topic else "",
+        declared.kind.name.lower(),
+        "" if default is None else f"`{default}`" if default else "empty",
+        _allowed(declared),
+        (declared.doc.rstrip(".") + also + ".").strip(),
+    )
+
+
+def _unit(factor: int) -> str:
+    names = {1: "", 1000: " (seconds)", 60_000: " (minutes)", 3_600_000: " (hours)"}
+    return names.get(factor, f" (times {factor:,})")
+
+
+def _allowed(declared: Setting) -> str:
+    if declared.choices is not None:
+        return ", ".join(f"`{choice}`" for choice in declared.choices)
+    low, high = declared.at_least, declared.at_most
+    if low is not None and high is not None:
+        return f"{low} to {high}"
+    if low is not None:
+        return f"at least {low}"
+    return f"at most {high}" if high is not None else ""
+
+
+def _table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    titles = list(header)
+    yield _line(titles)
+    yield _line("---" for _ in titles)
+    for row in rows:
+        yield _line(cell.replace("|", "\\|") for cell in row)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
