@@ -10,10 +10,11 @@ Durability follows POSIX: bytes are safe after ``OpenFile.sync``, a name is safe
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 Bytes = bytes | bytearray | memoryview
 
@@ -155,6 +156,34 @@ class OsFile:
             self._fd = -1
 
 
+class _OsLock:
+    """A POSIX record lock, as the JVM takes it, so that Ottla and Apache Kafka keep each other out.
+
+    Such a lock knows processes only, and ends when the process closes *any* descriptor of the file; so the paths locked
+    by this process are kept here and looked at before the file is opened.
+    """
+
+    _held: ClassVar[set[str]] = set()
+
+    def __init__(self, path: str) -> None:
+        self._path = os.path.realpath(path)
+        if self._path in self._held:
+            raise BlockingIOError(errno.EAGAIN, "the lock is held by this process", path)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._fd)
+            raise BlockingIOError(errno.EAGAIN, "the lock is held by another process", path) from None
+        self._held.add(self._path)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            self._held.discard(self._path)
+
+
 class OsDisk:
     """The machine's file system."""
 
@@ -214,13 +243,7 @@ class OsDisk:
             os.close(fd)
 
     def lock(self, path: str) -> Lock:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(fd)
-            raise BlockingIOError(error.errno, "the lock is held by another process", path) from None
-        return OsFile(fd)
+        return _OsLock(path)
 
     def space(self, path: str) -> tuple[int, int]:
         stat = os.statvfs(path)

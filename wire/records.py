@@ -27,7 +27,8 @@ from crc32c import crc32c
 
 from ..base.errors import ErrorCode, KafkaError
 from .compression import NONE, Buffer, compress, decompress
-from .record_codec import Record, append_record, iter_records
+from .record_codec import Record as Record
+from .record_codec import append_record, iter_records
 
 BATCH_HEADER_SIZE = 61
 LENGTH_PREFIX_SIZE = 12

@@ -1,0 +1,144 @@
+"""The small text files beside the logs, in Apache Kafka's formats.
+
+In the data folder::
+
+    recovery-point-offset-checkpoint    up to which offset each log is known to be on disk
+    replication-offset-checkpoint       high watermarks
+    log-start-offset-checkpoint         where logs start whose start is not the beginning of a segment
+    cleaner-offset-checkpoint           up to where logs are compacted (not written yet)
+    meta.properties                     version=0, broker.id, cluster.id (version 1: node.id)
+    .kafka_cleanshutdown                {"version":0,"brokerEpoch":-1}, there only after a clean stop
+    .lock                               locked by the process that uses the folder
+
+In a partition's folder::
+
+    leader-epoch-checkpoint             see ``leader_epochs``
+    partition.metadata                  "version: 0" and "topic_id: <base64url>"
+
+An offset checkpoint is ``0``, the number of entries, and one line ``topic partition offset`` each; a leader epoch
+checkpoint is the same with lines ``epoch start_offset``. They are replaced by writing ``<name>.tmp``, sync, rename.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import javaproperties
+
+from ..wire.schema import uuid_from_text, uuid_to_text
+from .disk import Disk, join
+
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+
+TopicPartition = tuple[str, int]
+
+
+class CorruptFileError(Exception):
+    """A file that is not in its format. ``str()`` names file and reason."""
+
+
+def _read_entries(disk: Disk, path: str, columns: int) -> list[list[str]]:
+    """The lines of a checkpoint, split; none when the file is missing or empty. Raises CorruptFileError."""
+    try:
+        lines = disk.read_file(path).decode("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return []
+    if not lines:
+        return []
+    if lines[0] != "0":
+        raise CorruptFileError(f"{path}: version {lines[0]!r} is not 0")
+    entries = [line.split(" ") for line in lines[2:]]
+    if len(lines) < 2 or lines[1] != str(len(entries)):
+        raise CorruptFileError(f"{path}: the number of lines is not what the second one says")
+    if any(len(entry) != columns for entry in entries):
+        raise CorruptFileError(f"{path}: a line has not {columns} words")
+    return entries
+
+
+def _write_entries(disk: Disk, path: str, lines: Iterable[str]) -> None:
+    entries = list(lines)
+    disk.write_file(path, "".join(f"{line}\n" for line in ("0", str(len(entries)), *entries)).encode())
+
+
+def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
+    """An offset checkpoint. Raises CorruptFileError, OSError."""
+    try:
+        return {(topic, int(partition)): int(offset) for topic, partition, offset in _read_entries(disk, path, 3)}
+    except ValueError as error:
+        raise CorruptFileError(f"{path}: {error}") from None
+
+
+def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Replace an offset checkpoint. Raises OSError."""
+    _write_entries(disk, path, (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()))
+
+
+def read_leader_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
+    """A leader epoch checkpoint as (epoch, start offset). Raises CorruptFileError, OSError."""
+    try:
+        return [(int(epoch), int(start_offset)) for epoch, start_offset in _read_entries(disk, path, 2)]
+    except ValueError as error:
+        raise CorruptFileError(f"{path}: {error}") from None
+
+
+def write_leader_epochs(disk: Disk, path: str, entries: Iterable[tuple[int, int]]) -> None:
+    """Replace a leader epoch checkpoint. Raises OSError."""
+    _write_entries(disk, path, (f"{epoch} {start_offset}" for epoch, start_offset in entries))
+
+
+def read_topic_id(disk: Disk, path: str) -> bytes | None:
+    """The topic id of ``partition.metadata``; None when there is no such file. Raises CorruptFileError, OSError."""
+    try:
+        text = disk.read_file(path).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    values = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    try:
+        return uuid_from_text(values["topic_id"])
+    except (KeyError, ValueError):
+        raise CorruptFileError(f"{path}: there is no topic id in it") from None
+
+
+def write_topic_id(disk: Disk, path: str, topic_id: bytes) -> None:
+    """Write ``partition.metadata``. Raises OSError."""
+    disk.write_file(path, f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode())
+
+
+@dataclass(frozen=True)
+class MetaProperties:
+    """Whose data folder it is. None: the file does not say."""
+
+    broker_id: int | None
+    cluster_id: str | None
+
+
+def read_meta_properties(disk: Disk, folder: str) -> MetaProperties | None:
+    """``meta.properties`` of version 0 or 1; None when there is none. Raises CorruptFileError, OSError."""
+    path = join(folder, META_PROPERTIES)
+    try:
+        text = disk.read_file(path).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    properties = javaproperties.loads(text)
+    version = properties.get("version", "0")
+    if version not in ("0", "1"):
+        raise CorruptFileError(f"{path}: version {version} is unknown")
+    broker_id = properties.get("broker.id" if version == "0" else "node.id")
+    if broker_id is not None and not broker_id.isdecimal():
+        raise CorruptFileError(f"{path}: {broker_id!r} is no broker id")
+    return MetaProperties(None if broker_id is None else int(broker_id), properties.get("cluster.id"))
+
+
+def write_meta_properties(disk: Disk, folder: str, broker_id: int, cluster_id: str) -> None:
+    """Write ``meta.properties`` of version 0. Raises OSError."""
+    values = {"version": "0", "broker.id": str(broker_id), "cluster.id": cluster_id}
+    text = javaproperties.dumps(values, timestamp=False)
+    disk.write_file(join(folder, META_PROPERTIES), text.encode())

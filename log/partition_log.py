@@ -1,0 +1,294 @@
+"""One partition on one disk: an ordered list of segments, and what is known of its producers and leaders.
+
+Offsets: ``log_start_offset`` <= ``high_watermark`` <= ``log_end_offset`` (the offset of the next record). Segments
+cover the log without gaps, the last one is active; a log that was never written has none, and no folder either.
+``recovery_point``: everything below it is on stable storage. Replication owns ``high_watermark``.
+
+State changes only after the write returned in full: a failed append leaves the log as it was, and the folder offline.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from dataclasses import dataclass
+from operator import attrgetter
+
+from ..base.errors import ErrorCode, KafkaError
+from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
+from .checkpoints import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, write_leader_epochs, write_topic_id
+from .disk import Bytes, join
+from .leader_epochs import LeaderEpochCache
+from .log_folder import LogFolder
+from .producer_state import BatchMetadata, ProducerState, ProducerStateManager
+from .segment import LogSegment, SegmentSlice
+from .settings import LogSettings
+from .validation import check_batch, prepare_batch
+
+logger = logging.getLogger(__name__)
+
+ZERO_UUID = bytes(16)
+_base_offset = attrgetter("base_offset")
+
+
+@dataclass(slots=True, frozen=True)
+class AppendResult:
+    """Where an append went. ``log_append_time_ms`` is -1 unless the topic uses LogAppendTime.
+
+    ``flush_due``: ``flush.messages`` is reached, so the answer is to wait for ``PartitionLog.flush``.
+    """
+
+    first_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    is_duplicate: bool = False
+    flush_due: bool = False
+
+
+class PartitionLog:
+    """The log of one partition; see the module."""
+
+    __slots__ = (
+        "directory",
+        "folder",
+        "high_watermark",
+        "last_flush_ms",
+        "leader_epochs",
+        "log_end_offset",
+        "log_start_offset",
+        "partition",
+        "producer_state",
+        "recovery_point",
+        "segments",
+        "settings",
+        "size",
+        "topic",
+        "topic_id",
+        "truncations",
+    )
+
+    def __init__(
+        self, folder: LogFolder, topic: str, partition: int, topic_id: bytes | None, settings: LogSettings
+    ) -> None:
+        """A log that was never written; no file is touched."""
+        self.folder = folder
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id or ZERO_UUID
+        self.settings = settings
+        self.directory = join(folder.path, f"{topic}-{partition}")
+        self.segments: list[LogSegment] = []
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.high_watermark = 0
+        self.recovery_point = 0
+        self.size = 0
+        self.last_flush_ms = folder.clock.now_ms()
+        self.truncations = 0
+        self.leader_epochs = LeaderEpochCache()
+        self.producer_state = ProducerStateManager(folder.disk, self.directory, 0)
+
+    def __repr__(self) -> str:
+        return f"PartitionLog({self.topic}-{self.partition}, [{self.log_start_offset}, {self.log_end_offset}))"
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what a read_committed consumer may see."""
+        return self.high_watermark
+
+    @property
+    def latest_epoch(self) -> int:
+        """The newest leader epoch that wrote to this log; -1 when none did."""
+        return self.leader_epochs.latest_epoch
+
+    def active_producers(self) -> list[ProducerState]:
+        return list(self.producer_state.producers.values())
+
+    def update_settings(self, settings: LogSettings) -> None:
+        self.settings = settings
+
+    def become_leader(self, leader_epoch: int) -> None:
+        """Note that this broker writes the log under ``leader_epoch`` from here on."""
+        self.leader_epochs.assign(leader_epoch, self.log_end_offset)
+
+    # --- appending ----------------------------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self, records: Bytes, leader_epoch: int, now_ms: int, *, internal: bool = False
+    ) -> AppendResult:
+        """Validate a produced batch, give it offsets and the leader epoch, and write it.
+
+        ``records`` is exactly one batch and is stamped in place if writable. ``internal`` is for the coordinators: any
+        number of batches, control and transactional ones too, sound by construction. Raises KafkaError.
+        """
+        self.folder.check_online()
+        view = memoryview(records)
+        if view.readonly:
+            view = memoryview(bytearray(view))
+        if internal:
+            return self._append_internal(view, leader_epoch, now_ms)
+        batch = RecordBatch(view)
+        if batch.size != len(view):
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD, "Produce requests are only allowed to contain one record batch per partition"
+            )
+        settings = self.settings
+        check_batch(batch, settings, self.topic)
+        batch = prepare_batch(batch, settings, self.topic, now_ms)
+        if batch.producer_id >= 0 and (known := self.producer_state.check(batch)) is not None:
+            return self._duplicate(known)
+        first_offset = self.log_end_offset
+        self._write(batch, leader_epoch, now_ms)
+        append_time = now_ms if settings.message_timestamp_type != "CreateTime" else NO_TIMESTAMP
+        return AppendResult(
+            first_offset, self.log_end_offset - 1, append_time, self.log_start_offset, False, self._is_flush_due()
+        )
+
+    def _duplicate(self, known: BatchMetadata) -> AppendResult:
+        append_time = known.timestamp if self.settings.message_timestamp_type != "CreateTime" else NO_TIMESTAMP
+        return AppendResult(known.first_offset, known.last_offset, append_time, self.log_start_offset, True)
+
+    def _append_internal(self, view: memoryview, leader_epoch: int, now_ms: int) -> AppendResult:
+        first_offset = self.log_end_offset
+        batches = list(iter_batches(view))
+        for batch in batches:
+            if batch.size > self.settings.max_message_bytes:
+                raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {batch.size} bytes is too large")
+        for batch in batches:
+            self._write(batch, leader_epoch, now_ms)
+        return AppendResult(
+            first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False, self._is_flush_due()
+        )
+
+    def _write(self, batch: RecordBatch, leader_epoch: int, now_ms: int) -> None:
+        """Append one batch at the end of the log: stamp, roll, write, and then take note of it."""
+        settings = self.settings
+        size = batch.size
+        if size > settings.segment_bytes:
+            raise KafkaError(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"Message batch size is {size} bytes, which exceeds the maximum configured segment size of "
+                f"{settings.segment_bytes}.",
+            )
+        batch.stamp(self.log_end_offset, leader_epoch)
+        last_offset = batch.last_offset
+        max_timestamp = batch.max_timestamp
+        try:
+            segment = self.segments[-1] if self.segments else self._first_segment()
+            if self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
+                segment = self.roll()
+            segment.append(batch.view, last_offset, max_timestamp, settings.index_interval_bytes)
+        except OSError as error:
+            raise self._write_failed(error) from error
+        if leader_epoch != self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, batch.base_offset)
+        self.log_end_offset = end_offset = last_offset + 1
+        self.size += size
+        producer_state = self.producer_state
+        if batch.producer_id >= 0:
+            producer_state.update(batch)
+        producer_state.map_end_offset = end_offset
+
+    def _write_failed(self, error: OSError) -> KafkaError:
+        """Cut what the failed write left, then take the folder offline."""
+        if self.segments:
+            try:
+                self.segments[-1].cut_failed_write()
+            except OSError as second:
+                logger.error("%s: the rest of a failed write could not be cut: %s", self.segments[-1].path, second)
+        return self.folder.fail(f"cannot write to {self.directory}", error)
+
+    def _is_flush_due(self) -> bool:
+        due = self.log_end_offset - self.recovery_point >= self.settings.flush_messages
+        if due and self.folder.wants_flush is not None:
+            self.folder.wants_flush(self)
+        return due
+
+    # --- rolling ------------------------------------------------------------------------------------------------------
+
+    def _first_segment(self) -> LogSegment:
+        """Make the partition's folder and its first segment. Raises OSError."""
+        disk = self.folder.disk
+        disk.make_dir(self.directory)
+        if self.topic_id != ZERO_UUID:
+            write_topic_id(disk, join(self.directory, PARTITION_METADATA), self.topic_id)
+        return self._new_segment(self.log_end_offset)
+
+    def _new_segment(self, base_offset: int) -> LogSegment:
+        segment = LogSegment(self.folder, self.directory, base_offset, self.folder.clock.now_ms())
+        jitter = min(self.settings.segment_jitter_ms, self.settings.segment_ms)
+        segment.roll_jitter_ms = self.folder.rng.randrange(jitter) if jitter else 0
+        segment.create()
+        self.segments.append(segment)
+        return segment
+
+    def _must_roll(self, segment: LogSegment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        settings = self.settings
+        segment_size = segment.size
+        if segment_size + size > settings.segment_bytes:
+            return segment_size > 0
+        if not segment_size:
+            return last_offset - segment.base_offset >= 1 << 31
+        waited = segment.time_waited_for_roll(now_ms, max_timestamp)
+        return waited > settings.segment_ms - segment.roll_jitter_ms or not segment.has_room(
+            last_offset, settings.segment_index_bytes
+        )
+
+    def roll(self) -> LogSegment:
+        """Close the active segment and begin a new one at the log's end. Raises OSError."""
+        old = self.segments[-1]
+        old.write_indexes()
+        segment = self._new_segment(self.log_end_offset)
+        old.drop_indexes()
+        self.producer_state.map_end_offset = self.log_end_offset
+        self.producer_state.take_snapshot()
+        logger.debug("%s-%d: rolled a segment at offset %d", self.topic, self.partition, self.log_end_offset)
+        if self.folder.wants_flush is not None:
+            self.folder.wants_flush(self)
+        return segment
+
+    # --- reading ------------------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, *, up_to: int, at_least_one: bool) -> SegmentSlice | None:
+        """Whole batches of one segment, the first one holding ``offset``, all below the offset ``up_to``.
+
+        At most ``max_bytes``, but the first batch whole when ``at_least_one``; None when there is nothing to give. The
+        caller releases the slice. KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is not between {self.log_start_offset} and {self.log_end_offset}",
+            )
+        if offset >= up_to or not self.segments:
+            return None
+        self.folder.check_online()
+        segments = self.segments
+        slot = len(segments) - 1
+        if offset < segments[slot].base_offset:
+            slot = max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+        try:
+            while slot < len(segments):
+                segment = segments[slot]
+                if segment.base_offset >= up_to:
+                    return None
+                slot += 1
+                end = segments[slot].base_offset if slot < len(segments) else self.log_end_offset
+                found = segment.read(offset, max_bytes, None if up_to >= end else up_to, at_least_one)
+                if found is not None or offset < segment.next_offset:
+                    return found
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
+        return None
+
+    def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
+        """(epoch, end offset) of the newest epoch at or below ``leader_epoch`` (KIP-320); (-1, -1) when unknown."""
+        return self.leader_epochs.end_offset_for(leader_epoch, self.log_end_offset)
+
+    def write_leader_epochs(self) -> None:
+        """Bring the leader epoch checkpoint up to date. Raises OSError."""
+        if self.leader_epochs.is_dirty and self.segments:
+            path = join(self.directory, LEADER_EPOCH_CHECKPOINT)
+            write_leader_epochs(self.folder.disk, path, self.leader_epochs.entries())
+            self.leader_epochs.is_dirty = False

@@ -1,0 +1,329 @@
+"""Settings of the log: what a topic may override (``LogSettings``), and what holds for the whole broker.
+
+Names, types, defaults and ranges are Apache Kafka 4.3's, but for ``segment.bytes``, which may be as small as in Kafka
+3.9 (KIP-1030 raised the limit to 1 MiB). A topic-level setting without a broker property is a throttle or belongs to
+tiered storage, as in Kafka. Times are milliseconds, sizes bytes; -1 is "no limit" for retention.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..base.settings import Fallback, Kind, Settings, setting
+
+LONG_MAX = (1 << 63) - 1
+_HOUR_MS = 3_600_000
+_DAY_MS = 24 * _HOUR_MS
+_THROTTLED = re.compile(r"\d+:\d+(,\d+:\d+)*")
+
+
+def _check_gzip_level(level: int) -> str | None:
+    return None if level == -1 or 1 <= level <= 9 else "must be -1 or from 1 to 9"
+
+
+def _check_throttled(replicas: tuple[str, ...]) -> str | None:
+    text = ",".join(replicas)
+    if text in ("", "*") or _THROTTLED.fullmatch(text):
+        return None
+    return "must be the literal '*' or a list of replicas as [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+
+
+class LogSettings(Settings):
+    """What governs one partition's log. Broker defaults, which a topic can override."""
+
+    cleanup_policy: tuple[str, ...] = setting(
+        "log.cleanup.policy",
+        topic="cleanup.policy",
+        default=("delete",),
+        choices=("compact", "delete"),
+        doc="How old segments go: delete drops them by age and size, compact keeps the last record of each key.",
+    )
+    compression_type: str = setting(
+        "compression.type",
+        topic="compression.type",
+        default="producer",
+        choices=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        doc="Codec of the batches in the log; producer keeps what the producer chose.",
+    )
+    compression_gzip_level: int = setting(
+        "compression.gzip.level",
+        topic="compression.gzip.level",
+        default=-1,
+        check=_check_gzip_level,
+        doc="Level used when compression.type is gzip; -1 is the codec's default.",
+    )
+    compression_lz4_level: int = setting(
+        "compression.lz4.level",
+        topic="compression.lz4.level",
+        default=9,
+        at_least=1,
+        at_most=17,
+        doc="Level used when compression.type is lz4.",
+    )
+    compression_zstd_level: int = setting(
+        "compression.zstd.level",
+        topic="compression.zstd.level",
+        default=3,
+        at_least=-131072,
+        at_most=22,
+        doc="Level used when compression.type is zstd.",
+    )
+    delete_retention_ms: int = setting(
+        "log.cleaner.delete.retention.ms",
+        topic="delete.retention.ms",
+        default=_DAY_MS,
+        at_least=0,
+        kind=Kind.LONG,
+        doc="How long a compacted log keeps tombstones.",
+    )
+    file_delete_delay_ms: int = setting(
+        "log.segment.delete.delay.ms",
+        topic="file.delete.delay.ms",
+        default=60_000,
+        at_least=0,
+        kind=Kind.LONG,
+        doc="Time between the renaming of a deleted file and its removal.",
+    )
+    flush_messages: int = setting(
+        "log.flush.interval.messages",
+        topic="flush.messages",
+        default=LONG_MAX,
+        at_least=1,
+        kind=Kind.LONG,
+        doc="Records after which the log is forced to disk.",
+    )
+    flush_ms: int = setting(
+        "log.flush.interval.ms",
+        topic="flush.ms",
+        default=LONG_MAX,
+        at_least=0,
+        kind=Kind.LONG,
+        fallbacks=(Fallback("log.flush.scheduler.interval.ms", 1, LONG_MAX),),
+        doc="Time after which the log is forced to disk.",
+    )
+    follower_replication_throttled_replicas: tuple[str, ...] = setting(
+        None,
+        topic="follower.replication.throttled.replicas",
+        default=(),
+        check=_check_throttled,
+        doc="Replicas whose replication is throttled on the follower's side.",
+    )
+    index_interval_bytes: int = setting(
+        "log.index.interval.bytes",
+        topic="index.interval.bytes",
+        default=4096,
+        at_least=0,
+        doc="Bytes of log between two entries of its indexes.",
+    )
+    leader_replication_throttled_replicas: tuple[str, ...] = setting(
+        None,
+        topic="leader.replication.throttled.replicas",
+        default=(),
+        check=_check_throttled,
+        doc="Replicas whose replication is throttled on the leader's side.",
+    )
+    local_retention_bytes: int = setting(
+        "log.local.retention.bytes",
+        topic="local.retention.bytes",
+        default=-2,
+        at_least=-2,
+        kind=Kind.LONG,
+        doc="With tiered storage: size of the local part of the log; -2 is retention.bytes.",
+    )
+    local_retention_ms: int = setting(
+        "log.local.retention.ms",
+        topic="local.retention.ms",
+        default=-2,
+        at_least=-2,
+        kind=Kind.LONG,
+        doc="With tiered storage: age of the local part of the log; -2 is retention.ms.",
+    )
+    max_compaction_lag_ms: int = setting(
+        "log.cleaner.max.compaction.lag.ms",
+        topic="max.compaction.lag.ms",
+        default=LONG_MAX,
+        at_least=1,
+        kind=Kind.LONG,
+        doc="Longest time a record stays out of compaction.",
+    )
+    max_message_bytes: int = setting(
+        "message.max.bytes",
+        topic="max.message.bytes",
+        default=1_048_588,
+        at_least=0,
+        doc="Largest record batch the log takes, after compression.",
+    )
+    message_timestamp_after_max_ms: int = setting(
+        "log.message.timestamp.after.max.ms",
+        topic="message.timestamp.after.max.ms",
+        default=_HOUR_MS,
+        at_least=0,
+        kind=Kind.LONG,
+        doc="How far a record's time may be ahead of the broker's clock.",
+    )
+    message_timestamp_before_max_ms: int = setting(
+        "log.message.timestamp.before.max.ms",
+        topic="message.timestamp.before.max.ms",
+        default=LONG_MAX,
+        at_least=0,
+        kind=Kind.LONG,
+        doc="How far a record's time may be behind the broker's clock.",
+    )
+    message_timestamp_type: str = setting(
+        "log.message.timestamp.type",
+        topic="message.timestamp.type",
+        default="CreateTime",
+        choices=("CreateTime", "LogAppendTime"),
+        doc="Whose time a record carries: the producer's, or the broker's at the append.",
+    )
+    min_cleanable_dirty_ratio: float = setting(
+        "log.cleaner.min.cleanable.ratio",
+        topic="min.cleanable.dirty.ratio",
+        default=0.5,
+        at_least=0,
+        at_most=1,
+        doc="Share of not yet compacted bytes from which a log is compacted.",
+    )
+    min_compaction_lag_ms: int = setting(
+        "log.cleaner.min.compaction.lag.ms",
+        topic="min.compaction.lag.ms",
+        default=0,
+        at_least=0,
+        kind=Kind.LONG,
+        doc="Shortest time a record stays out of compaction.",
+    )
+    min_insync_replicas: int = setting(
+        "min.insync.replicas",
+        topic="min.insync.replicas",
+        default=1,
+        at_least=1,
+        doc="Replicas that must have a record before acks=all is answered.",
+    )
+    preallocate: bool = setting(
+        "log.preallocate",
+        topic="preallocate",
+        default=False,
+        doc="Whether a new segment takes its full size on disk at once.",
+    )
+    remote_log_copy_disable: bool = setting(
+        None,
+        topic="remote.log.copy.disable",
+        default=False,
+        doc="With tiered storage: upload nothing more.",
+    )
+    remote_log_delete_on_disable: bool = setting(
+        None,
+        topic="remote.log.delete.on.disable",
+        default=False,
+        doc="With tiered storage: delete the remote part when it is disabled.",
+    )
+    remote_storage_enable: bool = setting(
+        None,
+        topic="remote.storage.enable",
+        default=False,
+        doc="Whether the topic uses tiered storage.",
+    )
+    retention_bytes: int = setting(
+        "log.retention.bytes",
+        topic="retention.bytes",
+        default=-1,
+        kind=Kind.LONG,
+        doc="Size of a partition above which its oldest segments are deleted.",
+    )
+    retention_ms: int = setting(
+        "log.retention.ms",
+        topic="retention.ms",
+        default=7 * _DAY_MS,
+        at_least=-1,
+        kind=Kind.LONG,
+        fallbacks=(Fallback("log.retention.minutes", 60_000), Fallback("log.retention.hours", _HOUR_MS, 168)),
+        doc="Age at which a segment is deleted.",
+    )
+    segment_bytes: int = setting(
+        "log.segment.bytes",
+        topic="segment.bytes",
+        default=1 << 30,
+        at_least=14,
+        doc="Size at which a segment rolls.",
+    )
+    segment_index_bytes: int = setting(
+        "log.index.size.max.bytes",
+        topic="segment.index.bytes",
+        default=10 << 20,
+        at_least=4,
+        doc="Largest size of a segment's index; a full index rolls the segment.",
+    )
+    segment_jitter_ms: int = setting(
+        "log.roll.jitter.ms",
+        topic="segment.jitter.ms",
+        default=0,
+        at_least=0,
+        kind=Kind.LONG,
+        fallbacks=(Fallback("log.roll.jitter.hours", _HOUR_MS, 0),),
+        doc="Largest random time by which a segment rolls early.",
+    )
+    segment_ms: int = setting(
+        "log.roll.ms",
+        topic="segment.ms",
+        default=7 * _DAY_MS,
+        at_least=1,
+        kind=Kind.LONG,
+        fallbacks=(Fallback("log.roll.hours", _HOUR_MS, 168),),
+        doc="Age at which a segment rolls.",
+    )
+    unclean_leader_election_enable: bool = setting(
+        "unclean.leader.election.enable",
+        topic="unclean.leader.election.enable",
+        default=False,
+        doc="Whether a replica that is not in sync may become leader, at the price of lost records.",
+    )
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def deletes_old_segments(self) -> bool:
+        return "delete" in self.cleanup_policy
+
+
+class LogManagerSettings(Settings):
+    """What governs the log folders of the broker as a whole."""
+
+    retention_check_interval_ms: int = setting(
+        "log.retention.check.interval.ms",
+        default=300_000,
+        at_least=1,
+        kind=Kind.LONG,
+        doc="Time between two looks for segments to delete.",
+    )
+    flush_offset_checkpoint_interval_ms: int = setting(
+        "log.flush.offset.checkpoint.interval.ms",
+        default=60_000,
+        at_least=0,
+        doc="Time between two writings of the recovery points.",
+    )
+    flush_start_offset_checkpoint_interval_ms: int = setting(
+        "log.flush.start.offset.checkpoint.interval.ms",
+        default=60_000,
+        at_least=0,
+        doc="Time between two writings of the log start offsets.",
+    )
+    recovery_threads_per_data_dir: int = setting(
+        "num.recovery.threads.per.data.dir",
+        default=2,
+        at_least=1,
+        doc="Threads that load logs at the start and flush them at the end.",
+    )
+    producer_id_expiration_ms: int = setting(
+        "producer.id.expiration.ms",
+        default=_DAY_MS,
+        at_least=1,
+        doc="Time after which an idle producer's sequence numbers are forgotten.",
+    )
+    producer_id_expiration_check_interval_ms: int = setting(
+        "producer.id.expiration.check.interval.ms",
+        default=600_000,
+        at_least=1,
+        doc="Time between two looks for idle producers.",
+    )

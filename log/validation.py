@@ -1,0 +1,143 @@
+"""What a leader demands of a batch before it appends it, and what it changes in it.
+
+A produce request brings exactly one batch per partition (format v2). It is judged by its header, whose CRC covers the
+records; the records themselves are looked at only where a rule needs them: a compacted topic wants keys, a topic with
+``message.timestamp.before.max.ms`` wants every timestamp, a topic with its own codec compresses anew, and a header
+without a sound ``max_timestamp`` gets one. Rules and error codes are Apache Kafka's (``LogValidator``, ``UnifiedLog``).
+"""
+
+from __future__ import annotations
+
+from ..base.errors import ErrorCode, KafkaError
+from ..wire import compression
+from ..wire.records import CREATE_TIME, NO_TIMESTAMP, Record, RecordBatch, build_batch
+from .settings import LONG_MAX, LogSettings
+
+_SHOWN_RECORD_ERRORS = 100
+_CODECS = {"uncompressed": compression.NONE, "gzip": compression.GZIP, "snappy": compression.SNAPPY}
+_CODECS |= {"lz4": compression.LZ4, "zstd": compression.ZSTD}
+_MAX_DECOMPRESSED_BYTES = 1 << 30
+
+
+class RecordsRefusedError(KafkaError):
+    """A batch refused for some of its records: ``record_errors`` has (index in the batch, what is wrong)."""
+
+    def __init__(self, code: ErrorCode, message: str, record_errors: list[tuple[int, str]]) -> None:
+        super().__init__(code, message)
+        self.record_errors = record_errors
+
+
+def check_batch(batch: RecordBatch, settings: LogSettings, topic: str) -> None:
+    """Check size, header and CRC of a client's batch. Raises KafkaError."""
+    if batch.size > settings.max_message_bytes:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"The record batch size in the append to {topic} is {batch.size} bytes "
+            f"which exceeds the maximum configured value of {settings.max_message_bytes}.",
+        )
+    if batch.base_offset:
+        raise _invalid(
+            f"The baseOffset of the record batch in the append to {topic} should be 0, but it is {batch.base_offset}"
+        )
+    batch.check_crc()
+    count = batch.record_count
+    if count != batch.last_offset_delta + 1 or count <= 0:
+        raise _invalid(f"The batch counts {count} records, but spans {batch.last_offset_delta + 1} offsets in {topic}")
+    attributes = batch.attributes
+    if attributes & 0x27:  # a codec, or a control batch
+        if attributes & 0x20:
+            raise _invalid(f"Clients are not allowed to write control records in {topic}")
+        if attributes & 0x07 > compression.ZSTD:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"There is no compression type {attributes & 0x07}")
+    if batch.producer_id >= 0 and batch.base_sequence < 0:
+        raise _invalid(f"Invalid sequence number {batch.base_sequence} of producer {batch.producer_id} in {topic}")
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, message)
+
+
+def prepare_batch(batch: RecordBatch, settings: LogSettings, topic: str, now_ms: int) -> RecordBatch:
+    """Apply the topic's rules to a checked batch whose buffer is writable: timestamps, keys, codec.
+
+    Returns the batch to append, which is ``batch`` itself unless it had to be built anew. Raises KafkaError.
+    """
+    if batch.timestamp_type != CREATE_TIME:
+        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "Producer should not set timestamp type to LogAppendTime.")
+    create_time = settings.message_timestamp_type == "CreateTime"
+    wants_records = settings.is_compacted or (
+        create_time
+        and (
+            batch.max_timestamp == NO_TIMESTAMP
+            or batch.max_timestamp < batch.base_timestamp
+            or batch.max_timestamp > now_ms + settings.message_timestamp_after_max_ms
+            or settings.message_timestamp_before_max_ms != LONG_MAX
+        )
+    )
+    codec = _CODECS.get(settings.compression_type, batch.compression)
+    if wants_records or codec != batch.compression:
+        batch = _walk(batch, settings, topic, now_ms, codec)
+    if not create_time:
+        batch.stamp_append_time(now_ms)
+    return batch
+
+
+def _walk(batch: RecordBatch, settings: LogSettings, topic: str, now_ms: int, codec: int) -> RecordBatch:
+    records = list(batch.records(_MAX_DECOMPRESSED_BYTES))
+    if settings.is_compacted:
+        keyless = [index for index, record in enumerate(records) if record.key is None]
+        if keyless:
+            why = f"Compacted topic cannot accept message without key in topic {topic}."
+            raise _refused(ErrorCode.INVALID_RECORD, [(index, why) for index in keyless])
+    if settings.message_timestamp_type == "CreateTime":
+        _refuse_timestamps(batch, records, settings, now_ms)
+        batch.stamp_timestamp(CREATE_TIME, max(record.timestamp for record in records))
+    return batch if codec == batch.compression else _recompress(batch, records, settings, codec)
+
+
+def _refuse_timestamps(batch: RecordBatch, records: list[Record], settings: LogSettings, now_ms: int) -> None:
+    earliest = now_ms - settings.message_timestamp_before_max_ms
+    latest = now_ms + settings.message_timestamp_after_max_ms
+    errors = [
+        (index, f"Timestamp {record.timestamp} is out of range. It should be within [{earliest}, {latest}]")
+        for index, record in enumerate(records)
+        if record.timestamp != NO_TIMESTAMP and not earliest <= record.timestamp <= latest
+    ]
+    if errors:
+        raise _refused(ErrorCode.INVALID_TIMESTAMP, errors)
+
+
+def _refused(code: ErrorCode, errors: list[tuple[int, str]]) -> RecordsRefusedError:
+    message = f"{len(errors)} records have been refused; the first one: {errors[0][1]}"
+    if code is ErrorCode.INVALID_TIMESTAMP:
+        message = "One or more records have been rejected due to invalid timestamp"
+    return RecordsRefusedError(code, message, errors[:_SHOWN_RECORD_ERRORS])
+
+
+def _recompress(batch: RecordBatch, records: list[Record], settings: LogSettings, codec: int) -> RecordBatch:
+    levels = {
+        compression.GZIP: settings.compression_gzip_level if settings.compression_gzip_level >= 0 else None,
+        compression.LZ4: settings.compression_lz4_level,
+        compression.ZSTD: settings.compression_zstd_level,
+    }
+    built = RecordBatch(
+        build_batch(
+            records,
+            leader_epoch=batch.partition_leader_epoch,
+            compression=codec,
+            compression_level=levels.get(codec),
+            timestamp_type=batch.timestamp_type,
+            max_timestamp=batch.max_timestamp,
+            producer_id=batch.producer_id,
+            producer_epoch=batch.producer_epoch,
+            base_sequence=batch.base_sequence,
+            is_transactional=batch.is_transactional,
+        )
+    )
+    if built.size > settings.max_message_bytes:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE,
+            f"Message batch size is {built.size} bytes after compression, "
+            f"which exceeds the maximum configured size of {settings.max_message_bytes}.",
+        )
+    return built
