@@ -6,10 +6,14 @@ from ..base.settings import Kind, Settings, setting
 
 
 class BrokerSettings(Settings):
-    """Kafka's names and defaults; where Ottla's default differs, the text says why."""
+    """Identity, listeners, data folder, limits on connections and requests; where a default isn't Kafka's, the text says why."""
 
-    node_id: int = setting("node.id", default=1, at_least=0, doc="The id of this broker; broker.id is another name for it.")
-    broker_id: int = setting("broker.id", default=-1, doc="The older name of node.id; node.id wins where both are given.")
+    node_id: int = setting(
+        "node.id", default=1, at_least=0, doc="The id of this broker; broker.id is another name for it."
+    )
+    broker_id: int = setting(
+        "broker.id", default=-1, doc="The older name of node.id; node.id wins where both are given."
+    )
     listeners: str = setting(
         "listeners",
         default="PLAINTEXT://127.0.0.1:9092",
@@ -26,13 +30,18 @@ class BrokerSettings(Settings):
         doc="Security protocol of each listener name, NAME:PROTOCOL with commas between. Only PLAINTEXT is served.",
     )
     inter_broker_listener_name: str | None = setting(
-        "inter.broker.listener.name", default=None, doc="Name of the listener that other brokers use; the first one if not given."
+        "inter.broker.listener.name",
+        default=None,
+        doc="Name of the listener that other brokers use; the first one if not given.",
     )
     rack: str | None = setting("broker.rack", default=None, doc="Where this broker stands, as Metadata tells clients.")
     log_dir: str = setting("log.dir", default="data", doc="The data folder, where log.dirs is not given.")
     log_dirs: tuple[str, ...] = setting("log.dirs", default=(), doc="The data folder; one for now.")
     socket_request_max_bytes: int = setting(
-        "socket.request.max.bytes", default=104857600, at_least=1, doc="The largest request; a larger one closes the connection."
+        "socket.request.max.bytes",
+        default=104857600,
+        at_least=1,
+        doc="The largest request; a larger one closes the connection.",
     )
     socket_send_buffer_bytes: int = setting(
         "socket.send.buffer.bytes",
@@ -40,10 +49,15 @@ class BrokerSettings(Settings):
         doc="SO_SNDBUF of a connection; -1 leaves it to the kernel. Kafka's default of 102400 switches off the kernel's own tuning.",
     )
     socket_receive_buffer_bytes: int = setting(
-        "socket.receive.buffer.bytes", default=-1, doc="SO_RCVBUF of a connection; -1 leaves it to the kernel, which tunes it."
+        "socket.receive.buffer.bytes",
+        default=-1,
+        doc="SO_RCVBUF of a connection; -1 leaves it to the kernel, which tunes it.",
     )
     socket_listen_backlog_size: int = setting(
-        "socket.listen.backlog.size", default=50, at_least=1, doc="Connections the kernel holds that were not accepted yet."
+        "socket.listen.backlog.size",
+        default=50,
+        at_least=1,
+        doc="Connections the kernel holds that were not accepted yet.",
     )
     max_connections: int = setting(
         "max.connections", default=2147483647, at_least=0, doc="Connections at a time; a further one is closed at once."
@@ -52,5 +66,8 @@ class BrokerSettings(Settings):
         "max.connections.per.ip", default=2147483647, at_least=0, doc="Connections at a time from one address."
     )
     connections_max_idle_ms: int = setting(
-        "connections.max.idle.ms", kind=Kind.LONG, default=600000, doc="A connection that sends nothing for so long is closed; -1: never."
+        "connections.max.idle.ms",
+        kind=Kind.LONG,
+        default=600000,
+        doc="A connection that sends nothing for so long is closed; -1: never.",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Iterator
 
 from ..base.settings import Setting, Settings
@@ -27,13 +26,9 @@ def page() -> str:
 
 
 def _section(settings: type[Settings]) -> Iterator[str]:
-    module = inspect.getmodule(settings)
-    folder = settings.__module__.split(".")[-2]
-    assert module is not None
-    assert module.__doc__ is not None
-    yield f"## {folder}: {settings.__name__}"
+    yield f"## {settings.__module__.split('.')[-2]}: {settings.__name__}"
     yield ""
-    yield inspect.cleandoc(module.__doc__).partition("\n")[0]
+    yield (settings.__doc__ or "").partition("\n")[0].replace("``", "`")
     yield ""
     yield from _table(
         ("property", "topic property", "type", "default", "allowed", "meaning"),

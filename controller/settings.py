@@ -6,7 +6,7 @@ from ..base.settings import Settings, setting
 
 
 class ControllerSettings(Settings):
-    """Kafka's names and defaults."""
+    """What a topic gets when nobody says."""
 
     num_partitions: int = setting(
         "num.partitions", default=1, at_least=1, doc="Partitions of a topic created without a number of its own."

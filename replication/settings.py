@@ -6,7 +6,7 @@ from ..base.settings import Settings, setting
 
 
 class ReplicationSettings(Settings):
-    """Kafka's names and defaults."""
+    """What a Fetch may ask for."""
 
     fetch_max_bytes: int = setting(
         "fetch.max.bytes", default=57671680, at_least=1024, doc="The most bytes one Fetch answer carries, whatever it asks for."
