@@ -10,8 +10,9 @@ import zipfile
 from collections import defaultdict
 from pathlib import Path
 
-import ottla
 import pytest
+
+import ottla
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_SHIPPED = {"tests", "bench", "docs", "tools", ".ci"}
