@@ -45,11 +45,22 @@ HANDLERS = (
     Handler(ApiKey.FETCH, 4, 18),
     Handler(ApiKey.LIST_OFFSETS, 1, 11),
     Handler(ApiKey.METADATA, 0, 13),
+    Handler(ApiKey.OFFSET_COMMIT, 2, 10),
+    Handler(ApiKey.OFFSET_FETCH, 1, 10),
+    Handler(ApiKey.FIND_COORDINATOR, 0, 6),
+    Handler(ApiKey.JOIN_GROUP, 0, 9),
+    Handler(ApiKey.HEARTBEAT, 0, 4),
+    Handler(ApiKey.LEAVE_GROUP, 0, 5),
+    Handler(ApiKey.SYNC_GROUP, 0, 5),
+    Handler(ApiKey.DESCRIBE_GROUPS, 0, 6),
+    Handler(ApiKey.LIST_GROUPS, 0, 5),
     Handler(ApiKey.API_VERSIONS, 0, 5),
     Handler(ApiKey.DELETE_RECORDS, 0, 2),
     # Version 6 (two-phase commit, KIP-939) is still marked unstable in Kafka.
     Handler(ApiKey.INIT_PRODUCER_ID, 0, 5),
     Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4),
+    Handler(ApiKey.DELETE_GROUPS, 0, 3),
+    Handler(ApiKey.OFFSET_DELETE, 0, 0),
     Handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0),
 )
 

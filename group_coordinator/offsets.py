@@ -1,0 +1,166 @@
+"""Committed offsets on one shard: OffsetCommit, OffsetFetch, OffsetDelete.
+
+Topics are names here; the handlers translate topic ids and refuse partitions that do not exist. Who may commit:
+
+* a member of the current generation, unless the group is between JoinGroup and SyncGroup;
+* anybody without a generation (-1), as tools and consumers without a group protocol are, while the group is Empty or does
+  not exist yet; the commit then makes it, as a *simple* group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..base.errors import ErrorCode, KafkaError
+from ..wire.messages.consumer_offsets import OffsetCommitValue
+from ..wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ..wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from ..wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from .group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from .rebalance import restart_session
+from .records import CoordinatorRecord, offset_commit, offset_tombstone
+from .shard import Moment, Shard, as_seen_by_clients
+
+GROUP_ID_NOT_FOUND_FROM = 9
+"""Version of OffsetCommit that knows this error."""
+
+
+def commit(shard: Shard, request: OffsetCommitRequest, version: int, now: Moment) -> OffsetCommitResponse:
+    """OffsetCommit. KafkaError when nothing of the request is accepted."""
+    group = shard.groups.get(request.group_id)
+    if group is not None:
+        _validate_commit(shard, group, request, now)
+    elif request.generation_id_or_member_epoch >= 0:
+        known = version >= GROUP_ID_NOT_FOUND_FROM
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION)
+    expire_timestamp = -1 if request.retention_time_ms == -1 else now.wall_ms + request.retention_time_ms
+    response = OffsetCommitResponse()
+    records: list[CoordinatorRecord] = []
+    for topic in request.topics:
+        answers = OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id)
+        response.topics.append(answers)
+        for partition in topic.partitions:
+            code = ErrorCode.NONE
+            if _too_long(partition.committed_metadata, shard.settings.offset_metadata_max_bytes):
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                value = _value(partition, now.wall_ms, expire_timestamp)
+                records.append(offset_commit(request.group_id, topic.name, partition.partition_index, value))
+            answers.partitions.append(
+                OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+            )
+    try:
+        shard.write(records, now)
+    except KafkaError as error:
+        if error.code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
+            raise KafkaError(ErrorCode.INVALID_COMMIT_OFFSET_SIZE, error.message) from error
+        raise as_seen_by_clients(error) from error
+    return response
+
+
+def _too_long(metadata: str | None, limit: int) -> bool:
+    # Kafka counts UTF-16 units here, whatever the setting's name says.
+    return metadata is not None and len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > limit
+
+
+def _value(partition: OffsetCommitRequestPartition, now_ms: int, expire_timestamp: int) -> OffsetCommitValue:
+    return OffsetCommitValue(
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp=now_ms,
+        expire_timestamp=expire_timestamp,
+    )
+
+
+def _validate_commit(shard: Shard, group: Group, request: OffsetCommitRequest, now: Moment) -> None:
+    generation_id, member_id = request.generation_id_or_member_epoch, request.member_id
+    if generation_id < 0 and group.state is GroupState.EMPTY:
+        return
+    if generation_id < 0 and not member_id and request.group_instance_id is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "the group has members; only they may commit")
+    member = group.validate_member(member_id, request.group_instance_id)
+    group.validate_generation(generation_id)
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS)
+    restart_session(shard, group, member, now)
+
+
+def fetch(shard: Shard, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
+    """OffsetFetch of one group; ``topics`` None asks for everything the group has."""
+    group = shard.groups.get(request.group_id)
+    response = OffsetFetchResponseGroup(group_id=request.group_id)
+    wanted: Iterable[tuple[str, bytes, Iterable[int]]]
+    if request.topics is not None:
+        wanted = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
+    else:
+        known = {} if group is None else group.offsets
+        wanted = [(name, bytes(16), sorted(partitions)) for name, partitions in sorted(known.items())]
+    for name, topic_id, partitions in wanted:
+        topic = OffsetFetchResponseTopics(name=name, topic_id=topic_id)
+        response.topics.append(topic)
+        for partition in partitions:
+            unstable = require_stable and shard.is_unstable(request.group_id, name, partition)
+            topic.partitions.append(_fetched(group, name, partition, unstable=unstable))
+    return response
+
+
+def _fetched(group: Group | None, topic: str, partition: int, *, unstable: bool) -> OffsetFetchResponsePartitions:
+    if unstable:
+        return not_fetched(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+    committed = None if group is None else group.committed(topic, partition)
+    if committed is None:
+        return not_fetched(partition, ErrorCode.NONE)
+    return OffsetFetchResponsePartitions(
+        partition_index=partition,
+        committed_offset=committed.value.offset,
+        committed_leader_epoch=committed.value.leader_epoch,
+        metadata=committed.value.metadata,
+    )
+
+
+def not_fetched(partition: int, code: ErrorCode) -> OffsetFetchResponsePartitions:
+    """The answer where there is no offset to give; with NONE it says that none was committed."""
+    return OffsetFetchResponsePartitions(
+        partition_index=partition, committed_offset=-1, committed_leader_epoch=-1, metadata="", error_code=code
+    )
+
+
+def delete(shard: Shard, request: OffsetDeleteRequest, now: Moment) -> OffsetDeleteResponse:
+    """OffsetDelete. KafkaError GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+    if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "what its members read cannot be known")
+    response = OffsetDeleteResponse()
+    records: list[CoordinatorRecord] = []
+    for topic in request.topics:
+        answers = OffsetDeleteResponseTopic(name=topic.name)
+        response.topics.append(answers)
+        subscribed = group.is_subscribed_to(topic.name)
+        for partition in topic.partitions:
+            index = partition.partition_index
+            code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
+            answers.partitions.append(OffsetDeleteResponsePartition(partition_index=index, error_code=code))
+            has_commit = group.committed(topic.name, index) or shard.is_unstable(group.group_id, topic.name, index)
+            if not subscribed and has_commit:
+                records.append(offset_tombstone(group.group_id, topic.name, index))
+    shard.write(records, now)
+    return response

@@ -1,0 +1,140 @@
+"""The records of ``__consumer_offsets``: what is written for a change of state, and how it is read back.
+
+Keys and values are Kafka's own (``OffsetCommitKey``, ``GroupMetadataKey``, ...), each with its int16 type or version in
+front, so Kafka's tools and brokers read them. A record without a value is a tombstone. Offsets are written at value
+version 3, or at 1 where the commit names its own expiry, since only that version has the field; groups at version 3.
+
+Records of other kinds, as brokers with KIP-848 or share groups write them, are passed over.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..wire.coordinator_records import decode_coordinator_key, decode_coordinator_value, encode_coordinator_record
+from ..wire.messages.consumer_offsets import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    LegacyOffsetCommitKey,
+    LegacyOffsetCommitValue,
+    MemberMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from ..wire.records import RecordBatch, RecordsBuilder
+from ..wire.schema import Message
+from .group import Group
+
+logger = logging.getLogger(__name__)
+
+GROUP_METADATA_VERSION = 3
+OFFSET_COMMIT_VERSION = 3
+OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class OffsetRecord:
+    """A commit, or with no value its removal."""
+
+    key: OffsetCommitKey
+    value: OffsetCommitValue | None
+
+    @property
+    def version(self) -> int:
+        """Of the value."""
+        has_expiry = self.value is not None and self.value.expire_timestamp != -1
+        return OFFSET_COMMIT_VERSION_WITH_EXPIRY if has_expiry else OFFSET_COMMIT_VERSION
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class GroupRecord:
+    """A completed rebalance, or with no value the end of the group."""
+
+    key: GroupMetadataKey
+    value: GroupMetadataValue | None
+
+    @property
+    def version(self) -> int:
+        """Of the value."""
+        return GROUP_METADATA_VERSION
+
+
+CoordinatorRecord = OffsetRecord | GroupRecord
+
+
+def offset_commit(group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> OffsetRecord:
+    """A commit of one partition."""
+    return OffsetRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), value)
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> OffsetRecord:
+    """The removal of one partition's commit."""
+    return OffsetRecord(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)
+
+
+def group_tombstone(group_id: str) -> GroupRecord:
+    """The end of a group."""
+    return GroupRecord(GroupMetadataKey(group=group_id), None)
+
+
+def group_metadata(group: Group, assignments: Mapping[str, bytes], now_ms: int) -> GroupRecord:
+    """The group's current generation with these assignments (member id -> bytes); members left out get none."""
+    members = [
+        MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_timeout_ms,
+            session_timeout=member.session_timeout_ms,
+            subscription=member.metadata(group.protocol_name),
+            assignment=assignments.get(member.member_id, b""),
+        )
+        for member in group.members.values()
+    ]
+    value = GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation_id,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp=now_ms,
+        members=members,
+    )
+    return GroupRecord(GroupMetadataKey(group=group.group_id), value)
+
+
+def build_batch(records: Sequence[CoordinatorRecord], now_ms: int, compression: int) -> bytearray:
+    """One batch of ``records``, all with the timestamp ``now_ms``."""
+    builder = RecordsBuilder(compression=compression)
+    for record in records:
+        key = encode_coordinator_record(record.key, 0)
+        value = None if record.value is None else encode_coordinator_record(record.value, record.version)
+        builder.append(key, value, now_ms)
+    return builder.build()
+
+
+def read_batch(batch: RecordBatch) -> Iterator[tuple[int, CoordinatorRecord]]:
+    """The records of ``batch`` with their offsets. KafkaError or ProtocolError when it is damaged."""
+    for record in batch.records():
+        key = None if record.key is None else decode_coordinator_key(record.key)
+        if isinstance(key, LegacyOffsetCommitKey | OffsetCommitKey | GroupMetadataKey):
+            value = None if record.value is None else decode_coordinator_value(key, record.value)
+            yield record.offset, _typed(key, value)
+        else:
+            logger.debug("Passed over a record of another kind at offset %d", record.offset)
+
+
+def _typed(key: LegacyOffsetCommitKey | OffsetCommitKey | GroupMetadataKey, value: Message | None) -> CoordinatorRecord:
+    if isinstance(key, GroupMetadataKey):
+        assert value is None or isinstance(value, GroupMetadataValue)
+        return GroupRecord(key, value)
+    if isinstance(key, LegacyOffsetCommitKey):
+        key = OffsetCommitKey(group=key.group, topic=key.topic, partition=key.partition)
+        if isinstance(value, LegacyOffsetCommitValue):
+            value = OffsetCommitValue(
+                offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
+            )
+    assert value is None or isinstance(value, OffsetCommitValue)
+    return OffsetRecord(key, value)

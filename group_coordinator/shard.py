@@ -1,0 +1,195 @@
+"""One partition of ``__consumer_offsets`` that this broker leads, as a replicated state machine.
+
+``write`` is the only way to change durable state: it appends the records of one request as one batch and replays them, in
+one plain function, so nobody ever sees the one without the other. After a restart or on another broker the same
+``replay`` over the same records gives the same state. What reads the state answers with ``offset``, up to which the log
+must be committed before the answer may be seen.
+
+Time comes in as a ``Moment``; nothing here reads a clock, waits or does I/O of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import uuid
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..base.errors import ErrorCode, KafkaError
+from ..wire.messages.consumer_offsets import GroupMetadataValue, MemberMetadata
+from ..wire.records import RecordBatch
+from .coordinator_log import CoordinatorLog
+from .group import CommittedOffset, Group, GroupState, Member
+from .records import CoordinatorRecord, OffsetRecord, build_batch, read_batch
+from .settings import GroupSettings
+from .timers import Timers
+
+logger = logging.getLogger(__name__)
+
+
+COMMIT_MARKER = b"\0\1"
+"""What follows the int16 version in the key of the control record that commits a transaction."""
+
+
+class Moment(NamedTuple):
+    """Now: wall time for records and retention, and a clock that never goes back for timers. Milliseconds."""
+
+    wall_ms: int
+    monotonic_ms: float
+
+
+_SEEN_BY_CLIENTS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def as_seen_by_clients(error: KafkaError) -> KafkaError:
+    """What a member is told when the log refused: it did not produce, so errors of producing mean nothing to it."""
+    code = _SEEN_BY_CLIENTS.get(error.code)
+    return error if code is None else KafkaError(code, error.message)
+
+
+class Shard:
+    """The groups of one partition."""
+
+    def __init__(
+        self, partition: int, leader_epoch: int, log: CoordinatorLog, settings: GroupSettings, random: random.Random
+    ) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.settings = settings
+        self.groups: dict[str, Group] = {}
+        self.timers = Timers()
+        self.last_offset = 0
+        self.transactional: dict[int, dict[tuple[str, str, int], CommittedOffset]] = {}
+        """Producer id -> commits of its open transaction, by group, topic and partition."""
+        self._log = log
+        self._random = random
+
+    def new_member_id(self, prefix: str) -> str:
+        """A fresh member id that begins with the client's or the instance's id."""
+        return f"{prefix}-{uuid.UUID(int=self._random.getrandbits(128), version=4)}"
+
+    def depends_on(self, group_id: str) -> int:
+        """The offset up to which the log must be committed before anything about this group may be told."""
+        group = self.groups.get(group_id)
+        return self.last_offset if group is None else group.last_offset
+
+    def write(self, records: Sequence[CoordinatorRecord], now: Moment) -> None:
+        """Append ``records`` as one batch and replay them. KafkaError, and nothing changed, when the log refuses."""
+        if not records:
+            return
+        batch = build_batch(records, now.wall_ms, self.settings.offsets_topic_compression_codec)
+        end_offset = self._log.append(self.partition, batch)
+        for offset, record in enumerate(records, end_offset - len(records)):
+            self.replay(record, offset)
+
+    def load(self, batch: RecordBatch) -> None:
+        """Replay a batch of the log. KafkaError or ProtocolError when it is damaged."""
+        if batch.is_control:
+            for marker in batch.records():
+                self._end_transaction(batch.producer_id, committed=marker.key is not None and marker.key[2:4] == COMMIT_MARKER)
+            return
+        producer_id = batch.producer_id if batch.is_transactional else -1
+        for offset, record in read_batch(batch):
+            self.replay(record, offset, producer_id)
+
+    def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1) -> None:
+        """Apply one record. ``producer_id`` is that of the transaction the record belongs to, -1 for none."""
+        if isinstance(record, OffsetRecord):
+            self._replay_offset(record, offset, producer_id)
+        elif record.value is None:
+            self._replay_group_tombstone(record.key.group)
+        else:
+            self._replay_group(record.key.group, record.value)
+        group = self.groups.get(record.key.group)
+        if group is not None:
+            group.last_offset = offset + 1
+        self.last_offset = offset + 1
+
+    def _replay_offset(self, record: OffsetRecord, offset: int, producer_id: int) -> None:
+        key, value = record.key, record.value
+        group = self.groups.get(key.group)
+        if value is None:
+            if group is not None:
+                group.remove_committed(key.topic, key.partition)
+            for commits in self.transactional.values():
+                commits.pop((key.group, key.topic, key.partition), None)
+            return
+        if group is None:
+            group = self.groups[key.group] = Group(key.group, value.commit_timestamp)
+        committed = CommittedOffset(value, offset)
+        if producer_id == -1:
+            group.set_committed(key.topic, key.partition, committed)
+        else:
+            self.transactional.setdefault(producer_id, {})[key.group, key.topic, key.partition] = committed
+
+    def _end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        commits = self.transactional.pop(producer_id, {})
+        if not committed:
+            return
+        for (group_id, topic, partition), commit in commits.items():
+            group = self.groups.get(group_id)
+            if group is None:
+                continue
+            known = group.committed(topic, partition)
+            # A plain commit that came after the transactional one is the newer word.
+            if known is None or known.record_offset < commit.record_offset:
+                group.set_committed(topic, partition, commit)
+
+    def _replay_group_tombstone(self, group_id: str) -> None:
+        group = self.groups.pop(group_id, None)
+        if group is not None and (group.offsets or self.has_open_transaction(group_id)):
+            simple = self.groups[group_id] = Group(group_id, group.state_timestamp_ms)
+            simple.offsets = group.offsets
+
+    def _replay_group(self, group_id: str, value: GroupMetadataValue) -> None:
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = Group(group_id, value.current_state_timestamp)
+        kept = {member.member_id for member in value.members}
+        for member_id in [member_id for member_id in group.members if member_id not in kept]:
+            group.remove(member_id)
+        for written in value.members:
+            _replay_member(group, written, value.protocol)
+        group.protocol_type = value.protocol_type or None
+        group.protocol_name = value.protocol
+        group.generation_id = value.generation
+        group.leader_id = value.leader
+        group.state = GroupState.STABLE if value.members else GroupState.EMPTY
+        group.state_timestamp_ms = value.current_state_timestamp
+        group.subscribed_topics = group.compute_subscribed_topics()
+
+    def has_open_transaction(self, group_id: str) -> bool:
+        """Whether a transaction that has not ended holds commits of the group."""
+        return any(key[0] == group_id for commits in self.transactional.values() for key in commits)
+
+    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether a transaction that has not ended holds a commit of the partition."""
+        return any((group_id, topic, partition) in commits for commits in self.transactional.values())
+
+
+def _replay_member(group: Group, written: MemberMetadata, protocol_name: str | None) -> None:
+    member = group.members.get(written.member_id)
+    if member is None:
+        member = Member(written.member_id, written.group_instance_id, written.client_id, written.client_host, 0, 0, [])
+        if written.group_instance_id in group.static_members:
+            group.remove(group.static_members[written.group_instance_id])
+        group.add(member)
+    member.rebalance_timeout_ms = (
+        written.session_timeout if written.rebalance_timeout == -1 else written.rebalance_timeout
+    )
+    member.session_timeout_ms = written.session_timeout
+    member.assignment = written.assignment
+    # The record has one of the protocols a member offered; a member that is here to offer the others keeps them.
+    offered = (protocol_name or "", written.subscription)
+    if offered not in member.protocols:
+        member.protocols = [offered]

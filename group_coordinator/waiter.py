@@ -1,0 +1,43 @@
+"""An answer that is not there yet, and the offset it depends on."""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+
+class Waiter(Generic[T]):
+    """Holds one answer once it is given; ``offset`` is what the high watermark must reach before it is sent."""
+
+    __slots__ = ("_event", "answer", "offset")
+
+    def __init__(self) -> None:
+        self.answer: T | None = None
+        self.offset = 0
+        self._event: trio.Event | None = None
+
+    @classmethod
+    def answered(cls, answer: T, offset: int) -> Waiter[T]:
+        """A waiter that has its answer from the start."""
+        waiter = cls()
+        waiter.give(answer, offset)
+        return waiter
+
+    def give(self, answer: T, offset: int) -> None:
+        """Set the answer, once."""
+        assert self.answer is None
+        self.answer = answer
+        self.offset = offset
+        if self._event is not None:
+            self._event.set()
+
+    async def wait(self) -> T:
+        """Return the answer when it is there."""
+        if self.answer is None:
+            self._event = trio.Event()
+            await self._event.wait()
+        assert self.answer is not None
+        return self.answer

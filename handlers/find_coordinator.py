@@ -1,0 +1,99 @@
+"""FindCoordinator (key 10): which broker coordinates a group.
+
+Behaviour: the coordinator of a group is the leader of the partition of ``__consumer_offsets`` that the group's id hashes
+to. The first request creates that topic and is answered once its leader is known. Transactions are not served: a
+transaction's coordinator is answered with an error that stock producers do not retry. Those of versions 0-3 (librdkafka,
+aiokafka) give up at once only on TRANSACTIONAL_ID_AUTHORIZATION_FAILED and show the text that comes with it; those that
+ask at version 4 and up (Java, kafka-python) give up on any error that is not retriable. Share groups are not served
+either: INVALID_REQUEST, as in a Kafka without them.
+
+Version notes: 1 adds the key's type (before, it is a group), the throttle time and a text with the error; 3 is flexible;
+4 asks for many keys at once (KIP-699), answered each for itself; 5 allows TRANSACTION_ABORTABLE in the answer; 6 adds the
+key type of share groups.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ..base.errors import ErrorCode, KafkaError
+from ..controller.topics import NewTopic
+from ..group_coordinator.coordinator_log import TOPIC
+from ..replication.metadata_cache import Node
+from ..wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from .call import Call
+
+logger = logging.getLogger(__name__)
+
+GROUP = 0
+TRANSACTION = 1
+
+_MANY_KEYS_FROM = 4
+
+
+async def handle(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    if call.version >= _MANY_KEYS_FROM:
+        return FindCoordinatorResponse(
+            coordinators=[await _find_one(call, request.key_type, key) for key in request.coordinator_keys]
+        )
+    node = await _find(call, request.key_type, request.key)
+    return FindCoordinatorResponse(node_id=node.node_id, host=node.host, port=node.port)
+
+
+def error_response(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
+    if request.coordinator_keys:
+        return FindCoordinatorResponse(coordinators=[_failed(key, error) for key in request.coordinator_keys])
+    return FindCoordinatorResponse(error_code=error.code, error_message=error.message, node_id=-1, port=-1)
+
+
+def _failed(key: str, error: KafkaError) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, port=-1, error_code=error.code, error_message=error.message)
+
+
+async def _find_one(call: Call, key_type: int, key: str) -> Coordinator:
+    try:
+        node = await _find(call, key_type, key)
+    except KafkaError as error:
+        return _failed(key, error)
+    return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port)
+
+
+async def _find(call: Call, key_type: int, key: str) -> Node:
+    if key_type == TRANSACTION:
+        many = call.version >= _MANY_KEYS_FROM
+        code = ErrorCode.UNSUPPORTED_VERSION if many else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        raise KafkaError(code, "this broker does not serve transactions")
+    if key_type != GROUP:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
+    broker = call.broker
+    partition = broker.groups.partition_for(key)
+    if broker.metadata.topic(TOPIC) is None:
+        await call.flush()
+        await _create_topic(call)
+    state = broker.metadata.partition(TOPIC, partition)
+    leader = -1 if state is None else state.leader
+    node = broker.metadata.nodes(call.listener).get(leader)
+    if node is None:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TOPIC}-{partition} has no leader")
+    return node
+
+
+async def _create_topic(call: Call) -> None:
+    settings = call.broker.groups.settings
+    topic = NewTopic(
+        TOPIC,
+        partition_count=settings.offsets_topic_num_partitions,
+        replication_factor=min(settings.offsets_topic_replication_factor, len(list(call.broker.metadata.broker_ids()))),
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(settings.offsets_topic_segment_bytes),
+        },
+    )
+    try:
+        outcome = (await call.broker.controller.create_topics([topic]))[TOPIC]
+    except KafkaError as error:
+        outcome = error
+    if isinstance(outcome, KafkaError) and outcome.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+        logger.warning("%s could not be created: %s", TOPIC, outcome)
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, outcome.message)

@@ -1,0 +1,93 @@
+"""OffsetCommit (key 8): remember how far a group has read.
+
+Behaviour: partitions that do not exist are answered UNKNOWN_TOPIC_OR_PARTITION and the rest is committed. See
+``group_coordinator.offsets`` for who may commit.
+
+Version notes: 2-4 may name how long the offsets are kept (later it is the broker's ``offsets.retention.minutes``); 3 adds
+the throttle time; 6 the leader epoch of the record (KIP-320); 7 the instance id of static members; 8 is flexible; 9
+answers GROUP_ID_NOT_FOUND where older versions hear ILLEGAL_GENERATION; 10 names topics by id, and one that does not
+resolve is answered UNKNOWN_TOPIC_ID.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..base.errors import ErrorCode, KafkaError
+from ..wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from .call import Call
+
+_TOPIC_IDS_FROM = 10
+
+
+async def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    accepted: list[OffsetCommitRequestTopic] = []
+    refused: list[OffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        _sort(call, topic, accepted, refused)
+    if accepted:
+        wanted = dataclasses.replace(request, topics=accepted)
+        try:
+            response = await call.broker.groups.commit_offsets(wanted, call.version, call.flush)
+        except KafkaError as error:
+            response = error_response(wanted, error)
+    else:
+        response = OffsetCommitResponse()
+    for topic in refused:
+        _merge(response, topic)
+    return response
+
+
+def error_response(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
+    return OffsetCommitResponse(topics=[_refused(topic, error.code) for topic in request.topics])
+
+
+def _refused(topic: OffsetCommitRequestTopic, code: ErrorCode) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+            for partition in topic.partitions
+        ],
+    )
+
+
+def _sort(
+    call: Call,
+    topic: OffsetCommitRequestTopic,
+    accepted: list[OffsetCommitRequestTopic],
+    refused: list[OffsetCommitResponseTopic],
+) -> None:
+    """Put the partitions that exist into ``accepted``, under the topic's name, and the others into ``refused``."""
+    if call.version >= _TOPIC_IDS_FROM:
+        name = call.broker.metadata.topic_name(topic.topic_id)
+        if name is None:
+            refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+            return
+        topic = dataclasses.replace(topic, name=name)
+    known = call.broker.metadata.topic(topic.name)
+    numbers = () if known is None else known.partitions
+    existing = [partition for partition in topic.partitions if partition.partition_index in numbers]
+    if len(existing) == len(topic.partitions):
+        accepted.append(topic)
+        return
+    missing = [partition for partition in topic.partitions if partition.partition_index not in numbers]
+    missing_topic = dataclasses.replace(topic, partitions=missing)
+    refused.append(_refused(missing_topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    if existing:
+        accepted.append(dataclasses.replace(topic, partitions=existing))
+
+
+def _merge(response: OffsetCommitResponse, refused: OffsetCommitResponseTopic) -> None:
+    for topic in response.topics:
+        if topic.name == refused.name and topic.topic_id == refused.topic_id:
+            topic.partitions += refused.partitions
+            return
+    response.topics.append(refused)
