@@ -20,6 +20,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
+from typing import Protocol
 
 from ..base.errors import ErrorCode, KafkaError
 
@@ -37,7 +38,8 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_SIZE = 32 * 1024
-_ZSTD_INPUT_STEP = 512  # a zstd block of 4 bytes can stand for 128 KiB, so the step bounds what one call may produce
+_INPUT_STEP = {GZIP: 4 * 1024, LZ4: 16 * 1024, ZSTD: 512}
+"""Bytes fed at once. A codec can make 1032, 255 or 32768 bytes of one, so 4 to 16 MiB come before the limit is seen."""
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
@@ -70,29 +72,59 @@ def _check_limit(size: int, limit: int | None) -> None:
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"the data is longer than {limit} bytes when decompressed")
 
 
+class _Frame(Protocol):
+    """A stream being decompressed: ``unused_data`` is what was fed behind its end, nothing or None without any."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes | None: ...
+
+    def decompress(self, data: memoryview, /) -> bytes: ...
+
+
+def _decompress_frames(
+    codec: int,
+    data: Buffer,
+    limit: int | None,
+    open_frame: Callable[[], _Frame],
+    goes_on: Callable[[memoryview], bool],
+    malformed: type[Exception] | tuple[type[Exception], ...],
+) -> bytes:
+    """Decompress a frame, and another one as long as ``goes_on`` says so of the rest of the data."""
+    view = memoryview(data)
+    step = _INPUT_STEP[codec]
+    parts: list[bytes] = []
+    size = position = 0
+    while True:
+        frame = open_frame()
+        while not frame.eof:
+            if position >= len(view):
+                raise _corrupt(codec, "it ends early")
+            piece = view[position : position + step]
+            try:
+                part = frame.decompress(piece)
+            except malformed as error:
+                raise _corrupt(codec, error) from None
+            position += len(piece) - len(frame.unused_data or b"")
+            size += len(part)
+            _check_limit(size, limit)
+            parts.append(part)
+        if not goes_on(view[position:]):
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
 def _gzip_compress(data: Buffer, level: int | None) -> bytes:
     compressor = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WINDOW_BITS)
     return compressor.compress(data) + compressor.flush()
 
 
 def _gzip_decompress(data: Buffer, limit: int | None) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    rest: Buffer = data
-    while True:
-        member = zlib.decompressobj(_GZIP_WINDOW_BITS)
-        try:
-            part = member.decompress(rest, 0 if limit is None else limit - size + 1)
-        except zlib.error as error:
-            raise _corrupt(GZIP, error) from None
-        size += len(part)
-        _check_limit(size, limit)
-        if not member.eof:
-            raise _corrupt(GZIP, "it ends early")
-        parts.append(part)
-        rest = member.unused_data
-        if not rest.startswith(_GZIP_MAGIC):
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+    def open_member() -> _Frame:
+        return zlib.decompressobj(_GZIP_WINDOW_BITS)
+
+    return _decompress_frames(GZIP, data, limit, open_member, lambda rest: rest[:2] == _GZIP_MAGIC, zlib.error)
 
 
 def _snappy_compress(data: Buffer, level: int | None) -> bytes:
@@ -167,15 +199,9 @@ def _lz4_compress(data: Buffer, level: int | None) -> bytes:
 def _lz4_decompress(data: Buffer, limit: int | None) -> bytes:
     import lz4.frame
 
-    frame = lz4.frame.LZ4FrameDecompressor()
-    try:
-        result = bytes(frame.decompress(data, -1 if limit is None else limit + 1))
-    except (RuntimeError, EOFError) as error:
-        raise _corrupt(LZ4, error) from None
-    _check_limit(len(result), limit)
-    if not frame.eof:
-        raise _corrupt(LZ4, "it ends early")
-    return result
+    return _decompress_frames(
+        LZ4, data, limit, lz4.frame.LZ4FrameDecompressor, lambda rest: False, (RuntimeError, EOFError)
+    )
 
 
 def _zstd_compress(data: Buffer, level: int | None) -> bytes:
@@ -187,26 +213,8 @@ def _zstd_compress(data: Buffer, level: int | None) -> bytes:
 def _zstd_decompress(data: Buffer, limit: int | None) -> bytes:
     import zstandard
 
-    view = memoryview(data)
-    step = len(view) if limit is None else _ZSTD_INPUT_STEP
-    decompressor = zstandard.ZstdDecompressor()
-    parts: list[bytes] = []
-    size = position = 0
-    while position < len(view) or not parts:
-        frame = decompressor.decompressobj()
-        while not frame.eof:
-            if position >= len(view):
-                raise _corrupt(ZSTD, "it ends early")
-            piece = view[position : position + step]
-            try:
-                part = frame.decompress(piece)
-            except zstandard.ZstdError as error:
-                raise _corrupt(ZSTD, error) from None
-            position += len(piece) - len(frame.unused_data)
-            size += len(part)
-            _check_limit(size, limit)
-            parts.append(part)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    open_frame = zstandard.ZstdDecompressor().decompressobj
+    return _decompress_frames(ZSTD, data, limit, open_frame, lambda rest: len(rest) > 0, zstandard.ZstdError)
 
 
 _COMPRESSORS: dict[int, Callable[[Buffer, int | None], bytes]] = {
