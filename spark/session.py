@@ -1,0 +1,116 @@
+"""A local Spark session that holds Spark's Kafka connector.
+
+The connector is not part of pyspark. Its jars come from the first of these that is there:
+
+1. the folder given by the caller;
+2. the folder named by the environment variable ``OTTLA_SPARK_JARS``;
+3. ``.jars/spark-kafka-4.0.0`` beside the package, where ``tools/fetch_jars.sh spark`` puts them in a checkout;
+4. Maven Central, by ``spark.jars.packages``: slower to start, and it needs the network the first time.
+
+Everything is bound to loopback, and the session's time zone is UTC. pyspark and the connector are released together and
+must be of one version: ``SPARK_VERSION``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SPARK_VERSION = "4.0.0"
+JARS_VARIABLE = "OTTLA_SPARK_JARS"
+CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
+# What a pip-installed pyspark already holds, and Ivy would fetch a second time (53 of 63 MB).
+ALREADY_IN_PYSPARK = (
+    "org.apache.hadoop:hadoop-client-api",
+    "org.apache.hadoop:hadoop-client-runtime",
+    "org.lz4:lz4-java",
+    "org.xerial.snappy:snappy-java",
+    "org.slf4j:slf4j-api",
+    "org.scala-lang.modules:scala-parallel-collections_2.13",
+    "com.google.code.findbugs:jsr305",
+)
+_CHECKOUT_JARS = Path(__file__).resolve().parent.parent / ".jars" / f"spark-kafka-{SPARK_VERSION}"
+
+
+class SparkSetupError(RuntimeError):
+    """Spark cannot start on this machine. ``str()`` is one line that says what to do."""
+
+
+def connector_settings(jars: Path | None = None) -> dict[str, str]:
+    """The Spark settings that bring the connector: ``spark.jars``, or ``spark.jars.packages`` with its excludes.
+
+    :raises SparkSetupError: a folder was named, and it holds no jar.
+    """
+    named = jars or (Path(os.environ[JARS_VARIABLE]) if os.environ.get(JARS_VARIABLE) else None)
+    folder = named or _CHECKOUT_JARS
+    found = sorted(folder.glob("*.jar"))
+    if found:
+        return {"spark.jars": ",".join(str(jar.resolve()) for jar in found)}
+    if named is not None:
+        raise SparkSetupError(f"no jars in {named}: it should hold Spark's Kafka connector ({CONNECTOR})")
+    return {"spark.jars.packages": CONNECTOR, "spark.jars.excludes": ",".join(ALREADY_IN_PYSPARK)}
+
+
+def build_session(
+    name: str,
+    *,
+    master: str = "local[*]",
+    jars: Path | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Start the session ``name`` on ``master`` (or give the one that runs already, as Spark does).
+
+    ``settings`` are Spark's own and win over what is set here.
+
+    :raises SparkSetupError: pyspark or Java is missing, there are no jars in the folder named, Spark refuses a setting.
+    """
+    check_setup()
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    defaults = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        **connector_settings(jars),
+        **(settings or {}),
+    }
+    builder = SparkSession.builder.master(master).appName(name)
+    for key, value in defaults.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except PySparkException as error:
+        raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}") from error
+    except Py4JJavaError as error:
+        raise SparkSetupError(f"Spark did not start: {error.java_exception.getMessage()}") from error
+
+
+def check_setup() -> None:
+    """Look for pyspark and Java without starting either; SparkSetupError names what is missing."""
+    try:
+        import pyspark
+    except ImportError:
+        raise SparkSetupError("pyspark is missing: pip install 'ottla[spark]'") from None
+    if pyspark.__version__ != SPARK_VERSION:
+        raise SparkSetupError(
+            f"pyspark {pyspark.__version__} is installed, its Kafka connector is not known to resolve: "
+            f"pip install pyspark=={SPARK_VERSION}"
+        )
+    home = os.environ.get("JAVA_HOME")
+    if home and not os.access(Path(home) / "bin" / "java", os.X_OK):
+        raise SparkSetupError(f"JAVA_HOME is {home}, and there is no bin/java in it: Spark needs Java 17")
+    if not home and shutil.which("java") is None:
+        raise SparkSetupError("java is missing: Spark needs Java 17 (on PATH, or named by JAVA_HOME)")
