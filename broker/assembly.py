@@ -105,7 +105,7 @@ class Assembly:
         """Bring everything up. Raises KafkaError, OSError, SettingError; ``abandon`` then lets go of the data folder."""
         await self.logs.start(self._broker_id)
         store = await self._open_store()
-        self.cluster_id = await ensure_cluster(store, self._random, self.logs.cluster_id)
+        self.cluster_id = await ensure_cluster(store, self._random, self.logs.cluster_id or None)
         await self.logs.set_cluster_id(self.cluster_id)
         configs = ConfigStore(store, self._clock)
         await configs.start()
@@ -192,6 +192,7 @@ class Assembly:
     async def stop(self) -> None:
         """Flush, mark the data folder clean, and let go of everything."""
         self._loads = None
+        self.services.groups.stop()
         if self._session is not None:
             await self._session.close()
         if self._state_files is not None:

@@ -52,7 +52,6 @@ class ClientConnection:
         self._buffer = bytearray(SMALL_BUFFER)
         self._start = 0  # first byte not handled yet
         self._end = 0  # first byte not received yet
-        self._reading = trio.CancelScope()
         self._stopping = False
         self.busy = False
         self.last_active = trio.current_time()
@@ -79,7 +78,7 @@ class ClientConnection:
         """Finish the request that is being handled, then end; at once when there is none."""
         self._stopping = True
         if not self.busy:
-            self._reading.cancel()
+            self._connection.close()
 
     def shrink(self) -> None:
         """Give back a large buffer with nothing in it; called for connections that went quiet."""
@@ -100,10 +99,7 @@ class ClientConnection:
             if received == 0:
                 return
             if received == WOULD_BLOCK:
-                with self._reading:
-                    await self._connection.wait_readable()
-                if self._reading.cancelled_caught:
-                    return
+                await self._connection.wait_readable()
                 turn_started, handled = time.perf_counter(), 0
             elif handled >= _REQUESTS_PER_TURN or time.perf_counter() - turn_started > _TURN_SECONDS:
                 await trio.lowlevel.checkpoint()

@@ -23,6 +23,7 @@ from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
 from ..log.disk import Disk, OsDisk
+from ..log.log_manager import LogStartError
 from .acceptor import Acceptor
 from .assembly import Assembly
 from .listeners import Endpoint, advertised_endpoints, configured_listeners, join_host_port
@@ -134,7 +135,7 @@ class BrokerServer:
         )
         try:
             await assembly.start(self.endpoints)
-        except (KafkaError, OSError, SettingError) as error:
+        except (KafkaError, LogStartError, OSError, SettingError) as error:
             await assembly.abandon()
             raise StartError(_why(error)) from error
         except BaseException:

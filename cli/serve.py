@@ -93,8 +93,14 @@ async def _serve(config: Config) -> None:
                     return
 
             nursery.start_soon(stop_on_signal)
-            await server.serve(on_ready=lambda: print(server.ready_line(), flush=True))
+            failure: StartError | None = None
+            try:
+                await server.serve(on_ready=lambda: print(server.ready_line(), flush=True))
+            except StartError as error:
+                failure = error
             nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 def _refuse(message: str) -> int:
