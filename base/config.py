@@ -28,6 +28,10 @@ class Config:
             parsed = self._parsed[settings_class] = settings_class.from_properties(self.properties)
         return cast(S, parsed)
 
+    def parsed(self) -> list[Settings]:
+        """The settings of every folder that asked for its own so far."""
+        return list(self._parsed.values())
+
     def is_given(self, name: str) -> bool:
         """Whether the broker property was set by somebody, rather than left at its default."""
         return name in self.properties

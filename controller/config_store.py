@@ -12,9 +12,21 @@ from collections.abc import Callable, Iterable, Mapping
 
 import trio
 
+from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
 from . import znodes
-from .store import ClusterStore, Create, Delete, NoNodeError, Operation, Set, WatchEvent
+from .store import (
+    BadVersionError,
+    ClusterStore,
+    Create,
+    Delete,
+    NodeExistsError,
+    NoNodeError,
+    Operation,
+    Set,
+    StoreError,
+    WatchEvent,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +71,37 @@ class ConfigStore:
         for name, node in zip(names, nodes, strict=True):
             self.put(name, znodes.decode_config(node.data) if node is not None else {})
 
+    async def change(self, topic: str, transform: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
+        """Replace a topic's overrides by what ``transform`` makes of them, and tell every broker.
+
+        ``transform`` is called again when somebody else was faster. Raises what it raises, and KafkaError
+        KAFKA_STORAGE_ERROR when the store is gone.
+        """
+        try:
+            while not await self._try_change(topic, transform):
+                pass
+        except StoreError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    async def _try_change(self, topic: str, transform: Callable[[Mapping[str, str]], Mapping[str, str]]) -> bool:
+        path = znodes.topic_config_path(topic)
+        (node,) = await self._store.get_many([path])
+        before = znodes.decode_config(node.data) if node is not None else {}
+        overrides = transform(before)
+        data = znodes.encode_config(overrides)
+        notification = znodes.encode_config_change(f"topics/{topic}")
+        operations: list[Operation] = [
+            Create(path, data) if node is None else Set(path, data, node.stat.version),
+            Create(znodes.CONFIG_CHANGE_PREFIX, notification, sequence=True),
+        ]
+        with trio.CancelScope(shield=True):
+            try:
+                await self._store.multi(operations)
+            except (BadVersionError, NodeExistsError, NoNodeError):
+                return False
+            self.put(topic, overrides)
+        return True
+
     def put(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Take over what the store holds now, and tell the listeners if it differs."""
         if dict(overrides) == self._topics.get(topic, {}):
@@ -101,16 +144,6 @@ class ConfigStore:
                     await self._store.multi([Delete(path)])
                 except NoNodeError:
                     pass
-
-
-def change_operations(topic: str, overrides: Mapping[str, str], *, exists: bool) -> list[Operation]:
-    """What writes a topic's overrides and tells every broker."""
-    path, data = znodes.topic_config_path(topic), znodes.encode_config(overrides)
-    notification = znodes.encode_config_change(f"topics/{topic}")
-    return [
-        Set(path, data) if exists else Create(path, data),
-        Create(znodes.CONFIG_CHANGE_PREFIX, notification, sequence=True),
-    ]
 
 
 def _number(name: str) -> int:

@@ -109,14 +109,15 @@ def load(files: StateFiles) -> tuple[ZnodeTree, int]:
     journal = files.read(JOURNAL)
     if journal is None:
         return tree, 0
-    position = 0
-    for position, payload in _frames(JOURNAL, journal):
+    end = 0
+    for frame_end, payload in _frames(JOURNAL, journal):
+        end = frame_end
         transaction = _decode_transaction(payload)
         if transaction.zxid > tree.zxid:
             tree.apply(transaction)
-    if position < len(journal):
-        files.truncate(JOURNAL, position)
-    return tree, position
+    if end < len(journal):
+        files.truncate(JOURNAL, end)
+    return tree, end
 
 
 def _load_snapshot(tree: ZnodeTree, snapshot: bytes) -> None:
@@ -125,13 +126,12 @@ def _load_snapshot(tree: ZnodeTree, snapshot: bytes) -> None:
         _, (zxid, count, root_sequence) = next(frames)
     except StopIteration:
         raise CorruptStateError(f"{SNAPSHOT}: no head") from None
-    position = 0
-    for position, payload in frames:
+    for _, payload in frames:
         path, data, czxid, mzxid, created_ms, modified_ms, version, owner, sequence = payload
         node = Znode(_to_bytes(data), czxid, mzxid, created_ms, modified_ms, version, owner, sequence)
         tree.restore(path, node)
     if len(tree.nodes) - 1 != count:
-        raise CorruptStateError(f"{SNAPSHOT}: {len(tree.nodes) - 1} of {count} nodes, damaged at byte {position}")
+        raise CorruptStateError(f"{SNAPSHOT}: {len(tree.nodes) - 1} of {count} nodes")
     tree.nodes["/"].sequence = root_sequence
     tree.zxid = zxid
 

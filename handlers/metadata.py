@@ -65,12 +65,15 @@ async def _topics(call: Call, request: MetadataRequest) -> list[MetadataResponse
     answers = [_by_id(call, metadata, topic_id) for topic_id in ids]
     missing = [name for name in names if metadata.topic(name) is None]
     errors: Mapping[str, ErrorCode] = {}
-    if missing and request.allow_auto_topic_creation:
-        if call.broker.config.settings(ControllerSettings).auto_create_topics_enable:
-            await call.flush()
-            errors = await create_missing(call.broker, missing)
+    if missing and request.allow_auto_topic_creation and _may_create(call):
+        await call.flush()
+        errors = await create_missing(call.broker, missing)
     answers += [_by_name(call, metadata, name, errors.get(name)) for name in names]
     return answers
+
+
+def _may_create(call: Call) -> bool:
+    return call.broker.config.settings(ControllerSettings).auto_create_topics_enable
 
 
 def _asked(call: Call, topics: Iterable[MetadataRequestTopic]) -> tuple[list[str], list[bytes]]:

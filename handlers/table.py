@@ -55,13 +55,26 @@ HANDLERS = (
     Handler(ApiKey.DESCRIBE_GROUPS, 0, 6),
     Handler(ApiKey.LIST_GROUPS, 0, 5),
     Handler(ApiKey.API_VERSIONS, 0, 5),
+    Handler(ApiKey.CREATE_TOPICS, 2, 7),
+    Handler(ApiKey.DELETE_TOPICS, 1, 6),
     Handler(ApiKey.DELETE_RECORDS, 0, 2),
     # Version 6 (two-phase commit, KIP-939) is still marked unstable in Kafka.
     Handler(ApiKey.INIT_PRODUCER_ID, 0, 5),
     Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4),
+    Handler(ApiKey.DESCRIBE_ACLS, 1, 3),
+    Handler(ApiKey.CREATE_ACLS, 1, 3),
+    Handler(ApiKey.DELETE_ACLS, 1, 3),
+    Handler(ApiKey.DESCRIBE_CONFIGS, 1, 4),
+    Handler(ApiKey.ALTER_CONFIGS, 0, 2),
+    Handler(ApiKey.DESCRIBE_LOG_DIRS, 1, 5),
+    Handler(ApiKey.CREATE_PARTITIONS, 0, 3),
     Handler(ApiKey.DELETE_GROUPS, 0, 3),
+    Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1),
     Handler(ApiKey.OFFSET_DELETE, 0, 0),
+    Handler(ApiKey.DESCRIBE_CLUSTER, 0, 2),
     Handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0),
+    Handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1),
+    Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0),
 )
 
 BY_KEY: dict[int, Handler] = {int(handler.api_key): handler for handler in HANDLERS}

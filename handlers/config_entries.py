@@ -1,0 +1,120 @@
+"""Settings as DescribeConfigs and CreateTopics show them: value, where it comes from, and what it would fall back to.
+
+Every declared setting is shown, set or not. The synonyms (KIP-226) list where a value was looked for and found, the
+strongest first: the topic's override, then the broker property given at start, then the default. A setting whose default
+comes from another property (``log.retention.ms`` from ``log.retention.hours``) has no default of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from ..base.config import Config
+from ..base.settings import Kind, Setting, Settings
+from ..log.settings import LogSettings
+
+
+class Source(IntEnum):
+    """Where a value comes from, numbered as on the wire."""
+
+    TOPIC_CONFIG = 1
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
+class Synonym(NamedTuple):
+    """One place where the value was looked for and found."""
+
+    name: str
+    value: str
+    source: Source
+
+
+class ConfigEntry(NamedTuple):
+    """One setting of a resource; ``value`` is None for one that is not set, and for a sensitive one."""
+
+    name: str
+    value: str | None
+    source: Source
+    synonyms: tuple[Synonym, ...]
+    kind: Kind
+    documentation: str
+    read_only: bool
+
+    @property
+    def is_sensitive(self) -> bool:
+        return self.kind is Kind.PASSWORD
+
+
+def topic_entries(config: Config, overrides: Mapping[str, str]) -> list[ConfigEntry]:
+    """Every topic-level setting of a topic with these overrides, by name."""
+    settings = config.settings(LogSettings)
+    effective = settings.with_topic_overrides(overrides) if overrides else settings
+    return [
+        _topic_entry(config, name, declared, effective, name in overrides)
+        for name, declared in sorted(LogSettings.topic_settings().items())
+    ]
+
+
+def _topic_entry(
+    config: Config, name: str, declared: Setting, effective: LogSettings, is_overridden: bool
+) -> ConfigEntry:
+    value = declared.render(getattr(effective, declared.attribute))
+    synonyms = list(_broker_synonyms(config, declared))
+    if is_overridden:
+        synonyms.insert(0, Synonym(name, value or "", Source.TOPIC_CONFIG))
+    source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+    return ConfigEntry(name, value, source, tuple(synonyms), declared.kind, declared.doc, read_only=False)
+
+
+def broker_entries(config: Config, settings: Iterable[Settings]) -> list[ConfigEntry]:
+    """Every broker property that the given settings declare, by name. They can be changed only by a restart."""
+    entries = {}
+    for group in settings:
+        for declared in group.declared.values():
+            for entry in _broker_entries(config, declared, group):
+                entries[entry.name] = entry
+    return [entries[name] for name in sorted(entries)]
+
+
+def _broker_entries(config: Config, declared: Setting, settings: Settings) -> Iterator[ConfigEntry]:
+    if declared.name is not None:
+        given = declared.name in config.properties
+        value = None if _has_no_own_default(declared) and not given else getattr(settings, declared.attribute)
+        rendered = None if declared.kind is Kind.PASSWORD else declared.render(value)
+        synonyms = tuple(_broker_synonyms(config, declared))
+        source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
+        yield ConfigEntry(declared.name, rendered, source, synonyms, declared.kind, declared.doc, read_only=True)
+    for fallback in declared.fallbacks:
+        default = None if fallback.default is None else str(fallback.default)
+        found = tuple(_found(fallback.name, config.properties.get(fallback.name), default))
+        value = found[0].value if found else None
+        source = found[0].source if found else Source.DEFAULT_CONFIG
+        doc = f"Stands in for {declared.name} where that is not given."
+        kind = Kind.LONG if fallback.factor == 1 else Kind.INT
+        yield ConfigEntry(fallback.name, value, source, found, kind, doc, read_only=True)
+
+
+def _broker_synonyms(config: Config, declared: Setting) -> Iterator[Synonym]:
+    """The broker properties behind a setting that have a value: those given first, then the default."""
+    if declared.name is None or declared.kind is Kind.PASSWORD:
+        return
+    given = [name for name in declared.names() if name in config.properties]
+    for name in given:
+        yield Synonym(name, config.properties[name], Source.STATIC_BROKER_CONFIG)
+    default = declared.render(declared.default)
+    if default is not None and not _has_no_own_default(declared):
+        yield Synonym(declared.name, default, Source.DEFAULT_CONFIG)
+
+
+def _found(name: str, given: str | None, default: str | None) -> Iterator[Synonym]:
+    if given is not None:
+        yield Synonym(name, given, Source.STATIC_BROKER_CONFIG)
+    if default is not None:
+        yield Synonym(name, default, Source.DEFAULT_CONFIG)
+
+
+def _has_no_own_default(declared: Setting) -> bool:
+    return any(fallback.default is not None for fallback in declared.fallbacks)

@@ -1,0 +1,37 @@
+"""Resources that have settings, by type and name, as the config APIs share them."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from ..base.errors import ErrorCode, KafkaError
+from ..controller.topic_names import check_name
+from .services import Services
+
+
+class ResourceType(IntEnum):
+    """Kafka's ConfigResource types."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+def check_topic(broker: Services, name: str) -> None:
+    """Raises KafkaError when there is no such topic."""
+    check_name(name)
+    if broker.metadata.topic(name) is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+
+
+def check_broker(broker: Services, name: str) -> None:
+    """Raises KafkaError unless ``name`` is this broker's id."""
+    if not name.lstrip("-").isdigit():
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != broker.broker_id:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {broker.broker_id}, but received {name}"
+        )

@@ -1,0 +1,115 @@
+"""CreateTopics (key 19): make topics with partitions, replicas and settings.
+
+Behaviour: each topic succeeds or fails by itself. A name given twice is INVALID_REQUEST, once in the answer. -1 stands
+for the broker's number of partitions and replication factor; replicas named by hand exclude both. ``validate_only`` does
+every check, that of an existing topic too, and makes nothing. Topics answered without error are ready for produce. A
+timeout of 0 or less makes nothing and is REQUEST_TIMED_OUT, as in Kafka's KRaft mode.
+
+Version notes: 4 is the first that may leave out partitions and replication factor. 5 is flexible and answers with the
+topic's partitions, replicas and every setting; 6 may answer THROTTLING_QUOTA_EXCEEDED; 7 adds the topic id.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import trio
+
+from ..base.config import Config
+from ..base.errors import ErrorCode, KafkaError
+from ..controller.topics import CreatedTopic, NewTopic
+from ..wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from .call import Call
+from .config_entries import topic_entries
+
+METADATA_TOPIC = "__cluster_metadata"
+
+
+async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    counts = Counter(topic.name for topic in request.topics)
+    results: dict[str, CreatedTopic | KafkaError] = {}
+    wanted = []
+    for topic in request.topics:
+        try:
+            if counts[topic.name] > 1:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            wanted.append(_new_topic(topic))
+        except KafkaError as error:
+            results[topic.name] = error
+    await call.flush()
+    timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
+    results.update((topic.name, timed_out) for topic in wanted)
+    with trio.move_on_after(max(request.timeout_ms, 0) / 1000):
+        results.update(await call.broker.controller.create_topics(wanted, validate_only=request.validate_only))
+    return CreateTopicsResponse(topics=[_result(call.broker.config, name, results[name]) for name in counts])
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    if topic.name == METADATA_TOPIC:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
+    if topic.num_partitions == 0 or topic.num_partitions < -1:
+        raise KafkaError(
+            ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+        )
+    if topic.replication_factor == 0 or topic.replication_factor < -1:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        _assignment(topic.assignments) if topic.assignments else None,
+        {config.name: config.value for config in topic.configs},
+    )
+
+
+def _assignment(assignments: Sequence[CreatableReplicaAssignment]) -> dict[int, Sequence[int]]:
+    by_partition: dict[int, Sequence[int]] = {}
+    for assignment in assignments:
+        if assignment.partition_index in by_partition:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Found multiple manual partition assignments for partition {assignment.partition_index}",
+            )
+        by_partition[assignment.partition_index] = assignment.broker_ids
+    return by_partition
+
+
+def _result(config: Config, name: str, result: CreatedTopic | KafkaError) -> CreatableTopicResult:
+    if isinstance(result, KafkaError):
+        return CreatableTopicResult(name=name, error_code=result.code, error_message=result.message)
+    return CreatableTopicResult(
+        name=name,
+        topic_id=result.topic_id,
+        num_partitions=result.partition_count,
+        replication_factor=result.replication_factor,
+        configs=[
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in topic_entries(config, result.configs)
+        ],
+    )
+
+
+def error_response(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[
+            CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.message)
+            for topic in request.topics
+        ]
+    )
