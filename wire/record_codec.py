@@ -99,7 +99,7 @@ def iter_records(
             if append_time is not None:
                 timestamp = append_time
             elif not -_SIGN_BIT <= timestamp < _SIGN_BIT:
-                timestamp = ((timestamp + _SIGN_BIT) & _MAX_UINT64) - _SIGN_BIT
+                timestamp = _wrap(timestamp)
             yield Record(offset, timestamp, key, value, headers, attributes)
     except IndexError:
         raise _invalid("they end early") from None
@@ -116,7 +116,9 @@ def append_record(
     value: bytes | None,
     headers: Sequence[tuple[str, bytes | None]],
 ) -> None:
-    """Append one record to ``out``. ``attributes`` is 0-255, the deltas are what an int64 and an int32 hold."""
+    """Append one record to ``out``. ``attributes`` is 0-255; a timestamp delta wraps at 64 bits."""
+    if not -_SIGN_BIT <= timestamp_delta < _SIGN_BIT:
+        timestamp_delta = _wrap(timestamp_delta)
     record = bytearray((attributes,))
     _append_varint(record, timestamp_delta)
     _append_varint(record, offset_delta)
@@ -132,6 +134,10 @@ def append_record(
 
 def _invalid(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_RECORD, f"the records of a batch are malformed: {reason}")
+
+
+def _wrap(value: int) -> int:
+    return ((value + _SIGN_BIT) & _MAX_UINT64) - _SIGN_BIT
 
 
 def _read_varint(data: bytes, position: int, largest: int) -> tuple[int, int]:
