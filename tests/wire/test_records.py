@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -341,7 +341,7 @@ def test_an_incomplete_tail_raises_or_is_left_out() -> None:
 
 
 @pytest.mark.parametrize("iterate", [iter_batches, iter_complete_batches])
-def test_a_corrupt_batch_raises_after_the_ones_before_it(iterate: type[Iterator[RecordBatch]]) -> None:
+def test_a_corrupt_batch_raises_after_the_ones_before_it(iterate: Callable[[bytes], Iterator[RecordBatch]]) -> None:
     first = build_batch(some_records(1))
     batches = iterate(first + bytes(100))
     assert next(batches).size == len(first)
