@@ -15,7 +15,7 @@ from typing import Any
 
 from . import primitives
 from .schema import Array, FieldSpec, Message, Primitive, Struct, WireType
-from .source import Source, least_size
+from .source import Source, is_struct, least_size
 
 _NAMESPACE: dict[str, Any] = {
     "new": object.__new__,
@@ -150,16 +150,17 @@ class _DecoderCompiler:
             self._emit(f"else: {target} = [*unpack(f'>{{{count}}}{code}', buf, pos)]")
         self._emit(f"pos += {count} * {size}")
 
-    def _nested_struct(self, cls: type[Struct], nullable: bool, target: str) -> None:
+    def _nested_struct(self, cls: type[Struct], nullable: bool, target: str, is_tagged: bool = False) -> None:
+        """A nullable struct has a marker in front: -1 or 1, but as the value of a tagged field 0 or 1."""
         inner = self.source.variable()
         if not nullable:
             self.struct(cls, inner)
             self._emit(f"{target} = {inner}")
             return
         marker = self.source.variable()
-        self._pending.append(("b", marker))
+        self._pending.append(("B" if is_tagged else "b", marker))
         self.flush()
-        self._emit(f"if {marker} < 0:")
+        self._emit(f"if {marker} {'== 0' if is_tagged else '< 0'}:")
         self._emit(f"    {target} = None")
         self._emit("else:")
         self.source.indent()
@@ -192,7 +193,11 @@ class _DecoderCompiler:
         for spec in tagged:
             self._emit(f"if {tag} == {spec.tag}:")
             self.source.indent()
-            self._field(cls, spec, target)
+            if is_struct(spec.type):
+                nullable = self._version in spec.nullable
+                self._nested_struct(spec.type, nullable, f"{target}.{spec.name}", is_tagged=True)
+            else:
+                self._field(cls, spec, target)
             self.flush()
             self._emit(f"if pos != {stop}: bad_tag('{cls.__name__}', {tag}, pos - {stop})")
             self._emit("continue")

@@ -75,7 +75,7 @@ class _EncoderCompiler:
         """An expression that is true when the field has its default."""
         default = spec.make_default()
         if is_struct(spec.type):
-            equal = f"{expression} == {self.source.constant(spec.type(), ('default', spec.type))}"  # type: ignore[operator]
+            equal = f"{expression} == {self.source.constant(spec.type(), ('default', spec.type))}"
             if spec.is_optional_struct:
                 return f"{expression} is None or {equal}"
             return equal if default is not None else f"{expression} is None"
@@ -151,13 +151,13 @@ class _EncoderCompiler:
         self.flush()
         self.source.dedent()
 
-    def _nested_struct(self, cls: type[Struct], nullable: bool, expression: str) -> None:
+    def _nested_struct(self, cls: type[Struct], nullable: bool, expression: str, null_marker: int = -1) -> None:
         value = self.source.variable()
         self._emit(f"{value} = {expression}")
         if not nullable:
             self.struct(cls, value)
             return
-        self._pending.append(("b", f"-1 if {value} is None else 1"))
+        self._pending.append(("b", f"{null_marker} if {value} is None else 1"))
         self.flush()
         self._emit(f"if {value} is not None:")
         self.source.indent()
@@ -171,7 +171,9 @@ class _EncoderCompiler:
         self._pending.clear()
         empty = [f"not {value}.unknown_tagged_fields"]
         empty += [f"({self._is_default(spec, f'{value}.{spec.name}')})" for spec in tagged]
-        self._emit(f"if {' and '.join(empty)}: {self._append}({self._packed([*pending, ('x', '')]) if pending else 'no_tags'})")
+        self._emit(
+            f"if {' and '.join(empty)}: {self._append}({self._packed([*pending, ('x', '')]) if pending else 'no_tags'})"
+        )
         self._emit("else:")
         self.source.indent()
         if pending:
@@ -189,7 +191,10 @@ class _EncoderCompiler:
         self.source.indent()
         self._emit(f"{chunks} = []")
         self._append = f"{chunks}.append"
-        self._value(spec.type, self._version in spec.nullable, expression)
+        if is_struct(spec.type):
+            self._nested_struct(spec.type, self._version in spec.nullable, expression, null_marker=0)
+        else:
+            self._value(spec.type, self._version in spec.nullable, expression)
         self.flush()
         self._emit(f"{fields}.append(({spec.tag}, b''.join({chunks})))")
         self._append = outer

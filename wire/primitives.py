@@ -46,9 +46,7 @@ def write_uvarint(value: int) -> bytes:
     return bytes(out)
 
 
-def read_unknown_tags(
-    buffer: bytes | memoryview, position: int, count: int, size: int
-) -> tuple[RawTaggedFields, int]:
+def read_unknown_tags(buffer: bytes | memoryview, position: int, count: int, size: int) -> tuple[RawTaggedFields, int]:
     """``count`` tagged fields of a struct that declares none, and the position after them."""
     found = []
     for _ in range(count):
@@ -84,7 +82,7 @@ def write_fixed_array(code: str, values: list[Any]) -> bytes:
 
 def data_size(data: Any) -> int:
     """Bytes of a records field: of a bytes-like object or of a file slice."""
-    return len(data) if isinstance(data, bytes | bytearray) else data.nbytes  # type: ignore[no-any-return]
+    return len(data) if isinstance(data, bytes | bytearray) else data.nbytes
 
 
 def refuse_length(label: str, length: int, available: int) -> NoReturn:

@@ -274,7 +274,10 @@ def uuid_to_text(value: bytes) -> str:
 
 def uuid_from_text(text: str) -> bytes:
     """The 16 bytes of ``uuid_to_text``. Raises ValueError for anything else."""
-    value = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    try:
+        value = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    except ValueError:
+        value = b""
     if len(value) != 16 or uuid_to_text(value) != text:
         raise ValueError(f"not a Kafka uuid: {text!r}")
     return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
+from typing import Any, TypeGuard
 
 from .schema import Array, Primitive, Struct, WireType
 
@@ -66,5 +66,5 @@ def least_size(wire_type: WireType, version: int, flexible: bool, nullable: bool
     return max(1, total + flexible)
 
 
-def is_struct(wire_type: WireType) -> bool:
+def is_struct(wire_type: WireType) -> TypeGuard[type[Struct]]:
     return isinstance(wire_type, type) and issubclass(wire_type, Struct)

@@ -90,7 +90,7 @@ class StreamsGroupCurrentMemberAssignmentKey(Message):
 
 
 @struct
-class StreamsTaskIds(Struct):
+class CurrentTaskIds(Struct):
     subtopology_id: string = field()
     partitions: list[int32] = field()
     assignment_epochs: list[int32] | None = field(tag=0)
@@ -101,12 +101,12 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
     member_epoch: int32 = field()
     previous_member_epoch: int32 = field()
     state: int8 = field()
-    active_tasks: list[StreamsTaskIds] = field()
-    standby_tasks: list[StreamsTaskIds] = field()
-    warmup_tasks: list[StreamsTaskIds] = field()
-    active_tasks_pending_revocation: list[StreamsTaskIds] = field()
-    standby_tasks_pending_revocation: list[StreamsTaskIds] = field()
-    warmup_tasks_pending_revocation: list[StreamsTaskIds] = field()
+    active_tasks: list[CurrentTaskIds] = field()
+    standby_tasks: list[CurrentTaskIds] = field()
+    warmup_tasks: list[CurrentTaskIds] = field()
+    active_tasks_pending_revocation: list[CurrentTaskIds] = field()
+    standby_tasks_pending_revocation: list[CurrentTaskIds] = field()
+    warmup_tasks_pending_revocation: list[CurrentTaskIds] = field()
 
 
 @message(versions="0", key=23)

@@ -1,0 +1,165 @@
+"""``python -m ottla.wire``: look into messages, and hold the codec against another one.
+
+roundtrip  reads lines ``API_KEY VERSION request|response HEX`` (a body without header; HEX may be empty) and answers each
+           with the bytes that encoding the decoded message gives, as hex, or with ``error: ...``
+decode     prints a body, or a whole frame, as JSON
+show       prints the fields of a version
+versions   prints the versions the codec knows; which of them a broker serves is another matter
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from typing import IO
+
+from ..base.errors import ProtocolError
+from .api_keys import ApiKey
+from .codec import decode, encode_bytes
+from .describe import layout, message_as_json
+from .headers import decode_request_header, decode_response_header
+from .registry import DECLARED, request_class, response_class
+from .schema import Message
+
+_SIZE_BYTES = 4
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command; 0 when it went well, 1 when the bytes or the names given are wrong."""
+    options = _parser().parse_args(arguments)
+    try:
+        if options.command == "roundtrip":
+            roundtrip(sys.stdin.buffer, sys.stdout)
+        elif options.command == "decode":
+            print(decoded_text(options))
+        elif options.command == "show":
+            print("\n".join(layouts(options.key, options.version)))
+        else:
+            print("\n".join(versions_table()))
+    except BrokenPipeError:
+        sys.stderr.close()
+    except (ProtocolError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m ottla.wire", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("roundtrip", help="decode and encode bodies from standard input")
+    decoding = commands.add_parser("decode", help="print a message as JSON")
+    decoding.add_argument("side", choices=["request", "response"])
+    decoding.add_argument("hex", help="the bytes, or - for standard input")
+    decoding.add_argument("--key", help="API key, number or name; a request with its header needs none")
+    decoding.add_argument("--version", type=int)
+    decoding.add_argument(
+        "--frame", action="store_true", help="the bytes begin with a header, with or without the size"
+    )
+    showing = commands.add_parser("show", help="print the fields of a version")
+    showing.add_argument("key", help="API key, number or name")
+    showing.add_argument("version", type=int)
+    commands.add_parser("versions", help="print the versions the codec knows")
+    return parser
+
+
+def message_class(key: ApiKey, side: str) -> type[Message]:
+    """The class of one side of an API. Raises ValueError when it is not declared."""
+    if side not in ("request", "response"):
+        raise ValueError(f"neither request nor response: {side}")
+    if key not in DECLARED:
+        raise ValueError(f"{key.name} is not declared")
+    return request_class(key) if side == "request" else response_class(key)
+
+
+def parse_key(text: str) -> ApiKey:
+    """A key by number, ``Fetch`` or ``FETCH``. Raises ValueError."""
+    if text.isdecimal():
+        return ApiKey(int(text))
+    wanted = text.replace("_", "").lower()
+    for key in ApiKey:
+        if key.name.replace("_", "").lower() == wanted:
+            return key
+    raise ValueError(f"there is no API {text}")
+
+
+def roundtrip(lines: Iterable[bytes], out: IO[str]) -> None:
+    """Answer every line at once; nothing that a line holds ends the loop."""
+    for line in lines:
+        try:
+            answer = roundtrip_line(line.decode())
+        except Exception as error:
+            answer = "error: " + " ".join(f"{type(error).__name__}: {error}".split())
+        out.write(answer + "\n")
+        out.flush()
+
+
+def roundtrip_line(line: str) -> str:
+    """The hex of the body after decoding and encoding it."""
+    words = line.split()
+    if not 3 <= len(words) <= 4:
+        raise ValueError("a line is API_KEY VERSION request|response HEX")
+    body = bytes.fromhex(words[3]) if len(words) == 4 else b""
+    version = int(words[1])
+    message = decode(message_class(parse_key(words[0]), words[2]), version, body)
+    return encode_bytes(message, version).hex()
+
+
+def decoded_text(options: argparse.Namespace) -> str:
+    """JSON of the message that the options of ``decode`` describe."""
+    text = sys.stdin.read() if options.hex == "-" else options.hex
+    data = bytes.fromhex(text)
+    result: dict[str, object] = {}
+    is_frame = options.frame or (options.side == "request" and options.key is None)
+    if is_frame and int.from_bytes(data[:_SIZE_BYTES], "big") == len(data) - _SIZE_BYTES:
+        data = data[_SIZE_BYTES:]
+    if is_frame and options.side == "request":
+        header, offset = decode_request_header(data)
+        key, version = ApiKey(header.api_key), header.api_version
+        result["header"] = {"correlation_id": header.correlation_id, "client_id": header.client_id}
+    elif options.key is None or options.version is None:
+        raise ValueError("--key and --version are needed: only a request's header names them")
+    else:
+        key, version, offset = parse_key(options.key), options.version, 0
+        if is_frame:
+            correlation_id, offset = decode_response_header(data, key, version)
+            result["header"] = {"correlation_id": correlation_id}
+    cls = message_class(key, options.side)
+    result |= {"message": cls.__name__, "version": version}
+    result["body"] = message_as_json(decode(cls, version, data[offset:]), version)
+    return json.dumps(result, indent=2, ensure_ascii=False)
+
+
+def layouts(key_text: str, version: int) -> Iterator[str]:
+    """The fields of both sides of an API."""
+    for side in ("request", "response"):
+        cls = message_class(parse_key(key_text), side)
+        if version not in cls.valid_versions:
+            raise ValueError(f"{cls.__name__} has versions {_versions(cls.valid_versions)}, not {version}")
+        yield from layout(cls, version)
+
+
+def versions_table() -> Iterator[str]:
+    """A line for each API."""
+    yield f"{'key':>3}  {'name':40}  {'versions':8}  flexible"
+    for key in ApiKey:
+        name = "".join(word.capitalize() for word in key.name.split("_"))
+        if key in DECLARED:
+            cls = request_class(key)
+            yield f"{key:>3}  {name:40}  {_versions(cls.valid_versions):8}  {_versions(cls.flexible_versions)}".rstrip()
+        else:
+            yield f"{key:>3}  {name:40}  not declared"
+
+
+def _versions(versions: range) -> str:
+    if not versions:
+        return "never"
+    return str(versions.start) if len(versions) == 1 else f"{versions.start}-{versions.stop - 1}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
