@@ -1,0 +1,284 @@
+"""A shard driven by hand: no clock, no disk, no network; and a log in memory whose commits can be held back."""
+
+from __future__ import annotations
+
+import random
+import struct
+from collections.abc import AsyncIterator
+
+import pytest
+import trio
+
+from ottla.base.errors import KafkaError
+from ottla.group_coordinator import expiry, membership, offsets, rebalance
+from ottla.group_coordinator.describe import describe
+from ottla.group_coordinator.membership import Client
+from ottla.group_coordinator.settings import GroupSettings
+from ottla.group_coordinator.shard import Moment, Shard
+from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from ottla.wire.records import RecordBatch
+
+
+def subscription(*topics: str) -> bytes:
+    """Metadata of the consumer protocol, version 0, without user data."""
+    names = b"".join(struct.pack(">h", len(topic)) + topic.encode() for topic in topics)
+    return struct.pack(">hi", 0, len(topics)) + names + struct.pack(">i", -1)
+
+
+RANGE_OF_T = (("range", subscription("t")),)
+
+
+class MemoryLog:
+    """``CoordinatorLog`` in memory. ``held`` keeps the high watermark where it is; ``error`` refuses the next append."""
+
+    def __init__(self) -> None:
+        self.partitions: dict[int, list[bytes]] = {}
+        self.ends: dict[int, int] = {}
+        self.high_watermarks: dict[int, int] = {}
+        self.held = False
+        self.lost = False
+        self.error: KafkaError | None = None
+        self.moved = trio.Event()
+        self.load_gate: trio.Event | None = None
+
+    def append(self, partition: int, batch: bytearray) -> int:
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        view = RecordBatch(batch)
+        view.check_crc()
+        view.stamp(self.ends.get(partition, 0), 0)
+        self.partitions.setdefault(partition, []).append(bytes(batch))
+        self.ends[partition] = self.ends.get(partition, 0) + view.record_count
+        if not self.held:
+            self.high_watermarks[partition] = self.ends[partition]
+        return self.ends[partition]
+
+    def high_watermark(self, partition: int) -> int:
+        return self.high_watermarks.get(partition, 0)
+
+    def release(self) -> None:
+        """Let everything written so far become committed."""
+        self.held = False
+        self.high_watermarks.update(self.ends)
+        self.moved.set()
+        self.moved = trio.Event()
+
+    def lose(self, error: KafkaError) -> None:
+        """Leadership is lost: whoever waits is told ``error``."""
+        self.error = error
+        self.lost = True
+        self.moved.set()
+
+    async def wait_committed(self, partition: int, offset: int) -> None:
+        while self.high_watermark(partition) < offset:
+            await self.moved.wait()
+            if self.lost:
+                assert self.error is not None
+                raise self.error
+
+    async def batches(self, partition: int) -> AsyncIterator[bytes]:
+        if self.load_gate is not None:
+            await self.load_gate.wait()
+        for batch in list(self.partitions.get(partition, [])):
+            yield batch
+
+    @property
+    def batch_count(self) -> int:
+        return sum(map(len, self.partitions.values()))
+
+
+class Machine:
+    """One shard and its time. Requests take what a test cares about and default the rest."""
+
+    def __init__(self, **settings: int) -> None:
+        self.settings = GroupSettings(settings)
+        self.log = MemoryLog()
+        self.wall_ms = 1_700_000_000_000
+        self.monotonic_ms = 5_000.0
+        self.random = random.Random(7)
+        self.shard = self.new_shard()
+
+    def new_shard(self) -> Shard:
+        return Shard(0, 0, self.log, self.settings, self.random)
+
+    @property
+    def now(self) -> Moment:
+        return Moment(self.wall_ms, self.monotonic_ms)
+
+    def group(self, group_id: str = "g"):
+        return self.shard.groups[group_id]
+
+    def advance(self, milliseconds: float) -> None:
+        """Let time pass, firing every timer on its way at its own time."""
+        end = self.monotonic_ms + milliseconds
+        while True:
+            deadline = self.shard.timers.next_deadline()
+            if deadline is None or deadline > end:
+                break
+            self.wall_ms += int(max(deadline - self.monotonic_ms, 0))
+            self.monotonic_ms = max(deadline, self.monotonic_ms)
+            name = self.shard.timers.pop_expired(self.monotonic_ms)
+            rebalance.expire(self.shard, name, self.now)
+        self.wall_ms += int(end - self.monotonic_ms)
+        self.monotonic_ms = end
+
+    def restart(self) -> None:
+        """Another coordinator takes over: everything but the log is forgotten."""
+        rebalance.release(self.shard)
+        self.shard = self.new_shard()
+        for batch in self.log.partitions.get(0, []):
+            self.shard.load(RecordBatch(bytearray(batch)))
+        rebalance.resume(self.shard, self.now)
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group: str = "g",
+        version: int = 9,
+        client: str = "client",
+        instance: str | None = None,
+        protocols=RANGE_OF_T,
+        protocol_type: str = "consumer",
+        session: int = 10_000,
+        rebalance_timeout: int = 60_000,
+    ):
+        request = JoinGroupRequest(
+            group_id=group,
+            member_id=member_id,
+            group_instance_id=instance,
+            protocol_type=protocol_type,
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
+            session_timeout_ms=session,
+            rebalance_timeout_ms=rebalance_timeout,
+        )
+        return membership.join(self.shard, request, Client(client, "/127.0.0.1", version), self.now)
+
+    def enter(self, **arguments):
+        """Join with the id that MEMBER_ID_REQUIRED gives: the member id and the waiter."""
+        member_id = self.join(**arguments).answer.member_id
+        return member_id, self.join(member_id, **arguments)
+
+    def sync(self, member_id: str, generation: int, assignments=None, **fields):
+        request = SyncGroupRequest(
+            group_id=fields.pop("group", "g"),
+            member_id=member_id,
+            generation_id=generation,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=name, assignment=value)
+                for name, value in (assignments or {}).items()
+            ],
+            **fields,
+        )
+        return membership.sync(self.shard, request, self.now)
+
+    def stable(self, count: int = 1, **arguments) -> list[str]:
+        """A Stable group of ``count`` members, whose assignments are ``a0``, ``a1``, ...; the first leads."""
+        entered = []
+        for _ in range(count):
+            member_id, waiter = self.enter(**arguments)
+            for other in entered:
+                self.join(other, **arguments)
+            entered.append(member_id)
+        assert waiter.answer is not None
+        generation = waiter.answer.generation_id
+        assignments = {member_id: b"a%d" % index for index, member_id in enumerate(entered)}
+        group = {"group": arguments["group"]} if "group" in arguments else {}
+        for member_id in reversed(entered):
+            self.sync(member_id, generation, assignments, **group)
+        return entered
+
+    def heartbeat(self, member_id: str, generation: int, *, group: str = "g", instance: str | None = None):
+        request = HeartbeatRequest(
+            group_id=group, member_id=member_id, generation_id=generation, group_instance_id=instance
+        )
+        return membership.heartbeat(self.shard, request, self.now)
+
+    def leave(self, *members, group: str = "g"):
+        """Members are member ids, or pairs of member id and instance id."""
+        identities = [member if isinstance(member, tuple) else (member, None) for member in members]
+        request = LeaveGroupRequest(
+            group_id=group,
+            members=[MemberIdentity(member_id=name, group_instance_id=instance) for name, instance in identities],
+        )
+        return [member.error_code for member in membership.leave(self.shard, request, self.now).members]
+
+    def commit(self, offset: int = 5, *, topic: str = "t", partition: int = 0, version: int = 9, **fields):
+        """The error code of the commit of one partition."""
+        part = OffsetCommitRequestPartition(
+            partition_index=partition,
+            committed_offset=offset,
+            committed_leader_epoch=fields.pop("epoch", -1),
+            committed_metadata=fields.pop("metadata", None),
+        )
+        request = OffsetCommitRequest(
+            group_id=fields.pop("group", "g"),
+            member_id=fields.pop("member_id", ""),
+            generation_id_or_member_epoch=fields.pop("generation", -1),
+            topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])],
+            **fields,
+        )
+        response = offsets.commit(self.shard, request, version, self.now)
+        return response.topics[0].partitions[0].error_code
+
+    def fetch(self, topic: str = "t", partition: int = 0, *, group: str = "g", require_stable: bool = False):
+        request = OffsetFetchRequestGroup(
+            group_id=group, topics=[OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])]
+        )
+        return offsets.fetch(self.shard, request, require_stable=require_stable).topics[0].partitions[0]
+
+    def fetch_all(self, group: str = "g") -> dict[tuple[str, int], int]:
+        response = offsets.fetch(self.shard, OffsetFetchRequestGroup(group_id=group, topics=None), require_stable=False)
+        return {
+            (topic.name, partition.partition_index): partition.committed_offset
+            for topic in response.topics
+            for partition in topic.partitions
+        }
+
+    def delete_offset(self, topic: str = "t", partition: int = 0, *, group: str = "g"):
+        request = OffsetDeleteRequest(
+            group_id=group,
+            topics=[
+                OffsetDeleteRequestTopic(
+                    name=topic, partitions=[OffsetDeleteRequestPartition(partition_index=partition)]
+                )
+            ],
+        )
+        return offsets.delete(self.shard, request, self.now).topics[0].partitions[0].error_code
+
+    def expire_offsets(self) -> None:
+        for group in list(self.shard.groups.values()):
+            expiry.expire_group(self.shard, group, self.now)
+
+    def describe(self, group: str = "g", version: int = 6):
+        return describe(self.shard, group, version)
+
+
+@pytest.fixture
+def make_machine():
+    return Machine
+
+
+@pytest.fixture
+def machine():
+    return Machine()
+
+
+@pytest.fixture
+def memory_log():
+    return MemoryLog()
