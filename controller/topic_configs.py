@@ -1,7 +1,7 @@
 """Which overrides a topic may have: names and values are those of the topic-level settings that are declared. Pure.
 
 Incremental changes follow KIP-339: SET and DELETE for every setting, APPEND and SUBTRACT for lists, which start from the
-value the topic has now, be it the broker's default.
+value the topic has now, be it the broker's default. A list with nothing left falls back to the default.
 """
 
 from __future__ import annotations
@@ -82,15 +82,19 @@ def apply_changes(
                 ErrorCode.INVALID_CONFIG, f"Config value {change.name} is not allowed for config key: {name}"
             )
         current = result[name] if name in overrides else declared.render(getattr(settings, declared.attribute))
-        result[name] = _change_list(current or "", change, value)
+        items = _change_list(current or "", change, value)
+        if items or change is Change.APPEND:
+            result[name] = ",".join(items)
+        else:
+            result.pop(name, None)
     return result
 
 
-def _change_list(current: str, change: Change, value: str) -> str:
+def _change_list(current: str, change: Change, value: str) -> list[str]:
     items = [item.strip() for item in current.split(",") if item.strip()]
     named = [item.strip() for item in value.split(",") if item.strip()]
     if change is Change.APPEND:
         items.extend(item for item in named if item not in items)
     else:
         items = [item for item in items if item not in named]
-    return ",".join(items)
+    return items

@@ -90,6 +90,7 @@ def _result(config: Config, name: str, result: CreatedTopic | KafkaError) -> Cre
         return CreatableTopicResult(name=name, error_code=result.code, error_message=result.message)
     return CreatableTopicResult(
         name=name,
+        error_message=None,
         topic_id=result.topic_id,
         num_partitions=result.partition_count,
         replication_factor=result.replication_factor,
