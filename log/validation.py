@@ -120,6 +120,8 @@ def _recompress(batch: RecordBatch, records: list[Record], settings: LogSettings
         compression.LZ4: settings.compression_lz4_level,
         compression.ZSTD: settings.compression_zstd_level,
     }
+    for index, record in enumerate(records):
+        record.offset = index  # whatever offsets the client put inside; the header's range is checked
     built = RecordBatch(
         build_batch(
             records,
