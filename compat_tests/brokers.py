@@ -1,0 +1,162 @@
+"""Brokers to test: one that is already running, Ottla in this process, Ottla or Apache Kafka in a process of its own.
+
+Only a broker in a process of its own can be killed and restarted, on the same port and the same folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import subprocess
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import Path
+
+from ottla.compat_tests import toolchains
+
+START_TIMEOUT_S = 60.0
+
+KAFKA_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+inter.broker.listener.name=PLAINTEXT
+log.dirs={folder}/data
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+group.initial.rebalance.delay.ms=0
+"""
+
+LOG4J_PROPERTIES = """\
+status = error
+appender.err.type = Console
+appender.err.name = ERR
+appender.err.target = SYSTEM_ERR
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = WARN
+rootLogger.appenderRef.err.ref = ERR
+"""
+
+
+def free_port() -> int:
+    """A port that nobody listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class BrokerProcess(ABC):
+    """A broker that tests may stop, kill and start again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port."""
+        return f"127.0.0.1:{self.port}"
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """The broker's command line."""
+
+    def start(self) -> None:
+        """Start it, and return when it accepts connections."""
+        with (self.folder / "broker.log").open("ab") as log:
+            self._process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._accepts():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                tail = (self.folder / "broker.log").read_text(errors="replace")[-2000:]
+                raise RuntimeError(f"the broker did not start: {self.command()}\n{tail}")
+            time.sleep(0.02)
+
+    def _accepts(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> int:
+        """SIGTERM; the exit status."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        return self._process.wait(timeout=START_TIMEOUT_S)
+
+    def close(self) -> None:
+        """End it if it still runs."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+
+class OttlaProcess(BrokerProcess):
+    """``python -m ottla serve``."""
+
+    def command(self) -> list[str]:
+        serve = [sys.executable, "-m", "ottla", "serve"]
+        return [*serve, "--listen", self.bootstrap, "--data-dir", str(self.folder / "data")]
+
+
+class KafkaProcess(BrokerProcess):
+    """Apache Kafka: one KRaft node that is broker and controller."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self._properties = folder / "server.properties"
+        self._log4j = folder / "log4j2.properties"
+        self._log4j.write_text(LOG4J_PROPERTIES)
+        self._properties.write_text(KAFKA_PROPERTIES.format(port=self.port, controller_port=free_port(), folder=folder))
+        storage = [*self._java("-Xmx256m"), "kafka.tools.StorageTool", "format"]
+        storage += ["-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", str(self._properties)]
+        subprocess.run(storage, check=True, capture_output=True)
+
+    def _java(self, heap: str) -> list[str]:
+        log4j = f"-Dlog4j2.configurationFile={self._log4j}"
+        return [str(toolchains.java()), heap, log4j, "-cp", f"{toolchains.kafka_jars()}/*"]
+
+    def command(self) -> list[str]:
+        return [*self._java("-Xmx768m"), "kafka.Kafka", str(self._properties)]
+
+
+@contextlib.contextmanager
+def process(kind: str, folder: Path) -> Iterator[BrokerProcess]:
+    """A started broker, ``ottla`` or ``kafka``, with its data under ``folder``."""
+    broker = OttlaProcess(folder) if kind == "ottla" else KafkaProcess(folder)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.close()
+
+
+@contextlib.contextmanager
+def shared(kind: str, folder: Path) -> Iterator[str]:
+    """The bootstrap address of the broker that the whole run shares."""
+    if kind == "ottla":
+        import ottla
+
+        with ottla.Broker() as broker:
+            yield broker.bootstrap_servers
+    else:
+        with process(kind, folder) as running:
+            yield running.bootstrap

@@ -1,0 +1,75 @@
+"""The Python clients, and what each of them does not offer.
+
+``lacks`` names capabilities (see ``capabilities``) that the client's public API has no way to ask for: such a test is not
+collected for it, and the table says why.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ottla.compat_tests import toolchains
+from ottla.compat_tests.clients import model, remote
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A client under the name that ``--client`` takes; ``connect`` gives its driver for a bootstrap address."""
+
+    name: str
+    connect: Callable[[str], model.Client]
+    lacks: Mapping[str, str] = field(default_factory=dict)
+
+
+def local(module: str) -> Callable[[str], model.Client]:
+    """A driver of this interpreter; a client that is not installed is a missing toolchain."""
+
+    def connect(bootstrap: str) -> model.Client:
+        try:
+            driver = importlib.import_module(f"ottla.compat_tests.clients.{module}")
+        except ImportError as error:
+            toolchains.missing(f"{error} (pip install 'ottla[compat]')")
+        client: model.Client = driver.Client(bootstrap)
+        return client
+
+    return connect
+
+
+def kafka_python_2(bootstrap: str) -> model.Client:
+    """The driver of kafka-python 2.x, in its own virtualenv."""
+    return remote.Client(toolchains.kafka_python_2(), "ottla.compat_tests.clients.kafka_python_2", bootstrap)
+
+
+CLIENTS = {
+    entry.name: entry
+    for entry in (
+        Entry("kafka-python", local("kafka_python")),
+        Entry(
+            "kafka-python-2",
+            kafka_python_2,
+            {
+                "IncrementalAlterConfigs": "no such call",
+                "alter group offsets": "no such call",
+                "list offsets (admin)": "no such call",
+                "log dirs": "its DescribeLogDirs is version 0 only, which Kafka 4 has removed",
+                "produce with acks=0": "2.3.3 leaves such a request in its buffer until another one needs the connection",
+            },
+        ),
+        Entry("confluent-kafka", local("confluent"), {"log dirs": "no such call"}),
+        Entry(
+            "aiokafka",
+            local("aio"),
+            {
+                "IncrementalAlterConfigs": "no such call",
+                "alter group offsets": "no such call",
+                "commit metadata": "its committed() gives the offset only",
+                "delete groups": "no such call",
+                "list offsets (admin)": "no such call",
+                "log dirs": "no such call",
+                "static membership: fencing": "a member that was replaced joins again and replaces its successor",
+            },
+        ),
+    )
+}

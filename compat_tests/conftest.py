@@ -1,0 +1,227 @@
+"""Options, fixtures and marks of the suite. The objects behind them are in ``brokers``, ``session`` and ``capabilities``."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.compat_tests import brokers
+from ottla.compat_tests.capabilities import Record
+from ottla.compat_tests.clients import model
+from ottla.compat_tests.clients.registry import CLIENTS
+from ottla.compat_tests.session import ClientSession
+from ottla.compat_tests.wire_client import Operator
+
+MARKS = (
+    "capability(name): the row of the capability table that a test belongs to",
+    "client(name): the column of the capability table, for tests that take no Python client",
+    "restart: kills or restarts the broker, so it cannot run against somebody else's",
+)
+TopicMaker = Callable[..., str]
+
+record = pytest.StashKey[Record]()
+versions: pytest.StashKey[dict[str, str]] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The suite's own options."""
+    group = parser.getgroup("kafka compatibility")
+    group.addoption("--bootstrap-server", metavar="HOST:PORT", help="test this broker instead of starting one")
+    group.addoption(
+        "--broker", choices=("ottla", "kafka"), default="ottla", help="what to start: Ottla or Apache Kafka"
+    )
+    group.addoption("--client", action="append", metavar="NAME", help=f"only this client: {', '.join(CLIENTS)}, …")
+    group.addoption("--capability-table", metavar="FILE", help="write the table client x capability there (Markdown)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Marks and the empty record."""
+    for mark in MARKS:
+        config.addinivalue_line("markers", mark)
+    config.addinivalue_line(
+        "filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning"
+    )  # kafka-python
+    config.stash[record] = Record()
+    config.stash[versions] = {}
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test with a ``client`` runs once for each Python client that offers its capability."""
+    if "client_name" not in metafunc.fixturenames:
+        return
+    capability = capability_of(metafunc.definition)
+    names = []
+    for name, entry in CLIENTS.items():
+        if capability in entry.lacks:
+            metafunc.config.stash[record].not_offered[name, capability] = entry.lacks[capability]
+        else:
+            names.append(name)
+    metafunc.parametrize("client_name", names, scope="session")
+
+
+def capability_of(item: Any) -> str:
+    """The row of a test."""
+    mark = item.get_closest_marker("capability")
+    assert mark is not None, f"{item.nodeid} has no capability mark"
+    return str(mark.args[0])
+
+
+def client_of(item: Any) -> str:
+    """The column of a test."""
+    if hasattr(item, "callspec") and "client_name" in item.callspec.params:
+        return str(item.callspec.params["client_name"])
+    mark = item.get_closest_marker("client")
+    assert mark is not None, f"{item.nodeid} has neither a client fixture nor a client mark"
+    return str(mark.args[0])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect what was not asked for and what cannot be done to a broker that is not ours."""
+    mine = [item for item in items if Path(__file__).parent in item.path.parents]
+    wanted = config.getoption("--client")
+    foreign = config.getoption("--bootstrap-server") is not None
+    dropped = [
+        item
+        for item in mine
+        if (wanted and client_of(item) not in wanted) or (foreign and item.get_closest_marker("restart"))
+    ]
+    if dropped:
+        config.hook.pytest_deselected(items=dropped)
+        gone = set(dropped)
+        items[:] = [item for item in items if item not in gone]
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Which broker, and what is left out."""
+    if config.getoption("--bootstrap-server") is None:
+        return f"broker: {config.getoption('--broker')}, started by this run"
+    return f"broker: {config.getoption('--bootstrap-server')} (tests that restart the broker are left out)"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Keep the record."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.when == "call" or report.outcome != "passed":
+        word = {"passed": "ok", "failed": "FAIL", "skipped": "skipped"}[report.outcome]
+        item.config.stash[record].add(client_of(item), capability_of(item), word)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the table if it was asked for."""
+    path = session.config.getoption("--capability-table")
+    if path:
+        broker = session.config.getoption("--bootstrap-server") or session.config.getoption("--broker")
+        command = f"`ottla compat {' '.join(session.config.invocation_params.args[-4:])}`"
+        seen: dict[str, str] = session.config.stash[versions]
+        session.config.stash[record].write(Path(path), f"# Clients and capabilities on {broker}\n\n{command}", seen)
+
+
+@pytest.fixture(scope="session")
+def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the broker under test, host:port."""
+    given = request.config.getoption("--bootstrap-server")
+    if given is not None:
+        yield given
+        return
+    with brokers.shared(request.config.getoption("--broker"), tmp_path_factory.mktemp("broker")) as address:
+        yield address
+
+
+@pytest.fixture
+def broker_process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[brokers.BrokerProcess]:
+    """A broker of the test's own, which it may kill and restart."""
+    with brokers.process(request.config.getoption("--broker"), tmp_path) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def drivers(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Callable[[str], model.Client]]:
+    """The drivers of Python clients by name, bound to the broker under test."""
+    made: dict[str, model.Client] = {}
+
+    def driver(name: str) -> model.Client:
+        if name not in made:
+            made[name] = CLIENTS[name].connect(bootstrap)
+            request.config.stash[versions][name] = made[name].version()
+        return made[name]
+
+    yield driver
+    for each in made.values():
+        each.close()
+
+
+@pytest.fixture
+def sessions(drivers: Callable[[str], model.Client]) -> Iterator[Callable[[str], ClientSession]]:
+    """Clients by name, for the length of the test."""
+    made: dict[str, ClientSession] = {}
+
+    def session(name: str) -> ClientSession:
+        if name not in made:
+            made[name] = ClientSession(name, drivers(name))
+        return made[name]
+
+    yield session
+    for each in made.values():
+        each.close()
+
+
+@pytest.fixture
+def client(client_name: str, sessions: Callable[[str], ClientSession]) -> ClientSession:
+    """The Python client under test."""
+    return sessions(client_name)
+
+
+@pytest.fixture(scope="session")
+def fresh_name() -> Callable[[str], str]:
+    """Names that no other run has used on this broker."""
+    numbers = itertools.count(1)
+    run = f"{os.getpid():x}{os.urandom(3).hex()}"
+
+    def name(purpose: str) -> str:
+        return f"compat-{run}-{next(numbers)}-{re.sub('[^A-Za-z0-9._-]+', '-', purpose)}"[:200]
+
+    return name
+
+
+@pytest.fixture(scope="session")
+def operator(bootstrap: str) -> Operator:
+    """Prepares topics for all tests."""
+    return Operator(bootstrap)
+
+
+@pytest.fixture
+def make_topic(
+    operator: Operator, fresh_name: Callable[[str], str], request: pytest.FixtureRequest
+) -> Iterator[TopicMaker]:
+    """Creates topics, ready for use: ``make_topic(partitions=1, **{"max.message.bytes": "1000"})``."""
+    made: list[str] = []
+
+    def make(partitions: int = 1, **configs: str) -> str:
+        name = fresh_name(request.node.name)
+        made.append(name)
+        operator.create_topic(name, partitions, configs)
+        return name
+
+    yield make
+    for name in made:
+        operator.delete_topic(name)
+
+
+@pytest.fixture
+def topic(make_topic: TopicMaker) -> str:
+    """A fresh topic of one partition."""
+    return make_topic()
+
+
+@pytest.fixture
+def group_id(fresh_name: Callable[[str], str], request: pytest.FixtureRequest) -> str:
+    """A group id that nobody has used."""
+    return fresh_name("group-" + request.node.name)

@@ -1,0 +1,90 @@
+"""What the tests are given: a client whose producers, consumers and admins are closed after the test, and small waits."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from ottla.compat_tests.clients import model
+
+TIMEOUT_S = 30.0
+Result = TypeVar("Result")
+
+
+class Closable(Protocol):
+    """Anything with close()."""
+
+    def close(self) -> None:
+        """Let go."""
+
+
+Handle = TypeVar("Handle", bound=Closable)
+
+
+class ClientSession:
+    """One client for the length of one test."""
+
+    def __init__(self, name: str, driver: model.Client) -> None:
+        self.name = name
+        self._driver = driver
+        self._open: list[Closable] = []
+        self._admin: model.Admin | None = None
+
+    def _keep(self, handle: Handle) -> Handle:
+        self._open.append(handle)
+        return handle
+
+    def producer(self, **settings: Any) -> model.Producer:
+        """A producer with these ProducerSettings."""
+        return self._keep(self._driver.producer(model.ProducerSettings(**settings)))
+
+    def consumer(self, **settings: Any) -> model.Consumer:
+        """A consumer with these ConsumerSettings."""
+        return self._keep(self._driver.consumer(model.ConsumerSettings(**settings)))
+
+    @property
+    def admin(self) -> model.Admin:
+        """The test's admin client, made when it is first used."""
+        if self._admin is None:
+            self._admin = self._keep(self._driver.admin())
+        return self._admin
+
+    def produce(self, topic: str, values: list[bytes], *, partition: int | None = 0, **settings: Any) -> list[int]:
+        """Send values and wait; their offsets."""
+        producer = self.producer(**settings)
+        for value in values:
+            producer.send(topic, value, partition=partition)
+        return [delivery.offset for delivery in producer.flush()]
+
+    def read(self, topic: str, count: int, *, partition: int = 0, **settings: Any) -> list[model.Message]:
+        """The first ``count`` records of a partition, through a consumer of its own."""
+        consumer = self.consumer(**settings)
+        consumer.assign({(topic, partition): "beginning"})
+        return consume(consumer, count)
+
+    def close(self) -> None:
+        """Close everything that the test has made."""
+        for handle in reversed(self._open):
+            with contextlib.suppress(model.ClientFailure):
+                handle.close()
+
+
+def consume(consumer: model.Consumer, count: int, timeout_s: float = TIMEOUT_S) -> list[model.Message]:
+    """Poll until at least ``count`` records have arrived."""
+    messages: list[model.Message] = []
+    deadline = time.monotonic() + timeout_s
+    while len(messages) < count:
+        assert time.monotonic() < deadline, f"{len(messages)} of {count} records after {timeout_s} s"
+        messages += consumer.poll(0.2)
+    return messages
+
+
+def eventually(check: Callable[[], Result], timeout_s: float = TIMEOUT_S) -> Result:
+    """Call ``check`` until it gives something true; for what a broker or a client does in the background."""
+    deadline = time.monotonic() + timeout_s
+    while not (result := check()):
+        assert time.monotonic() < deadline, f"still {result!r} after {timeout_s} s"
+        time.sleep(0.02)
+    return result

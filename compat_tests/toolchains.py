@@ -1,0 +1,61 @@
+"""Where the programs beside Python are found, and what to say when one is missing.
+
+A missing toolchain skips its tests with the reason; with ``CI=true`` in the environment it fails them instead, so that
+nothing is left out unnoticed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1]
+KAFKA_JARS = "kafka-tools-4.3.1"
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip the test that asked, or fail it in CI."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"{reason}; in CI nothing is skipped", pytrace=False)
+    pytest.skip(reason)
+
+
+def _variable_or(variable: str, default: Path) -> Path:
+    return Path(os.environ[variable]) if variable in os.environ else default
+
+
+def kafka_python_2() -> Path:
+    """The interpreter of the virtualenv that holds kafka-python 2.x."""
+    python = _variable_or("OTTLA_KAFKA_PYTHON_2", PACKAGE / ".venv-kafka-python-2" / "bin" / "python")
+    if not python.exists():
+        missing(f"no virtualenv with kafka-python 2.x at {python} (tools/make_client_venv.sh; OTTLA_KAFKA_PYTHON_2)")
+    return python
+
+
+def kafka_jars() -> Path:
+    """The folder with the jars of Kafka's tools and broker."""
+    folder = _variable_or("OTTLA_KAFKA_JARS", PACKAGE / ".jars" / KAFKA_JARS)
+    if not list(folder.glob("kafka-tools-*.jar")):
+        missing(f"no jars of Kafka's tools in {folder} (tools/fetch_jars.sh kafka; OTTLA_KAFKA_JARS)")
+    return folder
+
+
+def java() -> Path:
+    """The Java launcher."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        missing("no java on the PATH and no JAVA_HOME")
+    return Path(found)
+
+
+def kcat() -> Path:
+    """The kcat program (Debian's package kcat)."""
+    found = shutil.which("kcat") or shutil.which("kafkacat")
+    if found is None:
+        missing("no kcat on the PATH (apt-get install kcat)")
+    return Path(found)
