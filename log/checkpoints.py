@@ -108,8 +108,8 @@ def read_topic_id(disk: Disk, path: str) -> bytes | None:
 
 
 def write_topic_id(disk: Disk, path: str, topic_id: bytes) -> None:
-    """Write ``partition.metadata``. Raises OSError."""
-    disk.write_file(path, f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode())
+    """Write ``partition.metadata``, without a sync: the controller knows the id, too. Raises OSError."""
+    disk.write_file(path, f"version: 0\ntopic_id: {uuid_to_text(topic_id)}".encode(), sync=False)
 
 
 @dataclass(frozen=True)
@@ -142,3 +142,18 @@ def write_meta_properties(disk: Disk, folder: str, broker_id: int, cluster_id: s
     values = {"version": "0", "broker.id": str(broker_id), "cluster.id": cluster_id}
     text = javaproperties.dumps(values, timestamp=False)
     disk.write_file(join(folder, META_PROPERTIES), text.encode())
+
+
+def write_clean_shutdown(disk: Disk, folder: str) -> None:
+    """Leave the mark of a clean stop. Raises OSError."""
+    disk.write_file(join(folder, CLEAN_SHUTDOWN), b'{"version":0,"brokerEpoch":-1}')
+
+
+def take_clean_shutdown(disk: Disk, folder: str) -> bool:
+    """Whether the last stop was clean; the mark is gone afterwards, so that a crash from here on counts. Raises OSError."""
+    path = join(folder, CLEAN_SHUTDOWN)
+    if not disk.exists(path):
+        return False
+    disk.remove(path)
+    disk.sync_dir(folder)
+    return True

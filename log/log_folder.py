@@ -6,15 +6,23 @@ every later read and write of its logs fails with KAFKA_STORAGE_ERROR, and the b
 
 from __future__ import annotations
 
+import functools
+import heapq
+import itertools
 import logging
 import random
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock, Workers
 from .disk import Disk
+
+if TYPE_CHECKING:
+    from .partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +39,10 @@ class Closable(Protocol):
 class LogFolder:
     """One entry of ``log.dirs``.
 
-    ``on_offline`` is called once, with the folder, when it fails. ``wants_flush`` is called with a log that ought to
-    be flushed soon (it has rolled, or ``flush.messages`` is reached).
+    ``on_offline`` is called once, with the folder, when it fails. The other callbacks are the log manager's:
+    ``wants_flush(log, inactive_only)`` has a log flushed in the background, ``write_checkpoints`` writes them at once.
+    ``checkpointed_deletions`` of ``deleted_logs`` are no longer in them. ``timers`` is a heap of (when by
+    trio's clock, ticket, what to call).
     """
 
     def __init__(
@@ -51,10 +61,16 @@ class LogFolder:
         self.workers = workers
         self.rng = rng or random.Random()
         self.max_open_files = max_open_files
-        self.failure: OSError | None = None
+        self.failure: Exception | None = None
         self.on_offline: Callable[[LogFolder], None] | None = None
-        self.wants_flush: Callable[[object], None] | None = None
-        self.deletions: deque[tuple[int, str]] = deque()
+        self.wants_flush: Callable[[PartitionLog, bool], None] | None = None
+        self.write_checkpoints: Callable[[], None] | None = None
+        self.deleted_logs = 0
+        self.checkpointed_deletions = 0
+        self.checkpoint_wanted = trio.Event()
+        self.timers: list[tuple[float, int, Callable[[], None]]] = []
+        self.timers_changed = trio.Event()
+        self._ticket = itertools.count()
         self._open: deque[Closable] = deque()
 
     @property
@@ -66,7 +82,7 @@ class LogFolder:
         if self.failure is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data folder {self.path} is offline: {self.failure}")
 
-    def fail(self, what: str, error: OSError) -> KafkaError:
+    def fail(self, what: str, error: Exception) -> KafkaError:
         """Take the folder offline; returns the error to raise."""
         if self.failure is None:
             self.failure = error
@@ -92,6 +108,35 @@ class LogFolder:
         """Forget a file that was closed for another reason than its age."""
         self._open.remove(holder)
 
+    def call_later(self, delay_ms: int, function: Callable[[], None]) -> None:
+        """Call ``function`` after ``delay_ms``, while the broker's housekeeping runs."""
+        heapq.heappush(self.timers, (trio.current_time() + delay_ms / 1000, next(self._ticket), function))
+        self.timers_changed.set()
+
     def delete_later(self, path: str, delay_ms: int) -> None:
         """Remove a file or folder, which already carries its deletion suffix, after ``delay_ms``."""
-        self.deletions.append((self.clock.now_ms() + delay_ms, path))
+        self.call_later(delay_ms, functools.partial(self.delete_now, path))
+
+    def delete_now(self, path: str) -> None:
+        """Remove a file or folder; an error is only logged, since the next start removes what is left."""
+        try:
+            if self.disk.is_dir(path):
+                self.disk.remove_dir(path)
+            else:
+                self.disk.remove(path)
+        except OSError as error:
+            logger.warning("cannot remove %s: %s", path, error)
+
+    def checkpoint_soon(self) -> None:
+        """Have the checkpoints written soon rather than at the next interval."""
+        self.checkpoint_wanted.set()
+
+    def checkpoint_now(self) -> None:
+        """Write the checkpoints before going on, because what they say is about to be wrong. Raises OSError."""
+        if self.write_checkpoints is not None:
+            self.write_checkpoints()
+
+    def starting_log(self) -> None:
+        """Called before the first file of a new log is made: no checkpoint may speak of one deleted before."""
+        if self.checkpointed_deletions != self.deleted_logs:
+            self.checkpoint_now()

@@ -14,15 +14,21 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from operator import attrgetter
 
+import trio
+
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
-from .checkpoints import LEADER_EPOCH_CHECKPOINT, PARTITION_METADATA, write_leader_epochs, write_topic_id
+from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
+from .flush import FlushJob
 from .leader_epochs import LeaderEpochCache
 from .log_folder import LogFolder
 from .producer_state import BatchMetadata, ProducerState, ProducerStateManager
+from .retention import delete_old_segments
 from .segment import LogSegment, SegmentSlice
-from .settings import LogSettings
+from .settings import LONG_MAX, LogSettings
+from .timestamps import find_max_timestamp, find_timestamp
+from .truncation import truncate, truncate_fully
 from .validation import check_batch, prepare_batch
 
 logger = logging.getLogger(__name__)
@@ -51,9 +57,10 @@ class PartitionLog:
 
     __slots__ = (
         "directory",
+        "flushing",
         "folder",
         "high_watermark",
-        "last_flush_ms",
+        "is_closed",
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
@@ -84,8 +91,9 @@ class PartitionLog:
         self.high_watermark = 0
         self.recovery_point = 0
         self.size = 0
-        self.last_flush_ms = folder.clock.now_ms()
         self.truncations = 0
+        self.flushing: trio.Event | None = None
+        self.is_closed = False
         self.leader_epochs = LeaderEpochCache()
         self.producer_state = ProducerStateManager(folder.disk, self.directory, 0)
 
@@ -142,7 +150,12 @@ class PartitionLog:
         self._write(batch, leader_epoch, now_ms)
         append_time = now_ms if settings.message_timestamp_type != "CreateTime" else NO_TIMESTAMP
         return AppendResult(
-            first_offset, self.log_end_offset - 1, append_time, self.log_start_offset, False, self._is_flush_due()
+            first_offset,
+            self.log_end_offset - 1,
+            append_time,
+            self.log_start_offset,
+            False,
+            self._is_flush_due(first_offset),
         )
 
     def _duplicate(self, known: BatchMetadata) -> AppendResult:
@@ -158,7 +171,12 @@ class PartitionLog:
         for batch in batches:
             self._write(batch, leader_epoch, now_ms)
         return AppendResult(
-            first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False, self._is_flush_due()
+            first_offset,
+            self.log_end_offset - 1,
+            NO_TIMESTAMP,
+            self.log_start_offset,
+            False,
+            self._is_flush_due(first_offset),
         )
 
     def _write(self, batch: RecordBatch, leader_epoch: int, now_ms: int) -> None:
@@ -175,7 +193,7 @@ class PartitionLog:
         last_offset = batch.last_offset
         max_timestamp = batch.max_timestamp
         try:
-            segment = self.segments[-1] if self.segments else self._first_segment()
+            segment = self.segments[-1] if self.segments else self.start_first_segment()
             if self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
                 segment = self.roll()
             segment.append(batch.view, last_offset, max_timestamp, settings.index_interval_bytes)
@@ -199,17 +217,26 @@ class PartitionLog:
                 logger.error("%s: the rest of a failed write could not be cut: %s", self.segments[-1].path, second)
         return self.folder.fail(f"cannot write to {self.directory}", error)
 
-    def _is_flush_due(self) -> bool:
-        due = self.log_end_offset - self.recovery_point >= self.settings.flush_messages
-        if due and self.folder.wants_flush is not None:
-            self.folder.wants_flush(self)
-        return due
+    def _is_flush_due(self, first_offset: int) -> bool:
+        settings = self.settings
+        if settings.flush_ms != LONG_MAX and self.recovery_point >= first_offset:
+            self.folder.call_later(settings.flush_ms, self.request_flush)
+        if self.log_end_offset - self.recovery_point < settings.flush_messages:
+            return False
+        self.request_flush()
+        return True
+
+    def request_flush(self, *, inactive_only: bool = False) -> None:
+        """Have ``flush`` called in the background."""
+        if self.folder.wants_flush is not None:
+            self.folder.wants_flush(self, inactive_only)
 
     # --- rolling ------------------------------------------------------------------------------------------------------
 
-    def _first_segment(self) -> LogSegment:
+    def start_first_segment(self) -> LogSegment:
         """Make the partition's folder and its first segment. Raises OSError."""
         disk = self.folder.disk
+        self.folder.starting_log()
         disk.make_dir(self.directory)
         if self.topic_id != ZERO_UUID:
             write_topic_id(disk, join(self.directory, PARTITION_METADATA), self.topic_id)
@@ -244,8 +271,7 @@ class PartitionLog:
         self.producer_state.map_end_offset = self.log_end_offset
         self.producer_state.take_snapshot()
         logger.debug("%s-%d: rolled a segment at offset %d", self.topic, self.partition, self.log_end_offset)
-        if self.folder.wants_flush is not None:
-            self.folder.wants_flush(self)
+        self.request_flush(inactive_only=True)
         return segment
 
     # --- reading ------------------------------------------------------------------------------------------------------
@@ -286,9 +312,138 @@ class PartitionLog:
         """(epoch, end offset) of the newest epoch at or below ``leader_epoch`` (KIP-320); (-1, -1) when unknown."""
         return self.leader_epochs.end_offset_for(leader_epoch, self.log_end_offset)
 
-    def write_leader_epochs(self) -> None:
-        """Bring the leader epoch checkpoint up to date. Raises OSError."""
-        if self.leader_epochs.is_dirty and self.segments:
-            path = join(self.directory, LEADER_EPOCH_CHECKPOINT)
-            write_leader_epochs(self.folder.disk, path, self.leader_epochs.entries())
-            self.leader_epochs.is_dirty = False
+    def epoch_for_offset(self, offset: int) -> int:
+        """The leader epoch that wrote ``offset``; -1 when unknown."""
+        return self.leader_epochs.epoch_for_offset(offset)
+
+    async def offset_for_timestamp(self, timestamp_ms: int, up_to: int) -> tuple[int, int, int]:
+        """(offset, timestamp, leader epoch) of the first record at or after a time, below the offset ``up_to``.
+
+        (-1, -1, -1) when there is none. Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        return await find_timestamp(self, timestamp_ms, up_to)
+
+    async def max_timestamp(self, up_to: int) -> tuple[int, int, int]:
+        """(offset, timestamp, leader epoch) of the record with the largest timestamp (KIP-734), as above."""
+        return await find_max_timestamp(self, up_to)
+
+    # --- the start of the log -----------------------------------------------------------------------------------------
+
+    def delete_records_before(self, offset: int) -> int:
+        """Let the log start at ``offset`` (-1: the high watermark) if it starts before it; returns where it starts.
+
+        The records are gone for clients at once, their segments with the next look at retention. Raises KafkaError
+        OFFSET_OUT_OF_RANGE when ``offset`` is above the high watermark.
+        """
+        self.folder.check_online()
+        if offset == -1:
+            offset = self.high_watermark
+        if not 0 <= offset <= self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"Cannot increment the log start offset to {offset} of partition {self.topic}-{self.partition} "
+                f"since it is larger than the high watermark {self.high_watermark}",
+            )
+        if offset > self.log_start_offset:
+            self.advance_log_start_offset(offset)
+            self.folder.checkpoint_soon()
+        return self.log_start_offset
+
+    def advance_log_start_offset(self, offset: int) -> None:
+        """Raise the log start offset, and with it what cannot be below."""
+        self.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        self.leader_epochs.truncate_from_start(offset)
+
+    def delete_old_segments(self, now_ms: int) -> int:
+        """Apply retention; returns how many segments went. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        self.folder.check_online()
+        try:
+            count = delete_old_segments(self, now_ms)
+        except OSError as error:
+            raise self.folder.fail(f"cannot delete old segments of {self.directory}", error) from error
+        for segment in self.segments:
+            segment.drop_indexes()
+        return count
+
+    # --- the end of the log -------------------------------------------------------------------------------------------
+
+    def truncate_to(self, offset: int) -> None:
+        """Remove every record at or above ``offset``. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        assert offset >= 0
+        self.folder.check_online()
+        if offset >= self.log_end_offset:
+            self.leader_epochs.truncate_from_end(self.log_end_offset)
+            return
+        if offset < self.segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        try:
+            truncate(self, offset)
+        except (OSError, KafkaError) as error:
+            raise self.folder.fail(f"cannot truncate {self.directory}", error) from error
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Remove everything; the next record gets ``offset``. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        self.folder.check_online()
+        try:
+            truncate_fully(self, offset)
+        except OSError as error:
+            raise self.folder.fail(f"cannot truncate {self.directory}", error) from error
+
+    # --- to disk ------------------------------------------------------------------------------------------------------
+
+    async def flush(self, *, inactive_only: bool = False) -> None:
+        """Return once every record there is, or those of inactive segments, is on stable storage.
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        wanted = self._flush_target(inactive_only)
+        while self.flushing is not None:
+            await self.flushing.wait()
+        if wanted <= self.recovery_point or self.is_closed:
+            return
+        self.folder.check_online()
+        self.flushing = trio.Event()
+        try:
+            await self._flush(self._flush_target(inactive_only))
+        finally:
+            self.flushing.set()
+            self.flushing = None
+
+    def _flush_target(self, inactive_only: bool) -> int:
+        return self.segments[-1].base_offset if inactive_only and self.segments else self.log_end_offset
+
+    async def _flush(self, end_offset: int) -> None:
+        truncations = self.truncations
+        epochs = self.leader_epochs.entries() if self.leader_epochs.is_dirty else None
+        segments = [s for s in self.segments if s.next_offset > self.recovery_point and s.base_offset < end_offset]
+        for segment in segments:
+            segment.pins += 1
+        try:
+            job = FlushJob(self, segments, epochs)
+            await self.folder.workers.run(job.run)
+        except OSError as error:
+            if self.is_closed:
+                return
+            raise self.folder.fail(f"cannot flush {self.directory}", error) from error
+        finally:
+            for segment in segments:
+                segment.unpin()
+        if self.truncations == truncations:
+            self.recovery_point = max(self.recovery_point, end_offset)
+            if epochs == self.leader_epochs.entries():
+                self.leader_epochs.is_dirty = False
+
+    def write_out(self) -> None:
+        """Bring to the files, with a sync, what a clean stop leaves there. Nobody writes any more. Raises OSError."""
+        if self.segments:
+            if self.segments[-1].indexes_are_dirty:
+                self.segments[-1].write_indexes(sync=True)
+            self.producer_state.take_snapshot(sync=True)
+
+    def close(self) -> None:
+        """Close every file; nothing is written."""
+        self.is_closed = True
+        for segment in self.segments:
+            segment.close()

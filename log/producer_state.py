@@ -21,16 +21,20 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable
 from struct import Struct
 from struct import error as StructError
+from typing import TYPE_CHECKING
 
 from crc32c import crc32c
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import NO_PRODUCER_EPOCH, NO_SEQUENCE, RecordBatch
 from .disk import Disk, join
+from .files import SNAPSHOT_SUFFIX, file_name
+
+if TYPE_CHECKING:
+    from .segment import LogSegment
 
 logger = logging.getLogger(__name__)
 
-SNAPSHOT_SUFFIX = ".snapshot"
 RETAINED_BATCHES = 5
 _VERSION = 1
 _HEAD = Struct(">hIi")
@@ -175,7 +179,7 @@ class ProducerStateManager:
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
     def path_of(self, offset: int) -> str:
-        return join(self.directory, f"{offset:020d}{SNAPSHOT_SUFFIX}")
+        return join(self.directory, file_name(offset, SNAPSHOT_SUFFIX))
 
     def take_snapshot(self, *, sync: bool = False) -> None:
         """Write the state as of ``map_end_offset``, unless the newest snapshot is as new. Raises OSError."""
@@ -195,7 +199,7 @@ class ProducerStateManager:
         self.producers = {}
         for offset in self.snapshots[bisect_right(self.snapshots, log_end_offset) :]:
             self.remove_snapshot(offset)
-        while self.snapshots and self.snapshots[-1] > log_start_offset:
+        while self.snapshots and self.snapshots[-1] >= log_start_offset:
             offset = self.snapshots[-1]
             try:
                 states = decode_snapshot(self.disk.read_file(self.path_of(offset)))
@@ -277,3 +281,16 @@ def decode_snapshot(data: bytes) -> list[ProducerState]:
             )
         states.append(state)
     return states
+
+
+def replay_producers(manager: ProducerStateManager, segments: Iterable[LogSegment], end_offset: int) -> None:
+    """Bring the state from ``map_end_offset`` to ``end_offset`` by the batches between. Raises OSError, KafkaError."""
+    for segment in segments:
+        if segment.next_offset <= manager.map_end_offset or segment.base_offset >= end_offset:
+            continue
+        for _, batch in segment.scan(segment.position_of(manager.map_end_offset)):
+            if batch.last_offset >= end_offset:
+                break
+            if batch.producer_id >= 0:
+                manager.update(batch)
+    manager.map_end_offset = end_offset

@@ -3,50 +3,36 @@
 Files: ``<base offset, 20 digits>.log``, ``.index``, ``.timeindex``. Batches lie end to end. Nothing before ``size``
 ever changes but by ``truncate_to``; bytes in the file behind ``size`` are the rest of a write that failed.
 
-The segment opens its file when first used, and its folder may close it again when too many are open. A
-``SegmentSlice`` pins it: a pinned segment keeps its descriptor, even when it is deleted meanwhile, because a descriptor
-closed and used anew would send another file's bytes.
+The segment opens its file when first used, and its folder may close it again when too many are open. Its indexes are
+read when first needed, too. A ``SegmentSlice`` pins it: a pinned segment keeps its descriptor, even when it is deleted
+meanwhile, because a descriptor closed and used anew would send another file's bytes.
 
 Invariants: entries of the offset index are (last offset of a batch, its position); ``max_timestamp`` is the largest
-timestamp of the segment, -1 for none, and ``max_timestamp_offset`` the last offset of the batch that brought it first.
+timestamp of the segment, -1 for none, and ``max_timestamp_offset`` the last offset of the batch that brought it first;
+both are valid while the indexes are in memory.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Iterator
 from struct import Struct
 
 from ..base.errors import ErrorCode, KafkaError
-from ..wire.records import BATCH_HEADER_SIZE, IncompleteBatch, RecordBatch
+from ..wire.records import BATCH_HEADER_SIZE, RecordBatch
 from .disk import Bytes, OpenFile, join
+from .files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
 from .log_folder import LogFolder
 from .offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError, OffsetIndex
+from .scan import find_batch, read_span, scan_batches
 from .time_index import TimeIndex
 
 logger = logging.getLogger(__name__)
 
-LOG_SUFFIX = ".log"
-INDEX_SUFFIX = ".index"
-TIME_INDEX_SUFFIX = ".timeindex"
-DELETED_SUFFIX = ".deleted"
-SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX)
-
-_SPAN = Struct(">qi11xi")  # base offset, batch length, last offset delta
-_SPAN_SIZE = _SPAN.size
 _MAX_TIMESTAMP = Struct(">q")
 _MAX_TIMESTAMP_POSITION = 35
-_LENGTH_PREFIX = 12
-_WINDOW = 4096 + BATCH_HEADER_SIZE
-_SCAN_CHUNK = 1 << 20
 _REMEMBERED_POSITIONS = 16
 _REBUILT_INDEX_INTERVAL = 4096
-
-
-def file_name(base_offset: int, suffix: str) -> str:
-    """The name of a segment's file."""
-    return f"{base_offset:020d}{suffix}"
 
 
 class SegmentSlice:
@@ -91,7 +77,8 @@ class LogSegment:
         "directory",
         "first_timestamp",
         "folder",
-        "is_deleted",
+        "indexes_are_dirty",
+        "is_closed",
         "max_timestamp",
         "max_timestamp_offset",
         "next_offset",
@@ -119,10 +106,11 @@ class LogSegment:
         self.bytes_since_index_entry = 0
         self.offset_index: OffsetIndex | None = None
         self.time_index: TimeIndex | None = None
+        self.indexes_are_dirty = False
         self.open_file: OpenFile | None = None
         self.pins = 0
         self.was_used = False
-        self.is_deleted = False
+        self.is_closed = False
         self._remembered: dict[int, int] | None = None
 
     def __repr__(self) -> str:
@@ -146,11 +134,10 @@ class LogSegment:
                 file.truncate(0)
             finally:
                 file.close()
-        self.offset_index = OffsetIndex()
-        self.time_index = TimeIndex()
+        self.clear_indexes()
         self.open_file = disk.open(self.path, create=True)
-        self.open_file.truncate(0)
         self.folder.opened(self)
+        self.open_file.truncate(0)
 
     def file(self) -> OpenFile:
         """The open file of batches. Raises OSError."""
@@ -161,38 +148,26 @@ class LogSegment:
         return self.open_file
 
     def close_file(self) -> None:
-        """Let go of the descriptor and of what can be read again from the files; the folder has forgotten us."""
+        """Let go of the descriptor; the folder has forgotten us."""
         assert self.pins == 0
         if self.open_file is not None:
             self.open_file.close()
             self.open_file = None
         self._remembered = None
 
-    def drop_indexes(self) -> None:
-        """Forget the indexes of an inactive segment; they are read again when needed."""
-        self.offset_index = None
-        self.time_index = None
-
-    def pin(self) -> None:
-        """Keep the descriptor open until ``unpin``."""
-        self.pins += 1
-
     def unpin(self) -> None:
+        """Take back one of ``pins``, which keep the descriptor open."""
         self.pins -= 1
-        if self.pins == 0 and self.is_deleted:
-            self._close()
-
-    def mark_deleted(self) -> None:
-        """The files are gone or renamed; the descriptor goes with the last pin."""
-        self.is_deleted = True
-        if self.pins == 0:
-            self._close()
+        if self.pins == 0 and self.is_closed:
+            self._close_now()
 
     def close(self) -> None:
         """Close the file, now or with the last pin."""
-        self.mark_deleted()
+        self.is_closed = True
+        if self.pins == 0:
+            self._close_now()
 
-    def _close(self) -> None:
+    def _close_now(self) -> None:
         if self.open_file is not None:
             self.folder.closed(self)
             self.close_file()
@@ -200,32 +175,47 @@ class LogSegment:
     # --- indexes ------------------------------------------------------------------------------------------------------
 
     def offsets(self) -> OffsetIndex:
-        """The offset index, read from its file or, when that is damaged, from the batches. Raises OSError."""
+        """The offset index. Raises OSError."""
         if self.offset_index is None:
-            self._load_indexes()
+            self.load_indexes()
         assert self.offset_index is not None
         return self.offset_index
 
     def times(self) -> TimeIndex:
-        """The time index, as ``offsets``."""
+        """The time index. Raises OSError."""
         if self.time_index is None:
-            self._load_indexes()
+            self.load_indexes()
         assert self.time_index is not None
         return self.time_index
 
-    def _load_indexes(self) -> None:
+    def load_indexes(self) -> None:
+        """Read the indexes from their files or, when these are damaged, from the batches. Raises OSError."""
         disk = self.folder.disk
         try:
             self.offset_index = OffsetIndex.from_bytes(disk.read_file(self.path_of(INDEX_SUFFIX)), self.size)
             self.time_index = TimeIndex.from_bytes(disk.read_file(self.path_of(TIME_INDEX_SUFFIX)))
         except (CorruptIndexError, FileNotFoundError) as error:
             self._rebuild_indexes(error)
+            return
+        times = self.time_index
+        if times.timestamps:
+            self.max_timestamp = times.timestamps[-1]
+            self.max_timestamp_offset = self.base_offset + times.relative_offsets[-1]
+
+    def drop_indexes(self) -> None:
+        """Forget indexes that are in their files, to be read again when needed."""
+        if not self.indexes_are_dirty:
+            self.offset_index = None
+            self.time_index = None
 
     def _rebuild_indexes(self, why: Exception) -> None:
         logger.warning("%s: rebuilding its indexes: %s", self.path, why)
         self.clear_indexes()
-        for position, batch in self.scan(0, self.size):
-            self.index_batch(batch.last_offset, batch.max_timestamp, position, batch.size, _REBUILT_INDEX_INTERVAL)
+        try:
+            for position, batch in scan_batches(self.file(), 0, self.size):
+                self.index_batch(batch.last_offset, batch.max_timestamp, position, batch.size, _REBUILT_INDEX_INTERVAL)
+        except KafkaError as error:
+            raise OSError(f"{self.path} is damaged: {error}") from error
         self.write_indexes()
 
     def clear_indexes(self) -> None:
@@ -250,6 +240,7 @@ class LogSegment:
             self.times().maybe_append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
             self.bytes_since_index_entry = 0
         self.bytes_since_index_entry += nbytes
+        self.indexes_are_dirty = True
 
     def write_indexes(self, *, sync: bool = False) -> None:
         """Write both index files in full, the time index with its closing entry. Raises OSError."""
@@ -266,13 +257,18 @@ class LogSegment:
                     file.sync()
             finally:
                 file.close()
+        self.indexes_are_dirty = False
 
     def has_room(self, last_offset: int, max_index_bytes: int) -> bool:
         """Whether the indexes can take another entry, and the offset."""
         if last_offset - self.base_offset > MAX_RELATIVE_OFFSET:
             return False
-        entries = len(self.offsets())
-        return entries < max_index_bytes // 8 and len(self.times()) < max_index_bytes // 12 - 1
+        return len(self.offsets()) < max_index_bytes // 8 and len(self.times()) < max_index_bytes // 12 - 1
+
+    def largest_timestamp(self) -> int:
+        """The largest timestamp of the records; -1 when they have none. Raises OSError."""
+        self.times()
+        return self.max_timestamp
 
     def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
         """How old the segment is: by record timestamps since its first batch, or by the clock where there are none."""
@@ -287,6 +283,8 @@ class LogSegment:
 
     def append(self, data: Bytes, last_offset: int, max_timestamp: int, index_interval: int) -> None:
         """Write one batch. After an OSError nothing has changed but bytes behind ``size``."""
+        if self.offset_index is None:
+            self.load_indexes()
         position = self.size
         nbytes = len(data)
         (self.open_file or self.file()).write(data, position)
@@ -303,23 +301,21 @@ class LogSegment:
         """Remove the batches that hold ``offset`` and all after it. Raises OSError."""
         position = self.position_of(offset)
         relative = offset - self.base_offset
-        self.offsets().truncate_to(relative)
-        self.times().truncate_to(relative)
-        self._remembered = None
+        offsets, times = self.offsets(), self.times()
         self.file().truncate(position)
+        offsets.truncate_to(relative)
+        times.truncate_to(relative)
+        self._remembered = None
+        self.indexes_are_dirty = True
         self.size = position
         self.next_offset = offset
         self.bytes_since_index_entry = 0
-        self._reread_largest_timestamp()
-
-    def _reread_largest_timestamp(self) -> None:
-        times = self.times()
+        if position == 0:
+            self.first_timestamp = None
         self.max_timestamp = times.timestamps[-1] if times.timestamps else -1
         self.max_timestamp_offset = self.base_offset + (times.relative_offsets[-1] if times.timestamps else 0)
-        if self.size == 0:
-            self.first_timestamp = None
-        start = self.offsets().lookup(self.max_timestamp_offset - self.base_offset)[1]
-        for _, batch in self.scan(start, self.size):
+        start = offsets.lookup(self.max_timestamp_offset - self.base_offset)[1]
+        for _, batch in self.scan(start):
             if batch.max_timestamp > self.max_timestamp:
                 self.max_timestamp = batch.max_timestamp
                 self.max_timestamp_offset = batch.last_offset
@@ -342,35 +338,11 @@ class LogSegment:
             return self._find(offset)
 
     def _find(self, offset: int) -> int:
-        relative_offset, position = self.offsets().lookup(offset - self.base_offset)
+        relative_offset, start = self.offsets().lookup(offset - self.base_offset)
         file = self.file()
-        if position:
-            self._check_entry(file, relative_offset, position)
-        window = b""
-        window_start = position
-        while position < self.size:
-            at = position - window_start
-            if at + _SPAN_SIZE > len(window):
-                window_start, at = position, 0
-                window = file.read(min(_WINDOW, self.size - position), position)
-                if len(window) < _SPAN_SIZE:
-                    raise OSError(errno.EIO, "the file ends inside a batch", self.path)
-            base_offset, batch_length, last_offset_delta = _SPAN.unpack_from(window, at)
-            if base_offset + last_offset_delta >= offset:
-                return position
-            position += batch_length + _LENGTH_PREFIX
-            if batch_length < 0:
-                raise OSError(errno.EIO, f"there is no batch at {position}", self.path)
-        return self.size
-
-    def _check_entry(self, file: OpenFile, relative_offset: int, position: int) -> None:
-        """Raise CorruptIndexError unless an index entry names the batch at its position."""
-        data = file.read(_SPAN_SIZE, position)
-        if len(data) == _SPAN_SIZE:
-            base_offset, _, last_offset_delta = _SPAN.unpack(data)
-            if base_offset + last_offset_delta == self.base_offset + relative_offset:
-                return
-        raise CorruptIndexError(f"no batch at {position} ends with offset {self.base_offset + relative_offset}")
+        if start and read_span(file, start)[1] != self.base_offset + relative_offset:
+            raise CorruptIndexError(f"no batch at {start} ends with offset {self.base_offset + relative_offset}")
+        return find_batch(file, start, self.size, offset)
 
     def read(self, offset: int, max_bytes: int, up_to: int | None, at_least_one: bool) -> SegmentSlice | None:
         """Batches from the one that holds ``offset`` on, ending before the offset ``up_to``. Raises OSError.
@@ -385,27 +357,26 @@ class LogSegment:
             end = self._cut(start, max_bytes, at_least_one)
             if end == start:
                 return None
-        elif end == self.size:
+        if end == self.size:
             self._remember(self.next_offset, end)
         return SegmentSlice(self, self.open_file or self.file(), start, end - start)
 
     def _cut(self, start: int, max_bytes: int, at_least_one: bool) -> int:
         """The end of the batches from ``start`` on that fit into ``max_bytes``, found by index where that is enough."""
         file = self.file()
-        _, end = self.offsets().boundary(start + max_bytes)
-        if end <= start:
-            end = start
-            while True:
-                _, batch_length, _ = _SPAN.unpack(file.read(_SPAN_SIZE, end))
-                next_end = end + batch_length + _LENGTH_PREFIX
-                if next_end - start > max_bytes and not (at_least_one and end == start):
-                    break
-                end = next_end
-                if end - start >= max_bytes:
-                    break
-        if start < end < self.size:
-            base_offset, _, _ = _SPAN.unpack(file.read(_SPAN_SIZE, end))
-            self._remember(base_offset, end)
+        relative_offset, end = self.offsets().boundary(start + max_bytes)
+        if end > start:
+            next_offset, last_offset, _ = read_span(file, end)
+            if last_offset == self.base_offset + relative_offset:
+                self._remember(next_offset, end)
+                return end
+        end = start
+        while end < self.size:
+            next_offset, _, next_end = read_span(file, end)
+            if next_end - start > max_bytes and not (at_least_one and end == start):
+                self._remember(next_offset, end)
+                break
+            end = next_end
         return end
 
     def _remember(self, offset: int, position: int) -> None:
@@ -413,38 +384,10 @@ class LogSegment:
         remembered = self._remembered
         if remembered is None:
             remembered = self._remembered = {}
-        elif len(remembered) >= _REMEMBERED_POSITIONS:
+        elif len(remembered) >= _REMEMBERED_POSITIONS and offset not in remembered:
             del remembered[next(iter(remembered))]
         remembered[offset] = position
 
-    def scan(self, start: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
-        """Yield (position, batch) from ``start``, the beginning of a batch, to ``end``, in large reads.
-
-        A batch is not checked beyond its header. Raises KafkaError where no whole batch follows, and OSError.
-        """
-        return scan_batches(self.file(), start, end)
-
-
-def scan_batches(file: OpenFile, start: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
-    """``LogSegment.scan`` for an open file."""
-    position = start
-    chunk_size = _SCAN_CHUNK
-    while position < end:
-        wanted = min(chunk_size, end - position)
-        chunk = file.read(wanted, position)
-        at = 0
-        try:
-            while at < len(chunk):
-                batch = RecordBatch(chunk, at)
-                yield position + at, batch
-                at += batch.size
-        except IncompleteBatch as error:
-            if at == 0:
-                if len(chunk) < wanted or error.needed > end - position:
-                    raise
-                chunk_size = error.needed
-                continue
-        if not at:
-            raise IncompleteBatch(0, BATCH_HEADER_SIZE)
-        position += at
-        chunk_size = _SCAN_CHUNK
+    def scan(self, start: int) -> Iterator[tuple[int, RecordBatch]]:
+        """``scan_batches`` from the position ``start`` to the end."""
+        return scan_batches(self.file(), start, self.size)

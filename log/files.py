@@ -1,0 +1,49 @@
+"""The names of files and folders in a data folder, as Apache Kafka gives them.
+
+A partition's folder is ``<topic>-<partition>``; one that is being deleted ``<topic>-<partition>.<32 hex digits>-delete``.
+A segment's files are named by its base offset in 20 digits and a suffix; ``.deleted`` is appended to one that is to be
+removed. ``.cleaned`` and ``.swap`` are compaction's: a ``.swap`` file is complete and replaces segments, a ``.cleaned``
+file was never finished.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+DELETED_FOLDER_SUFFIX = "-delete"
+
+_MAX_NAME_LENGTH = 255
+_OFFSET_FILE = re.compile(r"(\d{20})(\.[a-z]+)")
+_PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]+)-(\d+)")
+
+
+def file_name(offset: int, suffix: str) -> str:
+    """The name of the file of ``offset``."""
+    return f"{offset:020d}{suffix}"
+
+
+def parse_file_name(name: str) -> tuple[int, str] | None:
+    """Offset and suffix of ``file_name``; None for another name."""
+    match = _OFFSET_FILE.fullmatch(name)
+    return None if match is None else (int(match[1]), match[2])
+
+
+def parse_partition_folder(name: str) -> tuple[str, int] | None:
+    """Topic and partition of a partition's folder; None for another name."""
+    match = _PARTITION_FOLDER.fullmatch(name)
+    return None if match is None else (match[1], int(match[2]))
+
+
+def deleted_folder_name(topic: str, partition: int, rng: random.Random) -> str:
+    """A new name for the folder of a deleted partition, cut to what file systems allow."""
+    suffix = f"-{partition}.{rng.getrandbits(128):032x}{DELETED_FOLDER_SUFFIX}"
+    return topic[: _MAX_NAME_LENGTH - len(suffix)] + suffix

@@ -1,0 +1,61 @@
+"""Forcing a log to stable storage, in a worker thread, so that the recovery point may move.
+
+What is below the recovery point is never scanned again, so everything that recovery would rebuild goes first: batches,
+the indexes and the producer snapshots of inactive segments, leader epochs, and the names of new files. The indexes of
+the active segment are not among them: the segment that holds the recovery point is always scanned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .checkpoints import LEADER_EPOCH_CHECKPOINT, write_leader_epochs
+from .disk import join
+from .files import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+
+if TYPE_CHECKING:
+    from .partition_log import PartitionLog
+    from .segment import LogSegment
+
+
+class FlushJob:
+    """What one flush has to do, gathered on the loop; ``run`` touches files only. The caller pins the segments."""
+
+    def __init__(
+        self, partition_log: PartitionLog, segments: Sequence[LogSegment], epochs: list[tuple[int, int]] | None
+    ) -> None:
+        """``segments`` are to be flushed; ``epochs`` are the leader epochs to write, None for none. Raises OSError."""
+        self._disk = partition_log.folder.disk
+        self._directory = partition_log.directory
+        self._epochs = epochs
+        self._files = [segment.file() for segment in segments]
+        self._paths: list[str] = []
+        recovery_point = partition_log.recovery_point
+        self._has_new_files = any(segment.base_offset >= recovery_point for segment in segments)
+        self._has_new_folder = recovery_point <= partition_log.segments[0].base_offset
+        for segment in segments:
+            if segment is not partition_log.segments[-1]:
+                self._paths += [segment.path_of(INDEX_SUFFIX), segment.path_of(TIME_INDEX_SUFFIX)]
+                self._paths.append(partition_log.producer_state.path_of(segment.next_offset))
+
+    def run(self) -> None:
+        """Write and sync. Raises OSError."""
+        disk = self._disk
+        for file in self._files:
+            file.sync()
+        for path in self._paths:
+            with contextlib.suppress(FileNotFoundError):  # retention renames files while we work
+                opened = disk.open(path)
+                try:
+                    opened.sync()
+                finally:
+                    opened.close()
+        if self._epochs is not None:
+            write_leader_epochs(disk, join(self._directory, LEADER_EPOCH_CHECKPOINT), self._epochs)
+        if self._has_new_files:
+            disk.sync_dir(self._directory)
+        if self._has_new_folder:
+            disk.sync_dir(os.path.dirname(self._directory))

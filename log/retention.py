@@ -1,0 +1,82 @@
+"""Deleting old segments, by Apache Kafka's rules.
+
+From the start of the log, as long as one of these holds: the segment lies below the log start offset; without it the
+log is still at least ``retention.bytes`` long; its largest timestamp (or, without timestamps, the file's age) is older
+than ``retention.ms``. The last two are for ``cleanup.policy=delete`` only: until there is a cleaner, a compacted topic
+keeps everything. A segment that reaches above the high watermark never goes, an empty active one neither.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .files import LOG_SUFFIX
+from .truncation import delete_segment
+
+if TYPE_CHECKING:
+    from .partition_log import PartitionLog
+    from .segment import LogSegment
+
+logger = logging.getLogger(__name__)
+
+
+def delete_old_segments(partition_log: PartitionLog, now_ms: int) -> int:
+    """Delete what may go; returns how many segments that were. Raises OSError."""
+    count = _count_deletable(partition_log, now_ms)
+    if not count:
+        return 0
+    if count == len(partition_log.segments):
+        partition_log.roll()  # a log keeps a segment, whose name says where it ends
+    deleted = partition_log.segments[:count]
+    del partition_log.segments[:count]
+    start = partition_log.segments[0].base_offset
+    logger.info("%s: deleting segments below offset %d", partition_log.directory, start)
+    if start > partition_log.log_start_offset:
+        partition_log.advance_log_start_offset(start)
+    for segment in deleted:
+        delete_segment(partition_log, segment)
+    return count
+
+
+def _count_deletable(partition_log: PartitionLog, now_ms: int) -> int:
+    """How many segments, from the start of the log, are to be deleted. Raises OSError."""
+    settings = partition_log.settings
+    count = _count(partition_log, 0, lambda segment, end: end <= partition_log.log_start_offset)
+    if not settings.deletes_old_segments:
+        return count
+    if settings.retention_bytes >= 0:
+        count = _count_by_size(partition_log, count)
+    if settings.retention_ms >= 0:
+        count = _count(partition_log, count, lambda segment, end: now_ms - _newest_ms(segment) > settings.retention_ms)
+    return count
+
+
+def _count(partition_log: PartitionLog, count: int, is_deletable: Callable[[LogSegment, int], bool]) -> int:
+    """``count`` and the segments behind it while ``is_deletable(segment, its end offset)`` and the general rules agree."""
+    segments = partition_log.segments
+    for slot in range(count, len(segments)):
+        segment = segments[slot]
+        is_active = slot + 1 == len(segments)
+        end = partition_log.log_end_offset if is_active else segments[slot + 1].base_offset
+        if (is_active and not segment.size) or end > partition_log.high_watermark or not is_deletable(segment, end):
+            return slot
+    return len(segments)
+
+
+def _count_by_size(partition_log: PartitionLog, count: int) -> int:
+    kept = sum(segment.size for segment in partition_log.segments[count:])
+    excess = kept - partition_log.settings.retention_bytes
+
+    def is_deletable(segment: LogSegment, end: int) -> bool:
+        nonlocal excess
+        excess -= segment.size
+        return excess >= 0
+
+    return _count(partition_log, count, is_deletable)
+
+
+def _newest_ms(segment: LogSegment) -> int:
+    timestamp = segment.largest_timestamp()
+    return timestamp if timestamp >= 0 else segment.folder.disk.modified_ms(segment.path_of(LOG_SUFFIX))

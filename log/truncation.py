@@ -1,0 +1,78 @@
+"""Taking the end of a log away, and deleting segments.
+
+A deleted segment's files are renamed to ``.deleted`` and removed after ``file.delete.delay.ms``; slices of it stay good.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from .files import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
+from .producer_state import replay_producers
+
+if TYPE_CHECKING:
+    from .partition_log import PartitionLog
+    from .segment import LogSegment
+
+logger = logging.getLogger(__name__)
+
+
+def delete_segment(partition_log: PartitionLog, segment: LogSegment) -> None:
+    """Delete a segment that the log's list no longer has. Raises OSError."""
+    folder = partition_log.folder
+    partition_log.size -= segment.size
+    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+        path = segment.path_of(suffix)
+        with contextlib.suppress(FileNotFoundError):
+            folder.disk.rename(path, path + DELETED_SUFFIX)
+            folder.delete_later(path + DELETED_SUFFIX, partition_log.settings.file_delete_delay_ms)
+    partition_log.producer_state.remove_snapshot(segment.base_offset)
+    segment.close()
+
+
+def truncate(partition_log: PartitionLog, offset: int) -> None:
+    """Remove the records at and above ``offset``, which lies in the log. Raises OSError, KafkaError."""
+    logger.info("%s: truncating to offset %d", partition_log.directory, offset)
+    _lower_recovery_point(partition_log, offset)
+    segments = partition_log.segments
+    while segments[-1].base_offset > offset:
+        delete_segment(partition_log, segments.pop())
+    active = segments[-1]
+    size = active.size
+    active.truncate_to(offset)
+    partition_log.size -= size - active.size
+    partition_log.log_end_offset = offset
+    partition_log.log_start_offset = min(partition_log.log_start_offset, offset)
+    partition_log.high_watermark = min(partition_log.high_watermark, offset)
+    partition_log.leader_epochs.truncate_from_end(offset)
+    producers = partition_log.producer_state
+    had_producers = bool(producers.producers)
+    producers.load_newest_snapshot(partition_log.log_start_offset, offset)
+    if had_producers:
+        replay_producers(producers, segments, offset)
+    producers.map_end_offset = offset
+
+
+def truncate_fully(partition_log: PartitionLog, offset: int) -> None:
+    """Remove everything; the next record gets ``offset``. Raises OSError."""
+    logger.info("%s: starting anew at offset %d", partition_log.directory, offset)
+    _lower_recovery_point(partition_log, 0)
+    old, partition_log.segments = partition_log.segments, []
+    for segment in old:
+        delete_segment(partition_log, segment)
+    partition_log.producer_state.truncate_fully(offset)
+    partition_log.leader_epochs.clear()
+    partition_log.log_start_offset = partition_log.log_end_offset = offset
+    partition_log.high_watermark = partition_log.recovery_point = offset
+    partition_log.start_first_segment()
+    partition_log.folder.checkpoint_soon()
+
+
+def _lower_recovery_point(partition_log: PartitionLog, offset: int) -> None:
+    """Before bytes below the recovery point change, the checkpoint must not vouch for them any more."""
+    partition_log.truncations += 1
+    if offset < partition_log.recovery_point:
+        partition_log.recovery_point = offset
+        partition_log.folder.checkpoint_now()
