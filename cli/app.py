@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -64,6 +65,8 @@ def serve(
 
       ottla serve --config server.properties --override num.partitions=3
     """
+    # Most of a start is imports, whose objects live to the end: collecting among them is lost time.
+    gc.disable()
     from .serve import run
 
     sys.exit(run(listen, advertise, data_dir, config, override or [], log_level))

@@ -6,6 +6,7 @@ Exit codes: 0 after a stop that was asked for, 1 when the broker failed, 2 when 
 from __future__ import annotations
 
 import functools
+import gc
 import logging
 import signal
 import sys
@@ -95,12 +96,20 @@ async def _serve(config: Config) -> None:
             nursery.start_soon(stop_on_signal)
             failure: StartError | None = None
             try:
-                await server.serve(on_ready=lambda: print(server.ready_line(), flush=True))
+                await server.serve(on_ready=lambda: _ready(server))
             except StartError as error:
                 failure = error
             nursery.cancel_scope.cancel()
     if failure is not None:
         raise failure
+
+
+def _ready(server: BrokerServer) -> None:
+    """Tell the world; and keep what the start made out of the garbage collector's way, for it stays to the end."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    print(server.ready_line(), flush=True)
 
 
 def _refuse(message: str) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 READY = re.compile(r"is ready on (\S+), cluster (\S+), data in (.+)")
 
@@ -85,7 +85,7 @@ def test_what_was_written_is_there_after_a_restart(served: Served, tmp_path: Pat
 
 
 def test_a_stop_does_not_wait_for_long_polls(served: Served) -> None:
-    consumer = KafkaConsumer("quiet", bootstrap_servers=served.address, fetch_max_wait_ms=60_000)
+    consumer = KafkaConsumer("quiet", bootstrap_servers=served.address, fetch_max_wait_ms=25_000)
     consumer.poll(timeout_ms=2000)
     code, log = served.stop()
     assert code == 0, log
@@ -139,21 +139,28 @@ def test_names_of_no_use_in_a_file_give_one_warning_each(tmp_path: Path) -> None
     assert "num.partitons is not a property that Kafka or Ottla knows" in log
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
 def test_each_listener_names_its_own_address(tmp_path: Path) -> None:
+    inside, outside = free_port(), free_port()
     broker = Served(
         "--data-dir",
         str(tmp_path / "data"),
         "--override",
-        "listeners=INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        f"listeners=INSIDE://127.0.0.1:{inside},OUTSIDE://127.0.0.1:{outside}",
         "--override",
         "listener.security.protocol.map=INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
         "--override",
-        "advertised.listeners=INSIDE://127.0.0.1:0,OUTSIDE://localhost:0",
+        f"advertised.listeners=INSIDE://127.0.0.1:{inside},OUTSIDE://localhost:{outside}",
     )
-    producer = KafkaProducer(bootstrap_servers=broker.address)
-    assert producer.bootstrap_connected()
-    assert producer.partitions_for("t") == {0}
-    producer.close()
+    for port, host in ((inside, "127.0.0.1"), (outside, "localhost")):
+        admin = KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{port}")
+        (found,) = admin.describe_cluster()["brokers"]
+        admin.close()
+        assert (found["host"], found["port"]) == (host, port)
     assert broker.stop()[0] == 0
 
 
