@@ -1,4 +1,8 @@
-"""AddOffsetsToTxn (key 25)."""
+"""AddOffsetsToTxn (key 24): a transactional producer will commit offsets of a group inside its transaction.
+
+v2  the answer may be PRODUCER_FENCED
+v4  the answer may be TRANSACTION_ABORTABLE (KIP-890)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, int32, int64, request, response, string

@@ -1,4 +1,9 @@
-"""AddPartitionsToTxn (key 24)."""
+"""AddPartitionsToTxn (key 25): partitions join a transaction, or (from v4, between brokers) are checked to be part of one.
+
+v2  the answer may be PRODUCER_FENCED
+v4  many transactions in one request, and ``verify_only`` (KIP-890); clients stay at v3, only brokers send v4 and later
+v5  the answer may be TRANSACTION_ABORTABLE
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct
@@ -21,8 +26,8 @@ class AddPartitionsToTxnTransaction(Struct):
 
 @request(key=ApiKey.ADD_PARTITIONS_TO_TXN, versions="0-5", flexible="3+")
 class AddPartitionsToTxnRequest(Message):
-    transactions: list[AddPartitionsToTxnTransaction] = field("4+")
-    v3_and_below_transactional_id: string = field("0-3")
+    transactions: list[AddPartitionsToTxnTransaction] = field("4+")  # brokers
+    v3_and_below_transactional_id: string = field("0-3")  # clients
     v3_and_below_producer_id: int64 = field("0-3")
     v3_and_below_producer_epoch: int16 = field("0-3")
     v3_and_below_topics: list[AddPartitionsToTxnTopic] = field("0-3")

@@ -1,4 +1,7 @@
-"""AddRaftVoter (key 80)."""
+"""AddRaftVoter (key 80): a controller becomes a voter of the KRaft quorum (KIP-853).
+
+v1  the sender chooses whether the answer waits for the commit
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct, uint16, uuid

@@ -1,4 +1,4 @@
-"""AllocateProducerIds (key 67)."""
+"""AllocateProducerIds (key 67): a broker asks the controller for a block of producer ids (KIP-730)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, int32, int64, request, response

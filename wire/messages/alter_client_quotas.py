@@ -1,4 +1,7 @@
-"""AlterClientQuotas (key 49)."""
+"""AlterClientQuotas (key 49): sets and removes quotas of users, client ids and addresses (KIP-546).
+
+The response's ``EntryData`` has the prefix ``Response`` here, as the request has its own.
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, float64, int16, int32, request, response, string, struct

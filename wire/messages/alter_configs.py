@@ -1,4 +1,7 @@
-"""AlterConfigs (key 33)."""
+"""AlterConfigs (key 33): replaces the whole configuration of resources; IncrementalAlterConfigs took its place (KIP-133).
+
+v1  the answer comes before the throttling, not after it
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct
@@ -7,7 +10,7 @@ from ..schema import Message, Struct, field, int8, int16, int32, request, respon
 @struct
 class AlterableConfig(Struct):
     name: string = field()
-    value: string | None = field()
+    value: string | None = field()  # null removes it
 
 
 @struct

@@ -1,4 +1,11 @@
-"""AlterPartition (key 56)."""
+"""AlterPartition (key 56): a leader tells the controller its new in-sync replicas (KIP-497, first called AlterIsr).
+
+v1  leader recovery state (KIP-704)
+v2  topic ids in place of names (KIP-841)
+v3  in-sync replicas with their broker epochs (KIP-903)
+
+The response's ``TopicData`` and ``PartitionData`` have the prefix ``Response`` here, as the request has its own.
+"""
 
 from ..api_keys import ApiKey
 from ..schema import (

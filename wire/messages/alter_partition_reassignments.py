@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments (key 45)."""
+"""AlterPartitionReassignments (key 45): starts and cancels moves of replicas (KIP-455).
+
+v1  the sender can forbid a change of the replication factor
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct

@@ -1,4 +1,7 @@
-"""AlterReplicaLogDirs (key 34)."""
+"""AlterReplicaLogDirs (key 34): moves replicas between the log folders of one broker (KIP-113).
+
+v1  the answer comes before the throttling, not after it
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct

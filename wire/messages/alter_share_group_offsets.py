@@ -1,4 +1,4 @@
-"""AlterShareGroupOffsets (key 91)."""
+"""AlterShareGroupOffsets (key 91): sets the start offsets of an empty share group (KIP-932)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct, uuid

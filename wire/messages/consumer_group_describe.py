@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe (key 69)."""
+"""ConsumerGroupDescribe (key 69): state and members of groups with the consumer protocol (KIP-848).
+
+v1  member type (KIP-1099)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct, uuid

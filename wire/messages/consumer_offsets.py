@@ -1,4 +1,12 @@
-"""Records of __consumer_offsets."""
+"""Records of ``__consumer_offsets`` for offsets and classic groups (types 0-2).
+
+Type 0 is the first form of a commit. Newer kinds are in ``consumer_group_records``, ``share_group_records`` and
+``streams_group_records``; ``coordinator_records`` knows the number of each.
+
+OffsetCommitValue   v1 has the expiry, v2 drops it for the broker's setting (KIP-211), v3 adds the leader epoch,
+                    v4 is flexible and adds the topic id
+GroupMetadataValue  v1 adds the rebalance timeout, v2 the time of the last state change, v3 instance ids (KIP-345), v4 is flexible
+"""
 
 from ..schema import Message, Struct, field, int32, int64, message, string, struct, uuid
 
@@ -27,10 +35,10 @@ class OffsetCommitKey(Message):
 @message(versions="0-4", flexible="4+", key=1)
 class OffsetCommitValue(Message):
     offset: int64 = field()
-    leader_epoch: int32 = field("3+", default=-1, ignorable=True)
+    leader_epoch: int32 = field("3+", default=-1, ignorable=True)  # -1 unknown
     metadata: string = field()
     commit_timestamp: int64 = field()
-    expire_timestamp: int64 = field("1", default=-1, ignorable=True)
+    expire_timestamp: int64 = field("1", default=-1, ignorable=True)  # -1: by the retention setting
     topic_id: uuid = field("4+", tag=0, ignorable=True)
 
 

@@ -1,4 +1,8 @@
-"""CreateAcls (key 30)."""
+"""CreateAcls (key 30): adds access rules.
+
+v1  pattern type: literal or prefixed names (KIP-290)
+v3  rules for users as resources (delegation tokens)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct

@@ -1,4 +1,8 @@
-"""CreateDelegationToken (key 38)."""
+"""CreateDelegationToken (key 38): makes a token with which to authenticate (KIP-48).
+
+v1  the answer comes before the throttling, not after it
+v3  owner and requester may differ (KIP-373)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct
@@ -15,7 +19,7 @@ class CreateDelegationTokenRequest(Message):
     owner_principal_type: string | None = field("3+")
     owner_principal_name: string | None = field("3+")
     renewers: list[CreatableRenewers] = field()
-    max_lifetime_ms: int64 = field()
+    max_lifetime_ms: int64 = field()  # -1 for the default
 
 
 @response(key=ApiKey.CREATE_DELEGATION_TOKEN, versions="0-3", flexible="2+")

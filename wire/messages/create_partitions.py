@@ -1,4 +1,8 @@
-"""CreatePartitions (key 37)."""
+"""CreatePartitions (key 37): raises the partition counts of topics (KIP-195).
+
+v1  the answer comes before the throttling, not after it
+v3  the answer may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct
@@ -12,8 +16,8 @@ class CreatePartitionsAssignment(Struct):
 @struct
 class CreatePartitionsTopic(Struct):
     name: string = field()
-    count: int32 = field()
-    assignments: list[CreatePartitionsAssignment] | None = field()
+    count: int32 = field()  # the new total
+    assignments: list[CreatePartitionsAssignment] | None = field()  # null: the broker places them
 
 
 @request(key=ApiKey.CREATE_PARTITIONS, versions="0-3", flexible="2+")

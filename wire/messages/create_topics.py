@@ -1,4 +1,13 @@
-"""CreateTopics (key 19)."""
+"""CreateTopics (key 19): makes topics.
+
+v1  ``validate_only``; an error message per topic
+v2  throttle time
+v3  the answer comes before the throttling, not after it
+v4  -1 partitions or replicas stand for the broker's default (KIP-464)
+v5  the answer has the topic's shape and configuration (KIP-525)
+v6  the answer may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
+v7  the answer has the topic id (KIP-516)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct, uuid
@@ -19,8 +28,8 @@ class CreatableTopicConfig(Struct):
 @struct
 class CreatableTopic(Struct):
     name: string = field()
-    num_partitions: int32 = field()
-    replication_factor: int16 = field()
+    num_partitions: int32 = field()  # -1 for the broker's default or with assignments
+    replication_factor: int16 = field()  # -1 for the broker's default or with assignments
     assignments: list[CreatableReplicaAssignment] = field()
     configs: list[CreatableTopicConfig] = field()
 

@@ -1,4 +1,8 @@
-"""DeleteAcls (key 31)."""
+"""DeleteAcls (key 31): removes the access rules that match filters.
+
+v1  pattern type (KIP-290)
+v3  rules for users as resources
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct

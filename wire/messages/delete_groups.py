@@ -1,4 +1,8 @@
-"""DeleteGroups (key 42)."""
+"""DeleteGroups (key 42): removes empty groups with their offsets (KIP-229).
+
+v1  the answer comes before the throttling, not after it
+v3  an error message per group
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct

@@ -1,4 +1,7 @@
-"""DeleteRecords (key 21)."""
+"""DeleteRecords (key 21): raises the log start offset of partitions (KIP-107).
+
+v1  the answer comes before the throttling, not after it
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct
@@ -7,7 +10,7 @@ from ..schema import Message, Struct, field, int16, int32, int64, request, respo
 @struct
 class DeleteRecordsPartition(Struct):
     partition_index: int32 = field()
-    offset: int64 = field()
+    offset: int64 = field()  # -1 for the high watermark
 
 
 @struct

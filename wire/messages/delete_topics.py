@@ -1,4 +1,11 @@
-"""DeleteTopics (key 20)."""
+"""DeleteTopics (key 20): removes topics.
+
+v1  throttle time
+v2  the answer comes before the throttling, not after it
+v3  the answer may be TOPIC_DELETION_DISABLED
+v5  error messages; the answer may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
+v6  topics by name or by id, in ``topics`` in place of ``topic_names`` (KIP-516)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct, uuid
@@ -6,7 +13,7 @@ from ..schema import Message, Struct, field, int16, int32, request, response, st
 
 @struct
 class DeleteTopicState(Struct):
-    name: string | None = field("6+", default=None)
+    name: string | None = field("6+", default=None)  # null: by id
     topic_id: uuid = field("6+")
 
 

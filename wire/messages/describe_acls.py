@@ -1,4 +1,8 @@
-"""DescribeAcls (key 29)."""
+"""DescribeAcls (key 29): the access rules that match a filter.
+
+v1  pattern type (KIP-290)
+v3  rules for users as resources
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct

@@ -1,4 +1,4 @@
-"""DescribeClientQuotas (key 48)."""
+"""DescribeClientQuotas (key 48): quotas that match filters (KIP-546)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, float64, int8, int16, int32, request, response, string, struct

@@ -1,4 +1,8 @@
-"""DescribeCluster (key 60)."""
+"""DescribeCluster (key 60): brokers and controller of the cluster, without topics (KIP-700).
+
+v1  asks brokers or controllers for their kind of endpoint (KIP-919)
+v2  fenced brokers too, if asked for (KIP-1073)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct
@@ -7,7 +11,7 @@ from ..schema import Message, Struct, field, int8, int16, int32, request, respon
 @request(key=ApiKey.DESCRIBE_CLUSTER, versions="0-2", flexible="0+")
 class DescribeClusterRequest(Message):
     include_cluster_authorized_operations: bool = field()
-    endpoint_type: int8 = field("1+", default=1)
+    endpoint_type: int8 = field("1+", default=1)  # 1 brokers, 2 controllers
     include_fenced_brokers: bool = field("2+")
 
 

@@ -1,4 +1,10 @@
-"""DescribeConfigs (key 32)."""
+"""DescribeConfigs (key 32): configurations of topics, brokers and other resources (KIP-133).
+
+v0  has ``is_default`` where later versions have the source
+v1  source and synonyms of each value (KIP-226)
+v2  the answer comes before the throttling, not after it
+v3  type and documentation of each value (KIP-569)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct
@@ -6,9 +12,9 @@ from ..schema import Message, Struct, field, int8, int16, int32, request, respon
 
 @struct
 class DescribeConfigsResource(Struct):
-    resource_type: int8 = field()
+    resource_type: int8 = field()  # 2 topic, 4 broker, 8 broker logger, 16 client metrics, 32 group
     resource_name: string = field()
-    configuration_keys: list[string] | None = field()
+    configuration_keys: list[string] | None = field()  # null means all
 
 
 @request(key=ApiKey.DESCRIBE_CONFIGS, versions="0-4", flexible="4+")

@@ -1,4 +1,8 @@
-"""DescribeDelegationToken (key 41)."""
+"""DescribeDelegationToken (key 41): tokens by owner (KIP-48).
+
+v1  the answer comes before the throttling, not after it
+v3  requester beside owner (KIP-373)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct

@@ -1,4 +1,10 @@
-"""DescribeLogDirs (key 35)."""
+"""DescribeLogDirs (key 35): log folders of a broker and what lies in them (KIP-113).
+
+v1  the answer comes before the throttling, not after it
+v3  an error for the whole answer
+v4  size of the volume and its free space (KIP-827)
+v5  whether the folder takes new replicas
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct
@@ -12,7 +18,7 @@ class DescribableLogDirTopic(Struct):
 
 @request(key=ApiKey.DESCRIBE_LOG_DIRS, versions="0-5", flexible="2+")
 class DescribeLogDirsRequest(Message):
-    topics: list[DescribableLogDirTopic] | None = field()
+    topics: list[DescribableLogDirTopic] | None = field()  # null means all
 
 
 @struct

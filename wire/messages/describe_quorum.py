@@ -1,4 +1,10 @@
-"""DescribeQuorum (key 55)."""
+"""DescribeQuorum (key 55): leader, voters and observers of the KRaft quorum (KIP-595).
+
+The response's ``TopicData`` and ``PartitionData`` have the prefix ``Response`` here, as the request has its own.
+
+v1  times of the last fetch and of the last moment without lag (KIP-836)
+v2  error messages, endpoints, directory ids (KIP-853)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import (

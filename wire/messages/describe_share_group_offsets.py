@@ -1,4 +1,7 @@
-"""DescribeShareGroupOffsets (key 90)."""
+"""DescribeShareGroupOffsets (key 90): start offsets of share groups (KIP-932).
+
+v1  lag (KIP-1226)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct, uuid

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions (key 75)."""
+"""DescribeTopicPartitions (key 75): topics and partitions page by page (KIP-966)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct, uuid
@@ -19,7 +19,7 @@ class Cursor(Struct):
 class DescribeTopicPartitionsRequest(Message):
     topics: list[TopicRequest] = field()
     response_partition_limit: int32 = field(default=2000)
-    cursor: Cursor | None = field(default=None)
+    cursor: Cursor | None = field(default=None)  # where the page before ended
 
 
 @struct
@@ -49,4 +49,4 @@ class DescribeTopicPartitionsResponseTopic(Struct):
 class DescribeTopicPartitionsResponse(Message):
     throttle_time_ms: int32 = field(ignorable=True)
     topics: list[DescribeTopicPartitionsResponseTopic] = field()
-    next_cursor: Cursor | None = field(default=None)
+    next_cursor: Cursor | None = field(default=None)  # null on the last page

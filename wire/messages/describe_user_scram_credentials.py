@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials (key 50)."""
+"""DescribeUserScramCredentials (key 50): SCRAM mechanisms and iterations of users, never the secrets (KIP-554)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct

@@ -1,4 +1,7 @@
-"""ElectLeaders (key 43)."""
+"""ElectLeaders (key 43): starts leader elections (KIP-183).
+
+v1  preferred or unclean election; an error for the whole answer (KIP-460)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct
@@ -12,8 +15,8 @@ class TopicPartitions(Struct):
 
 @request(key=ApiKey.ELECT_LEADERS, versions="0-2", flexible="2+")
 class ElectLeadersRequest(Message):
-    election_type: int8 = field("1+")
-    topic_partitions: list[TopicPartitions] | None = field()
+    election_type: int8 = field("1+")  # 0 preferred, 1 unclean
+    topic_partitions: list[TopicPartitions] | None = field()  # null means all
     timeout_ms: int32 = field(default=60000)
 
 

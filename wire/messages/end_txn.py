@@ -1,4 +1,9 @@
-"""EndTxn (key 26)."""
+"""EndTxn (key 26): commits or aborts a transaction.
+
+v2  the answer may be PRODUCER_FENCED
+v4  the answer may be TRANSACTION_ABORTABLE (KIP-890)
+v5  each transaction gets a new producer epoch, and the answer names it (KIP-890)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, int32, int64, request, response, string
@@ -16,5 +21,5 @@ class EndTxnRequest(Message):
 class EndTxnResponse(Message):
     throttle_time_ms: int32 = field()
     error_code: int16 = field()
-    producer_id: int64 = field("5+", default=-1, ignorable=True)
+    producer_id: int64 = field("5+", default=-1, ignorable=True)  # for the next transaction
     producer_epoch: int16 = field("5+", default=-1, ignorable=True)

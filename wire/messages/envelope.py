@@ -1,4 +1,4 @@
-"""Envelope (key 58)."""
+"""Envelope (key 58): a request of a client that a broker hands on to the controller, header and all (KIP-590)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, request, response
@@ -6,8 +6,8 @@ from ..schema import Message, field, int16, request, response
 
 @request(key=ApiKey.ENVELOPE, versions="0", flexible="0+")
 class EnvelopeRequest(Message):
-    request_data: bytes = field()
-    request_principal: bytes | None = field()
+    request_data: bytes = field()  # header and body
+    request_principal: bytes | None = field()  # as the broker authenticated it
     client_host_address: bytes = field()
 
 

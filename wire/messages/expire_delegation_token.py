@@ -1,4 +1,7 @@
-"""ExpireDelegationToken (key 40)."""
+"""ExpireDelegationToken (key 40): sets the end of a token, or ends it now (KIP-48).
+
+v1  the answer comes before the throttling, not after it
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, int32, int64, request, response

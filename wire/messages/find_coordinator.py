@@ -1,4 +1,11 @@
-"""FindCoordinator (key 10)."""
+"""FindCoordinator (key 10): the broker that coordinates a group or a transactional id.
+
+v1  key type: group or transaction; throttle time and error message
+v2  the answer comes before the throttling, not after it
+v4  many keys in one request (KIP-699)
+v5  the answer may be TRANSACTION_ABORTABLE (KIP-890)
+v6  share partitions as keys, "group:topic id:partition" (KIP-932)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct
@@ -7,7 +14,7 @@ from ..schema import Message, Struct, field, int8, int16, int32, request, respon
 @request(key=ApiKey.FIND_COORDINATOR, versions="0-6", flexible="3+")
 class FindCoordinatorRequest(Message):
     key: string = field("0-3")
-    key_type: int8 = field("1+")
+    key_type: int8 = field("1+")  # 0 group, 1 transaction, 2 share partition
     coordinator_keys: list[string] = field("4+")
 
 

@@ -1,4 +1,9 @@
-"""Heartbeat (key 12)."""
+"""Heartbeat (key 12): a member of a classic group is alive.
+
+v1  throttle time
+v2  the answer comes before the throttling, not after it
+v3  static member's instance id (KIP-345)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, int32, request, response, string

@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs (key 44)."""
+"""IncrementalAlterConfigs (key 44): sets, deletes, appends to and subtracts from single configuration values (KIP-339)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct
@@ -7,8 +7,8 @@ from ..schema import Message, Struct, field, int8, int16, int32, request, respon
 @struct
 class AlterableConfig(Struct):
     name: string = field()
-    config_operation: int8 = field()
-    value: string | None = field()
+    config_operation: int8 = field()  # 0 set, 1 delete, 2 append, 3 subtract
+    value: string | None = field()  # null removes it
 
 
 @struct

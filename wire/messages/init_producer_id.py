@@ -1,4 +1,11 @@
-"""InitProducerId (key 22)."""
+"""InitProducerId (key 22): a producer id and epoch; with a transactional id, earlier producers with it are fenced.
+
+v1  the answer comes before the throttling, not after it
+v3  a producer that has an id already asks for a higher epoch (KIP-360)
+v4  the answer may be PRODUCER_FENCED
+v5  the answer may be TRANSACTION_ABORTABLE (KIP-890)
+v6  two-phase commit (KIP-939); not stable yet in Kafka 4.4
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, int32, int64, request, response, string
@@ -6,7 +13,7 @@ from ..schema import Message, field, int16, int32, int64, request, response, str
 
 @request(key=ApiKey.INIT_PRODUCER_ID, versions="0-6", flexible="2+")
 class InitProducerIdRequest(Message):
-    transactional_id: string | None = field()
+    transactional_id: string | None = field()  # null: idempotent only
     transaction_timeout_ms: int32 = field()
     producer_id: int64 = field("3+", default=-1)
     producer_epoch: int16 = field("3+", default=-1)

@@ -1,4 +1,14 @@
-"""JoinGroup (key 11)."""
+"""JoinGroup (key 11): a member joins a classic group or takes part in its rebalance.
+
+v1  rebalance timeout apart from the session timeout
+v2  throttle time
+v3  the answer comes before the throttling, not after it
+v4  a new member is first told its id and joins again with it (KIP-394)
+v5  static member's instance id (KIP-345)
+v7  the answer names the protocol type (KIP-559)
+v8  reason (KIP-800)
+v9  the leader may be told to keep the assignment (KIP-814)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct
@@ -7,18 +17,18 @@ from ..schema import Message, Struct, field, int16, int32, request, response, st
 @struct
 class JoinGroupRequestProtocol(Struct):
     name: string = field()
-    metadata: bytes = field()
+    metadata: bytes = field()  # a ConsumerProtocolSubscription, for consumers
 
 
 @request(key=ApiKey.JOIN_GROUP, versions="0-9", flexible="6+")
 class JoinGroupRequest(Message):
     group_id: string = field()
     session_timeout_ms: int32 = field()
-    rebalance_timeout_ms: int32 = field("1+", default=-1, ignorable=True)
-    member_id: string = field()
+    rebalance_timeout_ms: int32 = field("1+", default=-1, ignorable=True)  # -1 in v0: the session timeout
+    member_id: string = field()  # empty for a new member
     group_instance_id: string | None = field("5+", default=None)
     protocol_type: string = field()
-    protocols: list[JoinGroupRequestProtocol] = field()
+    protocols: list[JoinGroupRequestProtocol] = field()  # in order of preference
     reason: string | None = field("8+", default=None, ignorable=True)
 
 
@@ -39,4 +49,4 @@ class JoinGroupResponse(Message):
     leader: string = field()
     skip_assignment: bool = field("9+")
     member_id: string = field()
-    members: list[JoinGroupResponseMember] = field()
+    members: list[JoinGroupResponseMember] = field()  # for the leader only

@@ -1,4 +1,12 @@
-"""LeaderAndIsr (key 4)."""
+"""LeaderAndIsr (key 4): the controller tells a broker which replicas it has and who leads them. Gone in Kafka 4.
+
+v1  whether the replica is new; the answer may be KAFKA_STORAGE_ERROR
+v2  broker epoch (KIP-380); partitions grouped by topic
+v3  replicas being added and removed (KIP-455)
+v5  topic ids; full or incremental request (KIP-516)
+v6  leader recovery state (KIP-704)
+v7  whether the controller is of KRaft, during migrations (KIP-866)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import (
@@ -25,12 +33,12 @@ class LeaderAndIsrPartitionState(Struct):
     leader: int32 = field()
     leader_epoch: int32 = field()
     isr: list[int32] = field()
-    partition_epoch: int32 = field()
+    partition_epoch: int32 = field()  # version of the znode
     replicas: list[int32] = field()
     adding_replicas: list[int32] = field("3+", ignorable=True)
     removing_replicas: list[int32] = field("3+", ignorable=True)
     is_new: bool = field("1+", ignorable=True)
-    leader_recovery_state: int8 = field("6+")
+    leader_recovery_state: int8 = field("6+")  # 1 after an unclean election
 
 
 @struct
@@ -53,7 +61,7 @@ class LeaderAndIsrRequest(Message):
     is_kraft_controller: bool = field("7+")
     controller_epoch: int32 = field()
     broker_epoch: int64 = field("2+", default=-1, ignorable=True)
-    type: int8 = field("5+")
+    type: int8 = field("5+")  # 0 unknown, 1 incremental, 2 full
     ungrouped_partition_states: list[LeaderAndIsrPartitionState] = field("0-1")
     topic_states: list[LeaderAndIsrTopicState] = field("2+")
     live_leaders: list[LeaderAndIsrLiveLeader] = field()

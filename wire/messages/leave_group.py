@@ -1,4 +1,10 @@
-"""LeaveGroup (key 13)."""
+"""LeaveGroup (key 13): members leave a classic group.
+
+v1  throttle time
+v2  the answer comes before the throttling, not after it
+v3  many members at once, each by member id or instance id (KIP-345)
+v5  reason (KIP-800)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct

@@ -1,4 +1,10 @@
-"""ListConfigResources (key 74)."""
+"""ListConfigResources (key 74): names of resources that can be configured.
+
+Kafka 3.9 calls it ListClientMetricsResources.
+
+v0  client metrics subscriptions only (KIP-714)
+v1  resources of the types asked for; with none, of every type (KIP-1142)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct

@@ -1,4 +1,10 @@
-"""ListGroups (key 16)."""
+"""ListGroups (key 16): the groups that a broker coordinates.
+
+v1  throttle time
+v2  the answer comes before the throttling, not after it
+v4  filter by state (KIP-518)
+v5  filter by group type (KIP-848)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments (key 46)."""
+"""ListPartitionReassignments (key 46): moves of replicas under way (KIP-455)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct

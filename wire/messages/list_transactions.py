@@ -1,4 +1,8 @@
-"""ListTransactions (key 66)."""
+"""ListTransactions (key 66): transactions that a broker coordinates (KIP-664).
+
+v1  only those that run longer than a duration (KIP-994)
+v2  only transactional ids that match a pattern (KIP-1152)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct
@@ -8,7 +12,7 @@ from ..schema import Message, Struct, field, int16, int32, int64, request, respo
 class ListTransactionsRequest(Message):
     state_filters: list[string] = field()
     producer_id_filters: list[int64] = field()
-    duration_filter: int64 = field("1+", default=-1)
+    duration_filter: int64 = field("1+", default=-1)  # ms; -1 for all
     transactional_id_pattern: string | None = field("2+", default=None)
 
 

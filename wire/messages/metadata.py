@@ -1,4 +1,18 @@
-"""Metadata (key 3)."""
+"""Metadata (key 3): brokers, topics, partitions and their leaders.
+
+v0  no topics asked for means all; from v1 on null means all, and an empty list none
+v1  rack, controller, internal topics
+v2  cluster id
+v3  throttle time
+v4  the client may forbid that a topic is created by asking
+v5  offline replicas (KIP-112)
+v6  the answer comes before the throttling, not after it
+v7  leader epoch (KIP-320)
+v8  authorized operations (KIP-430); the cluster's own left with v11 for DescribeCluster (KIP-700)
+v10 topic ids in the answer
+v12 topics may be asked for by id, with a null name (KIP-516)
+v13 an error for the whole answer: REBOOTSTRAP_REQUIRED (KIP-1102)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct, uuid
@@ -12,8 +26,8 @@ class MetadataRequestTopic(Struct):
 
 @request(key=ApiKey.METADATA, versions="0-13", flexible="9+")
 class MetadataRequest(Message):
-    topics: list[MetadataRequestTopic] | None = field(nullable="1+")
-    allow_auto_topic_creation: bool = field("4+", default=True)
+    topics: list[MetadataRequestTopic] | None = field(nullable="1+")  # null means all
+    allow_auto_topic_creation: bool = field("4+", default=True)  # v0-v3 always allow
     include_cluster_authorized_operations: bool = field("8-10")
     include_topic_authorized_operations: bool = field("8+")
 
@@ -44,6 +58,7 @@ class MetadataResponseTopic(Struct):
     topic_id: uuid = field("10+", ignorable=True)
     is_internal: bool = field("1+", ignorable=True)
     partitions: list[MetadataResponsePartition] = field()
+    # bits; the default means not asked for
     topic_authorized_operations: int32 = field("8+", default=-2147483648)
 
 
@@ -54,5 +69,6 @@ class MetadataResponse(Message):
     cluster_id: string | None = field("2+", default=None, ignorable=True)
     controller_id: int32 = field("1+", default=-1, ignorable=True)
     topics: list[MetadataResponseTopic] = field()
+    # bits; the default means not asked for
     cluster_authorized_operations: int32 = field("8-10", default=-2147483648)
     error_code: int16 = field("13+", ignorable=True)

@@ -1,4 +1,16 @@
-"""OffsetFetch (key 9)."""
+"""OffsetFetch (key 9): reads a group's offsets.
+
+v0  from ZooKeeper
+v1  from __consumer_offsets
+v2  null topics mean all; an error for the whole answer
+v3  throttle time
+v4  the answer comes before the throttling, not after it
+v5  leader epoch (KIP-320)
+v7  the reader may insist on offsets without pending transactions (KIP-447)
+v8  many groups in one request (KIP-709)
+v9  member id and epoch of a KIP-848 member
+v10 topic ids in place of names
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct, uuid
@@ -28,9 +40,9 @@ class OffsetFetchRequestGroup(Struct):
 @request(key=ApiKey.OFFSET_FETCH, versions="0-10", flexible="6+")
 class OffsetFetchRequest(Message):
     group_id: string = field("0-7")
-    topics: list[OffsetFetchRequestTopic] | None = field("0-7", nullable="2-7")
+    topics: list[OffsetFetchRequestTopic] | None = field("0-7", nullable="2-7")  # null means all
     groups: list[OffsetFetchRequestGroup] = field("8+")
-    require_stable: bool = field("7+")
+    require_stable: bool = field("7+")  # UNSTABLE_OFFSET_COMMIT while a transaction is open
 
 
 @struct

@@ -1,4 +1,9 @@
-"""OffsetForLeaderEpoch (key 23)."""
+"""OffsetForLeaderEpoch (key 23): where a leader epoch ends in the leader's log (KIP-101, KIP-279).
+
+v1  the answer names the epoch it found
+v2  current leader epoch, for fencing (KIP-320); throttle time
+v3  replica id; -2 stands for a debugging consumer that sees beyond the high watermark (KIP-392)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct
@@ -19,7 +24,7 @@ class OffsetForLeaderTopic(Struct):
 
 @request(key=ApiKey.OFFSET_FOR_LEADER_EPOCH, versions="0-4", flexible="4+")
 class OffsetForLeaderEpochRequest(Message):
-    replica_id: int32 = field("3+", default=-2, ignorable=True)
+    replica_id: int32 = field("3+", default=-2, ignorable=True)  # -1 consumer, -2 debugging
     topics: list[OffsetForLeaderTopic] = field()
 
 

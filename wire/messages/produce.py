@@ -1,4 +1,18 @@
-"""Produce (key 0)."""
+"""Produce (key 0): record batches for partitions. With acks 0 there is no answer.
+
+v1  throttle time
+v2  log append time
+v3  transactional id; message format v2 (KIP-98)
+v4  the answer may be KAFKA_STORAGE_ERROR
+v5  log start offset
+v6  the answer comes before the throttling, not after it
+v7  batches may be compressed with zstd (KIP-110)
+v8  which records were at fault, and an error message (KIP-467)
+v10 current leader and endpoints, when the leader has moved (KIP-951)
+v11 the answer may be TRANSACTION_ABORTABLE (KIP-890)
+v12 in a transaction it also adds the partition to it (KIP-890)
+v13 topic ids in place of names (KIP-516)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import (
@@ -33,7 +47,7 @@ class TopicProduceData(Struct):
 @request(key=ApiKey.PRODUCE, versions="0-13", flexible="9+")
 class ProduceRequest(Message):
     transactional_id: string | None = field("3+", default=None)
-    acks: int16 = field()
+    acks: int16 = field()  # 0 none, 1 leader, -1 all in-sync replicas
     timeout_ms: int32 = field()
     topic_data: list[TopicProduceData] = field()
 
@@ -55,8 +69,9 @@ class PartitionProduceResponse(Struct):
     index: int32 = field()
     error_code: int16 = field()
     base_offset: int64 = field()
-    log_append_time_ms: int64 = field("2+", default=-1, ignorable=True)
+    log_append_time_ms: int64 = field("2+", default=-1, ignorable=True)  # -1 with create time
     log_start_offset: int64 = field("5+", default=-1, ignorable=True)
+    # why the whole batch was dropped
     record_errors: list[BatchIndexAndErrorMessage] = field("8+", ignorable=True)
     error_message: string | None = field("8+", default=None, ignorable=True)
     current_leader: LeaderIdAndEpoch | None = field("10+", tag=0)

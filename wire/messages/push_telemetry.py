@@ -1,4 +1,4 @@
-"""PushTelemetry (key 72)."""
+"""PushTelemetry (key 72): metrics of a client (KIP-714)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int8, int16, int32, request, response, uuid
@@ -10,7 +10,7 @@ class PushTelemetryRequest(Message):
     subscription_id: int32 = field()
     terminating: bool = field()
     compression_type: int8 = field()
-    metrics: bytes = field()
+    metrics: bytes = field()  # OTLP protobuf
 
 
 @response(key=ApiKey.PUSH_TELEMETRY, versions="0", flexible="0+")

@@ -1,4 +1,4 @@
-"""RemoveRaftVoter (key 81)."""
+"""RemoveRaftVoter (key 81): a controller leaves the voters of the KRaft quorum (KIP-853)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, int32, request, response, string, uuid

@@ -1,4 +1,7 @@
-"""SaslAuthenticate (key 36)."""
+"""SaslAuthenticate (key 36): one step of an authentication (KIP-152).
+
+v1  how long the session lasts (KIP-368)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, int64, request, response, string
@@ -14,4 +17,4 @@ class SaslAuthenticateResponse(Message):
     error_code: int16 = field()
     error_message: string | None = field()
     auth_bytes: bytes = field()
-    session_lifetime_ms: int64 = field("1+", ignorable=True)
+    session_lifetime_ms: int64 = field("1+", ignorable=True)  # 0: without end

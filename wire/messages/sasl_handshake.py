@@ -1,4 +1,8 @@
-"""SaslHandshake (key 17)."""
+"""SaslHandshake (key 17): the client chooses an authentication mechanism (KIP-43).
+
+v0  the mechanism's bytes follow without Kafka's framing
+v1  they follow in SaslAuthenticate requests (KIP-152)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, request, response, string

@@ -1,4 +1,9 @@
-"""ShareFetch (key 78)."""
+"""ShareFetch (key 78): records for a member of a share group, with verdicts on earlier ones (KIP-932).
+
+v0  early access, before Kafka 4.1
+v1  limits in records, in place of bytes per partition
+v2  acquire mode and renewals (KIP-1206, KIP-1222)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import (
@@ -28,7 +33,7 @@ class AcknowledgementBatch(Struct):
 @struct
 class FetchPartition(Struct):
     partition_index: int32 = field()
-    partition_max_bytes: int32 = field("0")
+    partition_max_bytes: int32 = field("0")  # one batch may exceed it (KIP-74)
     acknowledgement_batches: list[AcknowledgementBatch] = field()
 
 
@@ -48,7 +53,7 @@ class ForgottenTopic(Struct):
 class ShareFetchRequest(Message):
     group_id: string | None = field(default=None)
     member_id: string | None = field()
-    share_session_epoch: int32 = field()
+    share_session_epoch: int32 = field()  # 0 begins a session, -1 ends it
     max_wait_ms: int32 = field()
     min_bytes: int32 = field()
     max_bytes: int32 = field(default=0x7FFFFFFF)

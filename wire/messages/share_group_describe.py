@@ -1,4 +1,7 @@
-"""ShareGroupDescribe (key 77)."""
+"""ShareGroupDescribe (key 77): state and members of share groups (KIP-932).
+
+v0  early access, before Kafka 4.1
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct, uuid

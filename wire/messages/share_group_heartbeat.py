@@ -1,4 +1,7 @@
-"""ShareGroupHeartbeat (key 76)."""
+"""ShareGroupHeartbeat (key 76): a member joins, stays in and leaves a share group (KIP-932).
+
+v0  early access, before Kafka 4.1
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct, uuid

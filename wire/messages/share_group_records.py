@@ -1,4 +1,4 @@
-"""Records."""
+"""Records of ``__consumer_offsets`` for share groups of KIP-932 (types 10-15)."""
 
 from ..schema import Message, Struct, field, int8, int32, int64, message, string, struct, uuid
 

@@ -1,4 +1,10 @@
-"""StopReplica (key 5)."""
+"""StopReplica (key 5): the controller tells a broker to stop or delete replicas. Gone in Kafka 4.
+
+v0  partitions in one flat list, one flag for all
+v1  broker epoch (KIP-380); partitions grouped by topic
+v3  leader epoch and delete flag per partition (KIP-570); the answer may be FENCED_LEADER_EPOCH
+v4  whether the controller is of KRaft, during migrations (KIP-866)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct

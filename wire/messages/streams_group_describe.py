@@ -1,4 +1,7 @@
-"""StreamsGroupDescribe (key 89)."""
+"""StreamsGroupDescribe (key 89): state, members and topology of streams groups (KIP-1071).
+
+v1  description of the topology (KIP-1331), name of the assignor (KIP-1357)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import (

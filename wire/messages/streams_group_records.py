@@ -1,4 +1,7 @@
-"""Records."""
+"""Records of ``__consumer_offsets`` for streams groups of KIP-1071 (types 17-23).
+
+Current and target assignments both have a struct that Kafka calls TaskIds; that of the current one is ``CurrentTaskIds``.
+"""
 
 from ..schema import Message, Struct, field, int8, int16, int32, int64, message, string, struct, uint16
 

@@ -1,4 +1,10 @@
-"""SyncGroup (key 14)."""
+"""SyncGroup (key 14): the leader's assignment of a classic group, and each member's share of it.
+
+v1  throttle time
+v2  the answer comes before the throttling, not after it
+v3  static member's instance id (KIP-345)
+v5  protocol type and name, checked against the group's (KIP-559)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct
@@ -18,7 +24,7 @@ class SyncGroupRequest(Message):
     group_instance_id: string | None = field("3+", default=None)
     protocol_type: string | None = field("5+", default=None, ignorable=True)
     protocol_name: string | None = field("5+", default=None, ignorable=True)
-    assignments: list[SyncGroupRequestAssignment] = field()
+    assignments: list[SyncGroupRequestAssignment] = field()  # from the leader only
 
 
 @response(key=ApiKey.SYNC_GROUP, versions="0-5", flexible="4+")

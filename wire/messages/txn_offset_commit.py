@@ -1,4 +1,11 @@
-"""TxnOffsetCommit (key 28)."""
+"""TxnOffsetCommit (key 28): a group's offsets as part of a transaction.
+
+v2  leader epoch (KIP-320)
+v3  membership, for fencing (KIP-447)
+v4  the answer may be TRANSACTION_ABORTABLE (KIP-890)
+v5  it also adds the group to the transaction (KIP-890)
+v6  topic ids in place of names (KIP-1319)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct, uuid

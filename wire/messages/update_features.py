@@ -1,4 +1,8 @@
-"""UpdateFeatures (key 57)."""
+"""UpdateFeatures (key 57): raises and lowers the finalized levels of features (KIP-584).
+
+v1  ``validate_only``, and the kind of a downgrade (KIP-778)
+v2  no result per feature
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct

@@ -1,4 +1,13 @@
-"""UpdateMetadata (key 6)."""
+"""UpdateMetadata (key 6): the controller tells brokers the state of the cluster that they hand to clients. Gone in Kafka 4.
+
+v1  several endpoints for each broker
+v2  rack
+v3  listener names
+v4  offline replicas (KIP-112)
+v5  broker epoch (KIP-380); partitions grouped by topic
+v7  topic ids (KIP-516)
+v8  whether the controller is of KRaft, and full or incremental (KIP-866)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import (
@@ -22,10 +31,10 @@ class UpdateMetadataPartitionState(Struct):
     topic_name: string = field("0-4", ignorable=True)
     partition_index: int32 = field()
     controller_epoch: int32 = field()
-    leader: int32 = field()
+    leader: int32 = field()  # -1 none, -2 topic is being deleted
     leader_epoch: int32 = field()
     isr: list[int32] = field()
-    zk_version: int32 = field()
+    zk_version: int32 = field()  # version of the znode
     replicas: list[int32] = field()
     offline_replicas: list[int32] = field("4+", ignorable=True)
 
@@ -48,7 +57,7 @@ class UpdateMetadataEndpoint(Struct):
 @struct
 class UpdateMetadataBroker(Struct):
     id: int32 = field()
-    v0_host: string = field("0", ignorable=True)
+    v0_host: string = field("0", ignorable=True)  # v0 knows plaintext only
     v0_port: int32 = field("0", ignorable=True)
     endpoints: list[UpdateMetadataEndpoint] = field("1+", ignorable=True)
     rack: string | None = field("2+", ignorable=True)
@@ -58,7 +67,7 @@ class UpdateMetadataBroker(Struct):
 class UpdateMetadataRequest(Message):
     controller_id: int32 = field()
     is_kraft_controller: bool = field("8+")
-    type: int8 = field("8+", tag=0)
+    type: int8 = field("8+", tag=0)  # 0 unknown, 1 incremental, 2 full
     controller_epoch: int32 = field()
     broker_epoch: int64 = field("5+", default=-1, ignorable=True)
     ungrouped_partition_states: list[UpdateMetadataPartitionState] = field("0-4")

@@ -1,4 +1,7 @@
-"""WriteTxnMarkers (key 27)."""
+"""WriteTxnMarkers (key 27): a transaction coordinator lets leaders write the end of transactions.
+
+v2  version of the transaction protocol in each marker (KIP-1228)
+"""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, int64, request, response, string, struct
@@ -14,7 +17,7 @@ class WritableTxnMarkerTopic(Struct):
 class WritableTxnMarker(Struct):
     producer_id: int64 = field()
     producer_epoch: int16 = field()
-    transaction_result: bool = field()
+    transaction_result: bool = field()  # true commits
     topics: list[WritableTxnMarkerTopic] = field()
     coordinator_epoch: int32 = field()
     transaction_version: int8 = field("2+", ignorable=True)
