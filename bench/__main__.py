@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from confluent_kafka import KafkaException
 from rich.console import Console
 
 from .brokers import ApacheKafka, Kind, Ottla, RunningBroker
@@ -43,12 +44,16 @@ class Bench:
         """Take what a load yields while it runs; one that fails doesn't hide the others."""
         try:
             found = self.results.add(broker, pair, figures)
-        except (ToolFailed, RuntimeError, OSError) as error:
+        except (ToolFailed, RuntimeError, OSError, KafkaException) as error:
             self.failures.append(f"{name}, {broker}")
             self._console.print(f"[red]{name}, {broker}: {error}[/red]")
             return
         shown = ", ".join(f"{figure.value:,.4g} {figure.unit}" for figure in found)
         self._console.print(f"{name}, {broker}: {shown}")
+
+    def _warm_up(self, broker: RunningBroker) -> None:
+        rate = next(iter(WARM_UP.run(broker, self._scale / 2))).value
+        self._console.print(f"warm-up, {broker.name}: {rate:,.4g} records/s, not counted")
 
     def lifecycles(self, rows: re.Pattern[str]) -> None:
         """Rows that start brokers of their own; nothing else runs meanwhile."""
@@ -69,7 +74,7 @@ class Bench:
                 for number, kind in enumerate(self._kinds)
             ]
             for broker in brokers:
-                list(WARM_UP.run(broker, self._scale / 2))
+                self._warm_up(broker)
             for load in chosen:
                 for pair, broker in itertools.product(range(self._pairs), brokers):
                     self._measure(load.name, broker.name, pair, load.run(broker, self._scale))
@@ -119,4 +124,6 @@ def main(
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(main)
+    app()

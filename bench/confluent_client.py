@@ -63,7 +63,7 @@ def consume(bootstrap: str, topic: str, partitions: int, records: int) -> float:
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
     left = records
     while left > 0:
-        messages = consumer.consume(10_000, timeout=60)
+        messages = consumer.consume(min(10_000, left), timeout=60)
         if not messages:
             raise RuntimeError(f"no record for a minute, {left} left")
         for message in messages:
