@@ -80,6 +80,7 @@ class EmbeddedStore:
 
     async def write(self, session_id: int, operations: Sequence[Operation]) -> list[Result]:
         """Apply, sync, answer. Raises StoreError."""
+        self._check_working()
         results = self._apply(session_id, operations)
         await self.sync()
         return results
@@ -91,8 +92,7 @@ class EmbeddedStore:
             await trio.lowlevel.checkpoint()
             return self._tree
         async with self._flush_lock:
-            if self._failure is not None:
-                raise StoreFailedError(why=f"the cluster state cannot be written: {self._failure}")
+            self._check_working()
             if self._synced_zxid < target:
                 await self._flush()
         return self._tree
@@ -143,6 +143,10 @@ class EmbeddedStore:
         else:
             await self._workers.run(files.append, journal.JOURNAL, data)
             self._journal_size += len(data)
+
+    def _check_working(self) -> None:
+        if self._failure is not None:
+            raise StoreFailedError(why=f"the cluster state cannot be written: {self._failure}")
 
     def _fire(self, event: WatchEvent) -> None:
         for session in list(self._sessions.values()):
