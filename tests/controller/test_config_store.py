@@ -1,0 +1,133 @@
+"""Topic overrides in the store: changes reach every broker, nobody's change is lost, old notifications go."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.base.seams import SystemClock
+from ottla.controller import znodes
+from ottla.controller.config_store import NOTIFICATION_LIFETIME_MS, ConfigStore
+from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.store import Create, ensure_paths
+
+
+class SettableClock:
+    def __init__(self) -> None:
+        self.now = 1_000_000
+
+    def now_ms(self) -> int:
+        return self.now
+
+
+@asynccontextmanager
+async def two_brokers() -> AsyncIterator[tuple[EmbeddedSession, ConfigStore, ConfigStore, SettableClock]]:
+    clock = SettableClock()
+    store = EmbeddedStore(clock)
+    await store.open()
+    sessions = store.session(), store.session()
+    await ensure_paths(sessions[0], znodes.PERSISTENT_PATHS)
+    configs = [ConfigStore(session, clock) for session in sessions]
+    async with trio.open_nursery() as nursery:
+        for each in configs:
+            await each.start()
+            nursery.start_soon(each.run)
+        yield sessions[0], configs[0], configs[1], clock
+        nursery.cancel_scope.cancel()
+
+
+def set_to(**overrides: str) -> Mapping[str, str]:
+    return {name.replace("_", "."): value for name, value in overrides.items()}
+
+
+async def test_a_change_is_seen_at_once_here_and_soon_elsewhere() -> None:
+    async with two_brokers() as (_, here, there, _clock):
+        heard: list[tuple[str, Mapping[str, str]]] = []
+        arrived = trio.Event()
+        here.on_topic_config.append(lambda topic, overrides: heard.append((topic, overrides)))
+        there.on_topic_config.append(lambda topic, overrides: arrived.set())
+        await here.change("t", lambda before: set_to(retention_ms="1"))
+        assert here.topic_overrides("t") == {"retention.ms": "1"}
+        assert heard == [("t", {"retention.ms": "1"})]
+        with trio.fail_after(5):
+            await arrived.wait()
+        assert there.topic_overrides("t") == {"retention.ms": "1"}
+        await here.change("t", lambda before: {})
+        assert here.topic_overrides("t") == {}
+
+
+async def test_a_change_starts_from_what_is_stored_now() -> None:
+    async with two_brokers() as (_, here, there, _clock):
+        await here.change("t", lambda before: {**before, "a": "1"})
+        await there.change("t", lambda before: {**before, "b": "2"})
+        assert there.topic_overrides("t") == {"a": "1", "b": "2"}
+
+
+async def test_changes_at_the_same_time_are_all_kept() -> None:
+    async with two_brokers() as (_, here, there, _clock):
+
+        async def add(configs: ConfigStore, name: str) -> None:
+            await configs.change("t", lambda before: {**before, name: "1"})
+
+        async with trio.open_nursery() as nursery:
+            for i in range(10):
+                nursery.start_soon(add, here if i % 2 else there, f"n{i}")
+        await here.load(["t"])
+        assert sorted(here.topic_overrides("t")) == [f"n{i}" for i in range(10)]
+
+
+async def test_a_refused_change_changes_nothing() -> None:
+    async with two_brokers() as (session, here, _, _clock):
+
+        def refuse(before: Mapping[str, str]) -> Mapping[str, str]:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, "no")
+
+        with pytest.raises(KafkaError):
+            await here.change("t", refuse)
+        assert await session.children(znodes.TOPIC_CONFIGS) == []
+        assert await session.children(znodes.CONFIG_CHANGES) == []
+
+
+async def test_the_nodes_are_kafkas() -> None:
+    async with two_brokers() as (session, here, _, _clock):
+        await here.change("t2", lambda before: {"cleanup.policy": "compact"})
+        node = await session.get("/config/topics/t2")
+        assert node.data == b'{"version":1,"config":{"cleanup.policy":"compact"}}'
+        change = await session.get("/config/changes/config_change_0000000000")
+        assert change.data == b'{"version":2,"entity_path":"topics/t2"}'
+
+
+async def test_notifications_of_others_are_passed_over() -> None:
+    async with two_brokers() as (session, here, there, _clock):
+        for data in (b'{"version":2,"entity_path":"users/alice"}', b'{"version":1,"entity_type":"topics"}'):
+            await session.multi([Create(znodes.CONFIG_CHANGE_PREFIX, data, sequence=True)])
+        arrived = trio.Event()
+        there.on_topic_config.append(lambda topic, overrides: arrived.set())
+        await here.change("t", lambda before: {"a": "1"})
+        with trio.fail_after(5):
+            await arrived.wait()
+        assert there.topic_overrides("t") == {"a": "1"}
+
+
+async def test_old_notifications_are_removed() -> None:
+    async with two_brokers() as (session, here, _, clock):
+        await here.change("t", lambda before: {"a": "1"})
+        clock.now += NOTIFICATION_LIFETIME_MS + 1
+        await here.change("t", lambda before: {"a": "2"})
+        with trio.fail_after(5):
+            while await session.children(znodes.CONFIG_CHANGES) != ["config_change_0000000001"]:
+                await trio.lowlevel.checkpoint()
+
+
+async def test_a_forgotten_topic_has_no_overrides() -> None:
+    store = EmbeddedStore(SystemClock())
+    configs = ConfigStore(store.session(), SystemClock())
+    configs.put("t", {"a": "1"})
+    configs.topic_overrides("t")["b"] = "2"
+    assert configs.topic_overrides("t") == {"a": "1"}
+    configs.forget("t")
+    assert configs.topic_overrides("t") == {}

@@ -1,0 +1,92 @@
+"""Joining a cluster: its id, the broker's node, blocks of producer ids."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import trio
+
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.base.seams import SystemClock
+from ottla.controller import znodes
+from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.producer_ids import BLOCK_SIZE, ProducerIds
+from ottla.controller.registration import ensure_cluster, random_uuid, register_broker
+from ottla.controller.store import ensure_paths
+from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration
+from ottla.wire.schema import uuid_from_text, uuid_to_text
+
+
+async def open_session() -> tuple[EmbeddedStore, EmbeddedSession]:
+    store = EmbeddedStore(SystemClock())
+    await store.open()
+    return store, store.session()
+
+
+async def test_a_new_cluster_has_kafkas_nodes_and_an_id_that_stays() -> None:
+    store, session = await open_session()
+    cluster_id = await ensure_cluster(session, random.Random(1))
+    assert len(uuid_from_text(cluster_id)) == 16
+    assert await ensure_cluster(store.session(), random.Random(2)) == cluster_id
+    for path in znodes.PERSISTENT_PATHS:
+        assert await session.exists(path) is not None
+
+
+async def test_the_id_of_the_data_folder_is_taken_over_once() -> None:
+    _, session = await open_session()
+    known = uuid_to_text(random_uuid(random.Random(5)))
+    assert await ensure_cluster(session, random.Random(1), known) == known
+    with pytest.raises(KafkaError) as caught:
+        await ensure_cluster(session, random.Random(1), uuid_to_text(random_uuid(random.Random(6))))
+    assert caught.value.code == ErrorCode.INCONSISTENT_CLUSTER_ID
+
+
+def test_uuids_are_ones_that_kafka_would_make() -> None:
+    generator = random.Random(3)
+    made = [random_uuid(generator) for _ in range(500)]
+    assert len(set(made)) == 500
+    for value in made:
+        assert value[6] >> 4 == 4
+        assert value[8] >> 6 == 2
+        assert not uuid_to_text(value).startswith("-")
+
+
+async def test_a_broker_comes_back_with_a_higher_epoch() -> None:
+    store, session = await open_session()
+    await ensure_cluster(session, random.Random(1))
+    registration = BrokerRegistration(1, (BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9092),))
+    first = await register_broker(session, registration, SystemClock())
+    assert (await session.get("/brokers/ids/1")).stat.czxid == first
+    with pytest.raises(KafkaError) as caught:
+        await register_broker(store.session(), registration, SystemClock())
+    assert caught.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
+    await session.close()
+    assert await register_broker(store.session(), registration, SystemClock()) > first
+
+
+async def test_producer_ids_never_repeat_across_brokers_and_restarts() -> None:
+    store, session = await open_session()
+    await ensure_paths(session, znodes.PERSISTENT_PATHS)
+    given: list[int] = []
+
+    async def take(ids: ProducerIds, count: int) -> None:
+        for _ in range(count):
+            given.append(await ids.next_producer_id())
+
+    async with trio.open_nursery() as nursery:
+        for broker_id in (1, 2):
+            ids = ProducerIds(store.session(), broker_id)
+            for _ in range(3):
+                nursery.start_soon(take, ids, BLOCK_SIZE // 2)
+    await take(ProducerIds(store.session(), 1), 1)
+    assert len(set(given)) == len(given) == 3 * BLOCK_SIZE + 1
+    assert min(given) == 0
+
+
+async def test_producer_ids_of_a_lost_store() -> None:
+    _, session = await open_session()
+    await session.close()
+    with pytest.raises(KafkaError) as caught:
+        await ProducerIds(session, 1).next_producer_id()
+    assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -1,0 +1,116 @@
+"""The metadata cache: what a broker knows is what UpdateMetadata told it."""
+
+from __future__ import annotations
+
+from ottla.base.errors import ErrorCode
+from ottla.replication.metadata_cache import MetadataCache, Node
+from ottla.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+
+ID_A, ID_B = b"a" * 16, b"b" * 16
+
+
+def broker(broker_id: int, *listeners: str, rack: str | None = None) -> UpdateMetadataBroker:
+    endpoints = [
+        UpdateMetadataEndpoint(port=9000 + broker_id, host=f"{listener.lower()}.example", listener=listener)
+        for listener in listeners or ("PLAINTEXT",)
+    ]
+    return UpdateMetadataBroker(id=broker_id, endpoints=endpoints, rack=rack)
+
+
+def update(
+    cache: MetadataCache,
+    topics: dict[str, tuple[bytes, dict[int, int]]],
+    brokers: list[UpdateMetadataBroker] | None = None,
+    epoch: int = 1,
+) -> int:
+    request = UpdateMetadataRequest(
+        controller_id=1,
+        controller_epoch=epoch,
+        live_brokers=brokers if brokers is not None else [broker(1)],
+        topic_states=[
+            UpdateMetadataTopicState(
+                topic_name=name,
+                topic_id=topic_id,
+                partition_states=[
+                    UpdateMetadataPartitionState(partition_index=p, leader=leader) for p, leader in leaders.items()
+                ],
+            )
+            for name, (topic_id, leaders) in topics.items()
+        ],
+    )
+    return cache.update(request).error_code
+
+
+def test_updates_add_to_what_is_known() -> None:
+    cache = MetadataCache("c")
+    update(cache, {"t": (ID_A, {1: 1, 0: 1})})
+    update(cache, {"t": (ID_A, {2: 1})})
+    topic = cache.topic("t")
+    assert topic is not None
+    assert list(topic.partitions) == [0, 1, 2]
+    assert cache.topic_by_id(ID_A) is topic
+    assert (cache.topic_id("t"), cache.topic_name(ID_A)) == (ID_A, "t")
+    assert cache.partition("t", 2) is not None
+    assert cache.partition("t", 3) is None
+    assert (cache.cluster_id, cache.controller_id, cache.version) == ("c", 1, 2)
+
+
+def test_a_deleted_topic_is_gone_by_name_and_id() -> None:
+    cache = MetadataCache("c")
+    update(cache, {"t": (ID_A, {0: 1, 1: 1})})
+    update(cache, {"t": (ID_A, {0: -2})})
+    topic = cache.topic("t")
+    assert topic is not None
+    assert list(topic.partitions) == [1]
+    update(cache, {"t": (ID_A, {1: -2})})
+    assert cache.topic("t") is None
+    assert cache.topic_by_id(ID_A) is None
+
+
+def test_a_topic_made_again_keeps_nothing_of_the_old_one() -> None:
+    cache = MetadataCache("c")
+    update(cache, {"t": (ID_A, {0: 1, 1: 1})})
+    update(cache, {"t": (ID_B, {0: 1})})
+    topic = cache.topic("t")
+    assert topic is not None
+    assert (topic.topic_id, list(topic.partitions)) == (ID_B, [0])
+    assert cache.topic_name(ID_A) is None
+
+
+def test_an_old_controller_is_refused() -> None:
+    cache = MetadataCache("c")
+    update(cache, {}, epoch=5)
+    assert update(cache, {"t": (ID_A, {0: 1})}, epoch=4) == ErrorCode.STALE_CONTROLLER_EPOCH
+    assert cache.topic("t") is None
+
+
+def test_brokers_are_listed_by_listener() -> None:
+    cache = MetadataCache("c")
+    update(cache, {}, [broker(2, "IN", "OUT", rack="r"), broker(1, "IN")])
+    assert list(cache.nodes("IN").values()) == [
+        Node(1, "in.example", 9001, None),
+        Node(2, "in.example", 9002, "r"),
+    ]
+    assert list(cache.nodes("OUT")) == [2]
+    assert cache.nodes("NONE") == {}
+    assert list(cache.broker_ids()) == [1, 2]
+    assert (cache.is_alive(1), cache.is_alive(3)) == (True, False)
+
+
+def test_what_was_derived_from_a_topic_lasts_until_it_could_be_wrong() -> None:
+    cache = MetadataCache("c")
+    update(cache, {"t": (ID_A, {0: 1}), "other": (ID_B, {0: 1})})
+    for name in ("t", "other"):
+        topic = cache.topic(name)
+        assert topic is not None
+        topic.derived["answer"] = name
+    update(cache, {"t": (ID_A, {0: 1})})
+    assert [topic.derived for topic in cache.topics.values()] == [{}, {"answer": "other"}]
+    update(cache, {}, [broker(1), broker(2)])
+    assert [topic.derived for topic in cache.topics.values()] == [{}, {}]
