@@ -47,7 +47,7 @@ def describe(shard: Shard, group_id: str, version: int) -> DescribedGroup:
 def list_groups(shard: Shard, states: Collection[str], types: Collection[str]) -> Iterator[ListedGroup]:
     """The groups in one of ``states`` and of one of ``types``, whatever their case; empty means any."""
     wanted_states = {state.strip().lower() for state in states}
-    if types and GROUP_TYPE not in {group_type.strip().lower() for group_type in types}:
+    if types and GROUP_TYPE not in {group_type.lower() for group_type in types}:
         return
     for group in shard.groups.values():
         if not wanted_states or group.state.value.lower() in wanted_states:

@@ -1,6 +1,9 @@
 """Committed offsets on one shard: OffsetCommit, OffsetFetch, OffsetDelete.
 
-Topics are names here; the handlers translate topic ids and refuse partitions that do not exist. Who may commit:
+Topics go by name here; the handlers translate topic ids and refuse partitions that do not exist. They also give the
+current id with the name, and a commit for another id, of a topic that was deleted and made again, does not count.
+
+Who may commit:
 
 * a member of the current generation, unless the group is between JoinGroup and SyncGroup;
 * anybody without a generation (-1), as tools and consumers without a group protocol are, while the group is Empty or does
@@ -32,6 +35,7 @@ from ..wire.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from ..wire.schema import ZERO_UUID
 from .group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from .rebalance import restart_session
 from .records import CoordinatorRecord, offset_commit, offset_tombstone
@@ -60,7 +64,7 @@ def commit(shard: Shard, request: OffsetCommitRequest, version: int, now: Moment
             if _too_long(partition.committed_metadata, shard.settings.offset_metadata_max_bytes):
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
-                value = _value(partition, now.wall_ms, expire_timestamp)
+                value = _value(topic.topic_id, partition, now.wall_ms, expire_timestamp)
                 records.append(offset_commit(request.group_id, topic.name, partition.partition_index, value))
             answers.partitions.append(
                 OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
@@ -79,13 +83,16 @@ def _too_long(metadata: str | None, limit: int) -> bool:
     return metadata is not None and len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > limit
 
 
-def _value(partition: OffsetCommitRequestPartition, now_ms: int, expire_timestamp: int) -> OffsetCommitValue:
+def _value(
+    topic_id: bytes, partition: OffsetCommitRequestPartition, now_ms: int, expire_timestamp: int
+) -> OffsetCommitValue:
     return OffsetCommitValue(
         offset=partition.committed_offset,
         leader_epoch=partition.committed_leader_epoch,
         metadata=partition.committed_metadata or "",
         commit_timestamp=now_ms,
         expire_timestamp=expire_timestamp,
+        topic_id=topic_id,
     )
 
 
@@ -111,21 +118,23 @@ def fetch(shard: Shard, request: OffsetFetchRequestGroup, *, require_stable: boo
         wanted = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
     else:
         known = {} if group is None else group.offsets
-        wanted = [(name, bytes(16), sorted(partitions)) for name, partitions in sorted(known.items())]
+        wanted = [(name, ZERO_UUID, sorted(partitions)) for name, partitions in sorted(known.items())]
     for name, topic_id, partitions in wanted:
         topic = OffsetFetchResponseTopics(name=name, topic_id=topic_id)
         response.topics.append(topic)
         for partition in partitions:
             unstable = require_stable and shard.is_unstable(request.group_id, name, partition)
-            topic.partitions.append(_fetched(group, name, partition, unstable=unstable))
+            topic.partitions.append(_fetched(group, name, topic_id, partition, unstable=unstable))
     return response
 
 
-def _fetched(group: Group | None, topic: str, partition: int, *, unstable: bool) -> OffsetFetchResponsePartitions:
+def _fetched(
+    group: Group | None, topic: str, topic_id: bytes, partition: int, *, unstable: bool
+) -> OffsetFetchResponsePartitions:
     if unstable:
         return not_fetched(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
     committed = None if group is None else group.committed(topic, partition)
-    if committed is None:
+    if committed is None or not _same_topic(committed.value.topic_id, topic_id):
         return not_fetched(partition, ErrorCode.NONE)
     return OffsetFetchResponsePartitions(
         partition_index=partition,
@@ -133,6 +142,10 @@ def _fetched(group: Group | None, topic: str, partition: int, *, unstable: bool)
         committed_leader_epoch=committed.value.leader_epoch,
         metadata=committed.value.metadata,
     )
+
+
+def _same_topic(committed_id: bytes, current_id: bytes) -> bool:
+    return committed_id == current_id or ZERO_UUID in (committed_id, current_id)
 
 
 def not_fetched(partition: int, code: ErrorCode) -> OffsetFetchResponsePartitions:

@@ -1,8 +1,9 @@
 """The records of ``__consumer_offsets``: what is written for a change of state, and how it is read back.
 
 Keys and values are Kafka's own (``OffsetCommitKey``, ``GroupMetadataKey``, ...), each with its int16 type or version in
-front, so Kafka's tools and brokers read them. A record without a value is a tombstone. Offsets are written at value
-version 3, or at 1 where the commit names its own expiry, since only that version has the field; groups at version 3.
+front, so Kafka's tools and brokers read them. A record without a value is a tombstone. As Kafka 4.3 does, groups are
+written at value version 3, and offsets at 4, which has the topic's id; at 3 where that is not known, and at 1 where the
+commit names its own expiry, because no other version has the field. Kafka 3.9 reads all of them.
 
 Records of other kinds, as brokers with KIP-848 or share groups write them, are passed over.
 """
@@ -24,7 +25,7 @@ from ..wire.messages.consumer_offsets import (
     OffsetCommitValue,
 )
 from ..wire.records import RecordBatch, RecordsBuilder
-from ..wire.schema import Message
+from ..wire.schema import ZERO_UUID, Message
 from .group import Group
 
 logger = logging.getLogger(__name__)
@@ -32,6 +33,7 @@ logger = logging.getLogger(__name__)
 GROUP_METADATA_VERSION = 3
 OFFSET_COMMIT_VERSION = 3
 OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
+OFFSET_COMMIT_VERSION_WITH_TOPIC_ID = 4
 
 
 @dataclasses.dataclass(slots=True, frozen=True)
@@ -44,8 +46,11 @@ class OffsetRecord:
     @property
     def version(self) -> int:
         """Of the value."""
-        has_expiry = self.value is not None and self.value.expire_timestamp != -1
-        return OFFSET_COMMIT_VERSION_WITH_EXPIRY if has_expiry else OFFSET_COMMIT_VERSION
+        if self.value is not None and self.value.expire_timestamp != -1:
+            return OFFSET_COMMIT_VERSION_WITH_EXPIRY
+        if self.value is not None and self.value.topic_id != ZERO_UUID:
+            return OFFSET_COMMIT_VERSION_WITH_TOPIC_ID
+        return OFFSET_COMMIT_VERSION
 
 
 @dataclasses.dataclass(slots=True, frozen=True)

@@ -96,7 +96,9 @@ class Shard:
         """Replay a batch of the log. KafkaError or ProtocolError when it is damaged."""
         if batch.is_control:
             for marker in batch.records():
-                self._end_transaction(batch.producer_id, committed=marker.key is not None and marker.key[2:4] == COMMIT_MARKER)
+                self._end_transaction(
+                    batch.producer_id, committed=marker.key is not None and marker.key[2:4] == COMMIT_MARKER
+                )
             return
         producer_id = batch.producer_id if batch.is_transactional else -1
         for offset, record in read_batch(batch):

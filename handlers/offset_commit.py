@@ -39,8 +39,8 @@ async def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitRespon
             response = error_response(wanted, error)
     else:
         response = OffsetCommitResponse()
-    for topic in refused:
-        _merge(response, topic)
+    for answer in refused:
+        _merge(response, answer)
     return response
 
 
@@ -65,7 +65,7 @@ def _sort(
     accepted: list[OffsetCommitRequestTopic],
     refused: list[OffsetCommitResponseTopic],
 ) -> None:
-    """Put the partitions that exist into ``accepted``, under the topic's name, and the others into ``refused``."""
+    """Put the partitions that exist into ``accepted``, under the topic's name and id, and the others into ``refused``."""
     if call.version >= _TOPIC_IDS_FROM:
         name = call.broker.metadata.topic_name(topic.topic_id)
         if name is None:
@@ -73,7 +73,11 @@ def _sort(
             return
         topic = dataclasses.replace(topic, name=name)
     known = call.broker.metadata.topic(topic.name)
-    numbers = () if known is None else known.partitions
+    if known is None:
+        refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+        return
+    topic = dataclasses.replace(topic, topic_id=known.topic_id)
+    numbers = known.partitions
     existing = [partition for partition in topic.partitions if partition.partition_index in numbers]
     if len(existing) == len(topic.partitions):
         accepted.append(topic)

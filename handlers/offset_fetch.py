@@ -26,6 +26,7 @@ from ..wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from ..wire.schema import ZERO_UUID
 from .call import Call
 
 _MANY_GROUPS_FROM = 8
@@ -95,14 +96,17 @@ def _unanswered(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetch
 
 async def _fetch(call: Call, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
     unknown: list[OffsetFetchRequestTopics] = []
-    if call.version >= _TOPIC_IDS_FROM and group.topics is not None:
+    if group.topics is not None:
         known = []
         for topic in group.topics:
-            name = call.broker.metadata.topic_name(topic.topic_id)
+            if call.version >= _TOPIC_IDS_FROM:
+                name, topic_id = call.broker.metadata.topic_name(topic.topic_id), topic.topic_id
+            else:
+                name, topic_id = topic.name, call.broker.metadata.topic_id(topic.name) or ZERO_UUID
             if name is None:
                 unknown.append(topic)
             else:
-                known.append(dataclasses.replace(topic, name=name))
+                known.append(dataclasses.replace(topic, name=name, topic_id=topic_id))
         group = dataclasses.replace(group, topics=known)
     try:
         response = await call.broker.groups.fetch_offsets(group, require_stable, call.flush)

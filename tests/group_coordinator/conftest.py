@@ -230,16 +230,17 @@ class Machine:
             group_id=fields.pop("group", "g"),
             member_id=fields.pop("member_id", ""),
             generation_id_or_member_epoch=fields.pop("generation", -1),
-            topics=[OffsetCommitRequestTopic(name=topic, partitions=[part])],
+            topics=[
+                OffsetCommitRequestTopic(name=topic, topic_id=fields.pop("topic_id", bytes(16)), partitions=[part])
+            ],
             **fields,
         )
         response = offsets.commit(self.shard, request, version, self.now)
         return response.topics[0].partitions[0].error_code
 
-    def fetch(self, topic: str = "t", partition: int = 0, *, group: str = "g", require_stable: bool = False):
-        request = OffsetFetchRequestGroup(
-            group_id=group, topics=[OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])]
-        )
+    def fetch(self, topic="t", partition=0, *, group="g", require_stable=False, topic_id=bytes(16)):
+        topics = [OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=[partition])]
+        request = OffsetFetchRequestGroup(group_id=group, topics=topics)
         return offsets.fetch(self.shard, request, require_stable=require_stable).topics[0].partitions[0]
 
     def fetch_all(self, group: str = "g") -> dict[tuple[str, int], int]:

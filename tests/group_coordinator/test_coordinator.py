@@ -426,9 +426,9 @@ def test_sessions_do_not_end_because_the_loop_stood_still(memory_log):
     async def main(world: World, clock: MockClock) -> None:
         member = await world.enter()
         await world.sync(member, 1, {})
-        await trio.sleep(5)
+        await trio.sleep(5.5)
         clock.jump(60)
-        await trio.sleep(4)
+        await trio.sleep(3)
         assert await world.heartbeat(member, 1) == ErrorCode.NONE
         await trio.sleep(10.1)
         assert await world.state() == "Empty"

@@ -103,6 +103,17 @@ def test_one_request_is_one_batch(machine):
     assert machine.log.batch_count == 2
 
 
+def test_a_commit_for_a_topic_that_was_made_again_does_not_count(machine):
+    old, new, unknown = b"1" * 16, b"2" * 16, bytes(16)
+    machine.commit(5, topic_id=old)
+    machine.restart()
+    assert machine.fetch(topic_id=old).committed_offset == 5
+    assert machine.fetch(topic_id=unknown).committed_offset == 5
+    assert machine.fetch(topic_id=new).committed_offset == -1
+    machine.commit(6)
+    assert machine.fetch(topic_id=new).committed_offset == 6
+
+
 # Retention. The default is a week.
 
 

@@ -122,6 +122,7 @@ def test_records_have_kafkas_keys_and_versions(machine):
     (member,) = machine.stable()
     machine.commit(1, member_id=member, generation=1)
     machine.commit(1, partition=1, member_id=member, generation=1, version=2, retention_time_ms=5)
+    machine.commit(1, partition=2, member_id=member, generation=1, topic_id=b"1" * 16)
     machine.delete_offset("other")
     machine.leave(member)
     machine.delete_offset("t", 0)
@@ -133,7 +134,7 @@ def test_records_have_kafkas_keys_and_versions(machine):
         )
         for record in raw
     ]
-    assert prefixes == [(2, 3), (1, 3), (1, 1), (2, 3), (1, None)]
+    assert prefixes == [(2, 3), (1, 3), (1, 1), (1, 4), (2, 3), (1, None)]
     assert raw[1].key[2:] == b"\0\1g\0\1t\0\0\0\0"
 
 
