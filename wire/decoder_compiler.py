@@ -15,7 +15,7 @@ from typing import Any
 
 from . import primitives
 from .schema import Array, FieldSpec, Message, Primitive, Struct, WireType
-from .source import Source, is_struct, least_size
+from .source import SMALL_ARRAY, Source, array_methods, is_struct, least_size
 
 _NAMESPACE: dict[str, Any] = {
     "new": object.__new__,
@@ -25,7 +25,6 @@ _NAMESPACE: dict[str, Any] = {
     "bad_tag": primitives.refuse_tag,
     "unpack": struct.unpack_from,
 }
-_SMALL_ARRAY = 17
 
 
 def compile_decoder(message_class: type[Message], version: int) -> Any:
@@ -145,8 +144,8 @@ class _DecoderCompiler:
         if code == "16s":
             self._emit(f"{target} = [bytes(buf[at:at + 16]) for at in range(pos, pos + {count} * 16, 16)]")
         else:
-            readers = self.source.constant(_small_readers(code), ("readers", code))
-            self._emit(f"if {count} < {_SMALL_ARRAY}: {target} = [*{readers}[{count}](buf, pos)]")
+            readers = self.source.constant(array_methods(code, "unpack_from"), ("unpack array", code))
+            self._emit(f"if {count} < {SMALL_ARRAY}: {target} = [*{readers}[{count}](buf, pos)]")
             self._emit(f"else: {target} = [*unpack(f'>{{{count}}}{code}', buf, pos)]")
         self._emit(f"pos += {count} * {size}")
 
@@ -205,7 +204,3 @@ class _DecoderCompiler:
         self._emit(f"{target}.unknown_tagged_fields += (({tag}, bytes(buf[pos:{stop}])),)")
         self._emit(f"pos = {stop}")
         self.source.dedent()
-
-
-def _small_readers(code: str) -> tuple[Any, ...]:
-    return tuple(struct.Struct(f">{count}{code}").unpack_from for count in range(_SMALL_ARRAY))

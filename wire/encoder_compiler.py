@@ -6,17 +6,18 @@ joined chunks to ``parts`` and puts the records there untouched. What is left in
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 from . import primitives
 from .schema import Array, FieldSpec, Message, Primitive, Struct, WireType
-from .source import Source, is_struct
+from .source import SMALL_ARRAY, Source, array_methods, is_struct
 
 _NAMESPACE: dict[str, Any] = {
     "uvarint": primitives.write_uvarint,
     "short": primitives.SHORT_VARINTS,
     "tags": primitives.write_tags,
-    "fixed_array": primitives.write_fixed_array,
+    "pack": struct.pack,
     "data_size": primitives.data_size,
     "bad_value": primitives.refuse_value,
     "no_tags": primitives.EMPTY_TAG_SECTION,
@@ -142,7 +143,7 @@ class _EncoderCompiler:
         length = self._measured(nullable, expression, value, "", "len", "()")
         self._length("i", length)
         if isinstance(element, Primitive) and element.code is not None:
-            self._emit(f"if {value}: {self._append}(fixed_array({element.code!r}, {value}))")
+            self._emit(f"if {value}: {self._append}({self._packed_elements(element.code, value)})")
             return
         one = self.source.variable()
         self._emit(f"for {one} in {value}:")
@@ -150,6 +151,13 @@ class _EncoderCompiler:
         self._value(element, False, one)
         self.flush()
         self.source.dedent()
+
+    def _packed_elements(self, code: str, value: str) -> str:
+        if code == "16s":
+            return f"b''.join({value})"
+        packers = self.source.constant(array_methods(code, "pack"), ("pack array", code))
+        size = f"len({value})"
+        return f"{packers}[{size}](*{value}) if {size} < {SMALL_ARRAY} else pack(f'>{{{size}}}{code}', *{value})"
 
     def _nested_struct(self, cls: type[Struct], nullable: bool, expression: str, null_marker: int = -1) -> None:
         value = self.source.variable()

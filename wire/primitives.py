@@ -5,7 +5,6 @@ Unsigned varints carry seven bits a byte, the lowest first; the protocol never u
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..base.errors import ProtocolError
@@ -71,13 +70,6 @@ def write_tags(fields: list[tuple[int, bytes]]) -> bytes:
         last = tag
         out += write_uvarint(tag), write_uvarint(len(value)), value
     return b"".join(out)
-
-
-def write_fixed_array(code: str, values: list[Any]) -> bytes:
-    """The elements of an array of one fixed-size type."""
-    if code == "16s":
-        return b"".join(values)
-    return struct.pack(f">{len(values)}{code}", *values)
 
 
 def data_size(data: Any) -> int:

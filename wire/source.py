@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 import struct
+from functools import cache
 from typing import Any, TypeGuard
 
 from .schema import Array, Primitive, Struct, WireType
+
+SMALL_ARRAY = 17
+
+
+@cache
+def array_methods(code: str, method: str) -> tuple[Any, ...]:
+    """``pack`` or ``unpack_from`` of arrays of one fixed-size type, by length, for lengths below ``SMALL_ARRAY``."""
+    return tuple(getattr(struct.Struct(f">{count}{code}"), method) for count in range(SMALL_ARRAY))
 
 
 class Source:
