@@ -1,0 +1,60 @@
+"""The broker is killed under running queries: they go on, with every acknowledged record once and in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.compat_tests import brokers
+from ottla.compat_tests.clients.kafka_python import Client
+from ottla.compat_tests.session import ClientSession
+from ottla.compat_tests.spark.kafka_format import KafkaFormat, Rows, fill, span, value_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.client("spark"),
+    pytest.mark.capability("broker killed under a query"),
+    pytest.mark.restart,
+]
+
+
+@pytest.fixture
+def stock(broker_process: brokers.BrokerProcess) -> Iterator[ClientSession]:
+    """The client that writes and checks records, on the broker that will be killed."""
+    session = ClientSession("kafka-python", Client(broker_process.bootstrap))
+    yield session
+    session.close()
+
+
+def test_streams_survive_kill_and_restart(
+    spark: SparkSession, broker_process: brokers.BrokerProcess, stock: ClientSession, tmp_path: Path
+) -> None:
+    kafka = KafkaFormat(spark, broker_process.bootstrap, tmp_path)
+    stock.admin.create_topic("source", 2)
+    stock.admin.create_topic("copy", 2)
+    rows = Rows()
+    fill(stock, "source", 200, 200)
+    mirror = kafka.write_stream(kafka.read_stream(subscribe="source").select("partition", "key", "value"), topic="copy")
+    queries = [
+        rows.start(kafka.read_stream(subscribe="source"), kafka.new_checkpoint()),
+        mirror.option("checkpointLocation", kafka.new_checkpoint()).trigger(processingTime="0 seconds").start(),
+    ]
+    try:
+        rows.wait_for(queries[0], span("source", 200, 200))
+        for restart in (1, 2):
+            broker_process.kill()
+            broker_process.start()
+            fill(stock, "source", 100, 100, first=100 + 100 * restart)
+            rows.wait_for(queries[0], span("source", 200 + 100 * restart, 200 + 100 * restart))
+        for partition in (0, 1):
+            copied = [message.value for message in stock.read("copy", 400, partition=partition)]
+            assert copied == [value_of(partition, number) for number in range(400)]
+        assert all(query.isActive for query in queries)
+    finally:
+        for query in queries:
+            query.stop()
