@@ -16,9 +16,7 @@ async def handle(call: Call, request: CreateAclsRequest) -> CreateAclsResponse:
 
 
 def _refusal(creation: AclCreation) -> KafkaError:
-    return refusal(
-        creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type
-    )
+    return refusal(creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type)
 
 
 def _result(error: KafkaError) -> AclCreationResult:

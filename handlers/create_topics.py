@@ -56,9 +56,7 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     if topic.name == METADATA_TOPIC:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited.")
     if topic.num_partitions == 0 or topic.num_partitions < -1:
-        raise KafkaError(
-            ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
-        )
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     if topic.replication_factor == 0 or topic.replication_factor < -1:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,

@@ -95,9 +95,7 @@ def _known(call: Call, topic: CachedTopic, numbers: list[int]) -> DescribeTopicP
     )
 
 
-def error_response(
-    request: DescribeTopicPartitionsRequest, error: KafkaError
-) -> DescribeTopicPartitionsResponse:
+def error_response(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
     return DescribeTopicPartitionsResponse(
         topics=[
             DescribeTopicPartitionsResponseTopic(error_code=error.code, name=topic.name) for topic in request.topics

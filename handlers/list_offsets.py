@@ -70,9 +70,9 @@ async def _answer(
     if timestamp == LATEST:
         consumer = request.replica_id == _CONSUMER_REPLICA_ID
         end = partition.fetchable_end(request.isolation_level) if consumer else log.log_end_offset
-        return _found(asked, end, -1, partition.leader_epoch)
+        return _found(call, asked, end, -1, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return _found(asked, log.log_start_offset, -1, _epoch_of_start(partition))
+        return _found(call, asked, log.log_start_offset, -1, _epoch_of_start(partition))
     if timestamp < 0 and call.version < _FIRST_VERSION.get(timestamp, 1 << 15):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} at version {call.version}")
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
@@ -80,10 +80,10 @@ async def _answer(
     up_to = partition.fetchable_end(request.isolation_level)
     await call.flush()
     if timestamp == MAX_TIMESTAMP:
-        offset, found, epoch = await log.offset_of_max_timestamp()
+        offset, found, epoch = await log.max_timestamp(up_to)
     else:
         offset, found, epoch = await log.offset_for_timestamp(timestamp, up_to)
-    return _found(asked, offset, found, epoch)
+    return _found(call, asked, offset, found, epoch)
 
 
 def _epoch_of_start(partition: Partition) -> int:
@@ -91,9 +91,14 @@ def _epoch_of_start(partition: Partition) -> int:
     return -1 if epoch is None else epoch
 
 
-def _found(asked: ListOffsetsPartition, offset: int, timestamp: int, epoch: int) -> ListOffsetsPartitionResponse:
+def _found(
+    call: Call, asked: ListOffsetsPartition, offset: int, timestamp: int, epoch: int
+) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch
+        partition_index=asked.partition_index,
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=epoch if call.version >= 4 else -1,
     )
 
 
