@@ -86,7 +86,9 @@ def _spread(leader: int, followers: Sequence[int], racks: Mapping[int, str], cou
     return tuple(chosen)
 
 
-def check_assignment(assignment: Mapping[int, Sequence[int]], live: Mapping[int, object], first_partition: int = 0) -> None:
+def check_assignment(
+    assignment: Mapping[int, Sequence[int]], live: Mapping[int, object], first_partition: int = 0
+) -> None:
     """Refuse replicas named by a client that make no sense. Raises KafkaError INVALID_REPLICA_ASSIGNMENT."""
 
     def refuse(why: str) -> None:

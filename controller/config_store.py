@@ -149,5 +149,3 @@ class ConfigStore:
 def _number(name: str) -> int:
     digits = name.rpartition("_")[2]
     return int(digits) if digits.isdigit() else -1
-
-

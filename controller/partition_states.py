@@ -58,9 +58,7 @@ async def write_states(
     for key, state in states.items():
         path, data = znodes.state_path(*key), znodes.encode_state(state)
         partition = context.partition(key)
-        operations.append(
-            Create(path, data) if partition.state is None else Set(path, data, partition.partition_epoch)
-        )
+        operations.append(Create(path, data) if partition.state is None else Set(path, data, partition.partition_epoch))
     results = await fenced_multi(store, context, operations)
     for (key, state), result in zip(states.items(), results, strict=True):
         partition = context.partition(key)

@@ -60,7 +60,10 @@ def check_overrides(settings: LogSettings, overrides: Mapping[str, str | None]) 
 def apply_changes(
     settings: LogSettings, overrides: Mapping[str, str], changes: Iterable[ConfigChange]
 ) -> dict[str, str | None]:
-    """``overrides`` after ``changes``, each of another setting; not checked yet. Raises KafkaError INVALID_REQUEST, INVALID_CONFIG."""
+    """``overrides`` after ``changes``, each of another setting; not checked yet.
+
+    Raises KafkaError INVALID_REQUEST, INVALID_CONFIG.
+    """
     known = LogSettings.topic_settings()
     result: dict[str, str | None] = dict(overrides)
     for name, change, value in changes:

@@ -95,9 +95,7 @@ class Topics:
                 continue
             planned[new.name] = (topic, overrides)
             room -= len(topic.partitions)
-            results[new.name] = CreatedTopic(
-                topic.topic_id, len(topic.partitions), topic.replication_factor, overrides
-            )
+            results[new.name] = CreatedTopic(topic.topic_id, len(topic.partitions), topic.replication_factor, overrides)
         if not validate_only and planned:
             async with trio.open_nursery() as nursery:
                 for topic, overrides in planned.values():
@@ -123,7 +121,7 @@ class Topics:
             if new.partition_count != -1 or new.replication_factor != -1:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST,
-                    "Both numPartitions or replicationFactor and replicasAssignments were set. Both cannot be used at the same time.",
+                    "A manual partition assignment was specified, but numPartitions or replicationFactor was not set to -1.",
                 )
             check_room(len(new.assignment), room)
             check_assignment(new.assignment, racks)
@@ -237,9 +235,7 @@ class Topics:
         """Mark known topics for deletion, and delete those whose replicas can all be reached."""
         new = [name for name in names if name not in self._context.deleting]
         if new:
-            await fenced_multi(
-                self._store, self._context, [Create(znodes.delete_topic_path(name)) for name in new]
-            )
+            await fenced_multi(self._store, self._context, [Create(znodes.delete_topic_path(name)) for name in new])
             self._context.deleting.update(new)
         await self.resume_deletions()
 

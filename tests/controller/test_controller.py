@@ -18,14 +18,15 @@ from ottla.controller.controller import Controller
 from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.registration import ensure_cluster, register_broker
 from ottla.controller.settings import ControllerSettings
-from ottla.controller.store import ClusterStore
+from ottla.controller.store import ClusterStore, Create, Delete, Set
 from ottla.controller.topics import CreatedTopic, NewTopic
 from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration
 from ottla.log.settings import LogSettings
-from ottla.replication.metadata_cache import MetadataCache
+from ottla.replication.metadata_cache import CachedTopic, MetadataCache
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ottla.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ottla.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from ottla.wire.schema import uuid_to_text
 
 
 class RecordingBroker:
@@ -73,9 +74,12 @@ class Cluster:
         self.sessions = {1: self.session} | {i: store.session() for i in range(2, brokers + 1)}
         self.brokers = {i: RecordingBroker() for i in self.sessions}
         self.configs = ConfigStore(self.session, SystemClock())
-        self.controller = Controller(
-            1,
-            self.session,
+        self.controller = self.new_controller(1, self.session)
+
+    def new_controller(self, broker_id: int, session: ClusterStore) -> Controller:
+        return Controller(
+            broker_id,
+            session,
             self.configs,
             self.brokers,
             ControllerSettings(),
@@ -197,7 +201,10 @@ async def test_leadership_moves_when_a_broker_dies_and_its_replica_comes_back() 
         with trio.fail_after(5):
             while not metadata.is_alive(2):
                 await trio.lowlevel.checkpoint()
-        assert [type(request) for request in cluster.brokers[2].requests] == [LeaderAndIsrRequest, UpdateMetadataRequest]
+        assert [type(request) for request in cluster.brokers[2].requests] == [
+            LeaderAndIsrRequest,
+            UpdateMetadataRequest,
+        ]
         assert cluster.brokers[2].metadata.topic("orders") is not None
 
 
@@ -215,3 +222,240 @@ async def test_a_partition_without_live_replica_waits_for_one() -> None:
             while (state := metadata.partition("orders", 0)) is None or state.leader != 2:
                 await trio.lowlevel.checkpoint()
         assert state.leader_epoch == 2
+
+
+def partition_count(topic: CachedTopic | None) -> int:
+    return len(topic.partitions) if topic is not None else 0
+
+
+async def refused(cluster: Cluster, *topics: NewTopic, validate_only: bool = False) -> list[ErrorCode]:
+    """Error codes by topic, NONE where it was made."""
+    results = await cluster.controller.create_topics(topics, validate_only=validate_only)
+    return [r.code if isinstance(r, KafkaError) else ErrorCode.NONE for r in results.values()]
+
+
+async def test_defaults_stand_for_what_is_not_named() -> None:
+    async with running(brokers=3) as cluster:
+        results = await cluster.controller.create_topics([NewTopic("a"), NewTopic("b", 4, 3)])
+        made = [r for r in results.values() if isinstance(r, CreatedTopic)]
+        assert [(m.partition_count, m.replication_factor) for m in made] == [(1, 1), (4, 3)]
+
+
+async def test_one_topics_failure_does_not_touch_the_others() -> None:
+    async with running() as cluster:
+        await cluster.create(NewTopic("there"))
+        codes = await refused(
+            cluster,
+            NewTopic("there"),
+            NewTopic("a.b"),
+            NewTopic("a_b"),
+            NewTopic("bad name"),
+            NewTopic("wide", replication_factor=2),
+            NewTopic("odd", configs={"nope": "1"}),
+            NewTopic("both", 1, assignment={0: [1]}),
+            NewTopic("far", assignment={0: [7]}),
+            NewTopic("fine", 2),
+        )
+        assert codes == [
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+            ErrorCode.NONE,
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            ErrorCode.INVALID_CONFIG,
+            ErrorCode.INVALID_REQUEST,
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            ErrorCode.NONE,
+        ]
+        assert sorted(cluster.brokers[1].metadata.topics) == ["a.b", "fine", "there"]
+
+
+async def test_validation_alone_makes_nothing_and_sees_what_exists() -> None:
+    async with running() as cluster:
+        await cluster.create(NewTopic("there"))
+        codes = await refused(cluster, NewTopic("there"), NewTopic("new"), validate_only=True)
+        assert codes == [ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NONE]
+        assert await cluster.session.children(znodes.TOPICS) == ["there"]
+
+
+async def test_one_request_makes_no_more_than_ten_thousand_partitions() -> None:
+    async with running() as cluster:
+        codes = await refused(cluster, NewTopic("a", 9_000), NewTopic("b", 1_001), NewTopic("c", 1_000))
+        assert codes == [ErrorCode.NONE, ErrorCode.POLICY_VIOLATION, ErrorCode.NONE]
+        assert partition_count(cluster.brokers[1].metadata.topic("a")) == 9_000
+        assert len(await cluster.session.children(znodes.partitions_path("a"))) == 9_000
+
+
+async def test_the_nodes_of_a_topic_are_kafkas() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [2, 1]}, configs={"retention.ms": "1"}))
+        get = cluster.session.get
+        topic_id = uuid_to_text(cluster.brokers[1].metadata.topic_id("t") or b"")
+        assert (await get("/config/topics/t")).data == b'{"version":1,"config":{"retention.ms":"1"}}'
+        assert (await get("/brokers/topics/t")).data.decode() == (
+            '{"partitions":{"0":[2,1]},"topic_id":"'
+            + topic_id
+            + '","adding_replicas":{},"removing_replicas":{},"version":3}'
+        )
+        assert (await get("/brokers/topics/t/partitions/0/state")).data == (
+            b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":0,"isr":[2,1]}'
+        )
+        assert (await get("/controller")).data.startswith(b'{"version":2,"brokerid":1,"timestamp":"')
+
+
+async def test_a_creation_cut_short_is_finished_by_the_next_controller() -> None:
+    store = EmbeddedStore(SystemClock())
+    await store.open()
+    async with running(store=store) as cluster:
+        await cluster.create(NewTopic("t", 3))
+        await cluster.session.multi(
+            [
+                Delete(znodes.state_path("t", 1)),
+                Delete(znodes.state_path("t", 2)),
+                Delete(znodes.partition_path("t", 2)),
+            ]
+        )
+    async with running(store=store) as cluster:
+        assert cluster.brokers[1].leader_epochs("t") == {0: 1, 1: 0, 2: 0}
+        assert partition_count(cluster.brokers[1].metadata.topic("t")) == 3
+    async with running(store=store) as cluster:
+        assert cluster.brokers[1].leader_epochs("t") == {0: 2, 1: 1, 2: 1}
+
+
+async def test_a_deletion_cut_short_is_finished_by_the_next_controller() -> None:
+    store = EmbeddedStore(SystemClock())
+    await store.open()
+    async with running(store=store) as cluster:
+        await cluster.create(NewTopic("t", 3), NewTopic("kept"))
+        await cluster.session.multi([Create(znodes.delete_topic_path("t")), Delete(znodes.state_path("t", 0))])
+    async with running(store=store) as cluster:
+        assert list(cluster.brokers[1].metadata.topics) == ["kept"]
+        assert await cluster.session.children(znodes.TOPICS) == ["kept"]
+        assert await cluster.session.children(znodes.DELETE_TOPICS) == []
+
+
+async def test_a_topic_with_a_replica_out_of_reach_is_deleted_when_that_broker_is_back() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [1, 2]}))
+        metadata = cluster.brokers[1].metadata
+        await cluster.sessions[2].expire()
+        with trio.fail_after(5):
+            while metadata.is_alive(2):
+                await trio.lowlevel.checkpoint()
+        assert await cluster.controller.delete_topics(["t"]) == {"t": None}
+        assert await cluster.session.children(znodes.DELETE_TOPICS) == ["t"]
+        assert await refused(cluster, NewTopic("t")) == [ErrorCode.TOPIC_ALREADY_EXISTS]
+        await join(cluster.store.session(), 2)
+        with trio.fail_after(5):
+            while metadata.topic("t") is not None or await cluster.session.children(znodes.DELETE_TOPICS):
+                await trio.lowlevel.checkpoint()
+        stop = next(r for r in cluster.brokers[2].requests if isinstance(r, StopReplicaRequest))
+        assert stop.topic_states[0].topic_name == "t"
+
+
+async def test_deleting_what_is_not_there() -> None:
+    async with running() as cluster:
+        outcome = await cluster.controller.delete_topics(["none"])
+        error = outcome["none"]
+        assert error is not None
+        assert error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    ("count", "assignments", "code"),
+    [
+        (2, None, ErrorCode.INVALID_PARTITIONS),
+        (1, None, ErrorCode.INVALID_PARTITIONS),
+        (-1, None, ErrorCode.INVALID_PARTITIONS),
+        (4, [[1]], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (4, [[1], [9]], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (4, [[1], []], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (4, [[1, 2], [2, 1]], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (20_000, None, ErrorCode.POLICY_VIOLATION),
+    ],
+)
+async def test_partitions_that_cannot_be_added(
+    count: int, assignments: list[list[int]] | None, code: ErrorCode
+) -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t", 2))
+        with pytest.raises(KafkaError) as caught:
+            await cluster.controller.create_partitions("t", count, assignments)
+        assert caught.value.code == code
+        await cluster.controller.create_partitions("t", 4, [[2], [1]], validate_only=True)
+        assert partition_count(cluster.brokers[1].metadata.topic("t")) == 2
+        await cluster.controller.create_partitions("t", 4, [[2], [1]])
+        state = cluster.brokers[1].metadata.partition("t", 2)
+        assert state is not None
+        assert state.replicas == [2]
+
+
+async def test_partitions_of_a_topic_that_is_not_there() -> None:
+    async with running() as cluster:
+        with pytest.raises(KafkaError) as caught:
+            await cluster.controller.create_partitions("none", 2)
+        assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_another_broker_becomes_controller_when_the_first_dies() -> None:
+    store = EmbeddedStore(SystemClock())
+    await store.open()
+    cluster = Cluster(store, brokers=2)
+    await cluster.start()
+    await cluster.create(NewTopic("t", assignment={0: [1, 2]}))
+    other = cluster.new_controller(2, cluster.sessions[2])
+    await other.start()
+    with pytest.raises(KafkaError) as caught:
+        await other.create_topics([NewTopic("early")])
+    assert caught.value.code == ErrorCode.NOT_CONTROLLER
+    metadata = cluster.brokers[2].metadata
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other.run)
+        await cluster.session.close()
+        with trio.fail_after(5):
+            while metadata.controller_id != 2 or metadata.is_alive(1):
+                await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+    assert other.is_active
+    state = metadata.partition("t", 0)
+    assert state is not None
+    assert (state.leader, state.leader_epoch, state.isr, state.controller_epoch) == (2, 1, [2], 2)
+
+
+async def test_a_controller_that_was_replaced_can_change_nothing() -> None:
+    store = EmbeddedStore(SystemClock())
+    await store.open()
+    cluster = Cluster(store)
+    await cluster.start()
+    await cluster.create(NewTopic("kept"))
+    await cluster.session.multi([Set(znodes.CONTROLLER_EPOCH, b"9")])
+    assert await refused(cluster, NewTopic("t")) == [ErrorCode.NOT_CONTROLLER]
+    for change in (cluster.controller.delete_topics(["kept"]), cluster.controller.create_partitions("kept", 5)):
+        with pytest.raises(KafkaError) as caught:
+            await change
+        assert caught.value.code == ErrorCode.NOT_CONTROLLER
+    assert await cluster.session.children(znodes.TOPICS) == ["kept"]
+
+
+async def test_a_creation_goes_on_when_its_caller_gives_up() -> None:
+    async with running() as cluster:
+        with trio.CancelScope() as scope:
+            broker = cluster.brokers[1]
+            original = broker.leader_and_isr
+
+            async def cancel_first(request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+                scope.cancel()
+                await trio.lowlevel.checkpoint()
+                return await original(request)
+
+            broker.leader_and_isr = cancel_first  # type: ignore[method-assign]
+            await cluster.create(NewTopic("t"))
+        assert cluster.brokers[1].metadata.topic("t") is not None
+
+
+async def test_a_topic_made_with_many_partitions_is_one_write() -> None:
+    async with running() as cluster:
+        tree = await cluster.store.sync()
+        before = tree.zxid
+        await cluster.create(NewTopic("__consumer_offsets", 50), NewTopic("wide", 900))
+        assert tree.zxid == before + 2

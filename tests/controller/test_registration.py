@@ -71,8 +71,7 @@ async def test_producer_ids_never_repeat_across_brokers_and_restarts() -> None:
     given: list[int] = []
 
     async def take(ids: ProducerIds, count: int) -> None:
-        for _ in range(count):
-            given.append(await ids.next_producer_id())
+        given.extend([await ids.next_producer_id() for _ in range(count)])
 
     async with trio.open_nursery() as nursery:
         for broker_id in (1, 2):
