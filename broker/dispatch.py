@@ -47,17 +47,18 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     call.correlation_id = header.correlation_id
     call.client_id = header.client_id
     try:
-        response = await handler.handle(call, request)
-    except KafkaError as error:
-        response = _error(handler, request, error)
+        try:
+            response = await handler.handle(call, request)
+        except KafkaError as error:
+            response = _error(handler, request, error)
+        return None if response is None else frame_response(header.correlation_id, api_key, version, response)
     except (ProtocolError, CloseConnection):
         raise
     except Exception:
+        # Encoding too can fail: an answer may hold what its version cannot carry.
         logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.peer)
         response = _error(handler, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-    if response is None:
-        return None
-    return frame_response(header.correlation_id, api_key, version, response)
+        return frame_response(header.correlation_id, api_key, version, response)
 
 
 def frame_response(correlation_id: int, api_key: int, version: int, response: Any) -> list[Part]:

@@ -134,9 +134,9 @@ def test_describe_topic_configs(client: ClientSession, make_topic: Callable[...,
 def test_describe_broker_configs(client: ClientSession) -> None:
     broker_id = next(iter(client.admin.describe_cluster().brokers))
     configs = client.admin.describe_configs("broker", str(broker_id))
-    assert configs["log.segment.bytes"].value == "1073741824"
-    assert configs["advertised.listeners"].value
-    assert configs["num.partitions"].value == "1"
+    for name in ("log.segment.bytes", "num.partitions", "message.max.bytes"):
+        assert int(configs[name].value or "") > 0
+    assert configs["log.dirs"].value
 
 
 @pytest.mark.capability("AlterConfigs")
