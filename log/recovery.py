@@ -14,7 +14,7 @@ import logging
 from collections.abc import Iterable
 
 from ..base.errors import ErrorCode, KafkaError
-from ..wire.records import RecordBatch
+from ..wire.records import IncompleteBatch, RecordBatch
 from .checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
@@ -255,7 +255,7 @@ class LogLoader:
                 yield position, batch
                 next_offset = batch.next_offset
         except KafkaError as error:
-            if error.code is ErrorCode.INVALID_RECORD and position < 0:
+            if error.code is ErrorCode.INVALID_RECORD and not isinstance(error, IncompleteBatch) and position < 0:
                 raise UnsupportedLogError(f"{segment.path}: {error.message}") from None
             logger.warning("%s: no valid batch follows offset %d: %s", segment.path, next_offset, error)
 

@@ -1,0 +1,155 @@
+"""Logs on a disk in memory and on the real one, with a clock that the test sets and workers that run inline."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ottla.base.seams import InlineWorkers
+from ottla.log.disk import Disk, OsDisk
+from ottla.log.log_manager import LogManager
+from ottla.log.memory_disk import MemoryDisk
+from ottla.log.partition_log import AppendResult, PartitionLog
+from ottla.log.settings import LogManagerSettings, LogSettings
+from ottla.wire.records import Record, RecordBatch, build_batch, iter_batches
+
+TOPIC_ID = bytes(range(16))
+
+
+class SetClock:
+    """Wall time as the test says."""
+
+    def __init__(self, now: int = 1_700_000_000_000) -> None:
+        self.now = now
+
+    def now_ms(self) -> int:
+        return self.now
+
+
+class World:
+    """A data folder on some disk, and the managers that are started on it one after the other."""
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self.disk = disk
+        self.path = path
+        self.clock = SetClock()
+        self.managers: list[LogManager] = []
+
+    async def start(self, *, broker_id: int = 1, manager: dict[str, Any] | None = None, **settings: Any) -> LogManager:
+        """A started manager; keyword arguments are attributes of LogSettings."""
+        started = LogManager(
+            self.disk,
+            [self.path],
+            LogSettings(settings),
+            LogManagerSettings(manager),
+            self.clock,
+            InlineWorkers(),
+            random.Random(5),
+        )
+        self.managers.append(started)
+        await started.start(broker_id)
+        return started
+
+    async def log(self, topic: str = "t", partition: int = 0, **settings: Any) -> PartitionLog:
+        """The log of a partition, under a manager of its own."""
+        return (await self.start(**settings)).get_or_create(topic, partition, TOPIC_ID)
+
+    def kill(self) -> None:
+        """End the last manager as kill -9 would: nothing is written, descriptors and lock go."""
+        manager = self.managers[-1]
+        for partition_log in manager.logs():
+            for segment in partition_log.segments:
+                segment.pins = 0
+            partition_log.close()
+        assert manager._lock is not None
+        manager._lock.close()
+
+    def files(self, folder: str = "t-0") -> list[str]:
+        return self.disk.names(f"{self.path}/{folder}")
+
+    def batch(self, values: Sequence[Any] = ("a",), *, timestamp: int | None = None, **header: Any) -> bytearray:
+        """One batch; a value is a str, a (key, value) pair or a Record."""
+        records = []
+        for value in values:
+            if isinstance(value, Record):
+                records.append(value)
+                continue
+            key, text = value if isinstance(value, tuple) else (None, value)
+            records.append(
+                Record(
+                    timestamp=self.clock.now if timestamp is None else timestamp,
+                    key=None if key is None else key.encode(),
+                    value=None if text is None else text.encode(),
+                )
+            )
+        return build_batch(records, **header)
+
+    def append(self, log: PartitionLog, *values: Any, epoch: int = 0, **header: Any) -> AppendResult:
+        """Append one batch and let the high watermark follow, as a leader without followers does."""
+        result = log.append_as_leader(self.batch(values or ("a",), **header), epoch, self.clock.now)
+        log.high_watermark = log.log_end_offset
+        return result
+
+
+def batches(log: PartitionLog, offset: int | None = None, up_to: int | None = None) -> list[RecordBatch]:
+    """The batches from an offset on, read slice by slice."""
+    offset = log.log_start_offset if offset is None else offset
+    up_to = log.log_end_offset if up_to is None else up_to
+    found: list[RecordBatch] = []
+    while (piece := log.read(offset, 1 << 20, up_to=up_to, at_least_one=True)) is not None:
+        data = piece.read()
+        piece.release()
+        found += iter_batches(data)
+        offset = found[-1].next_offset
+    return found
+
+
+def values(log: PartitionLog, offset: int | None = None) -> list[tuple[int, str]]:
+    """(offset, value) of every record from an offset on."""
+    start = log.log_start_offset if offset is None else offset
+    records = [record for batch in batches(log, offset) for record in batch.records()]
+    return [(r.offset, (r.value or b"").decode()) for r in records if r.offset >= start]
+
+
+@pytest.fixture
+def read_batches() -> Any:
+    """``read_batches(log, offset=None, up_to=None)``"""
+    return batches
+
+
+@pytest.fixture
+def read_values() -> Any:
+    """``read_values(log, offset=None)``"""
+    return values
+
+
+@pytest.fixture
+def memory_world() -> World:
+    return World(MemoryDisk(now_ms=lambda: 0), "data")
+
+
+@pytest.fixture
+def os_world(tmp_path: Path) -> World:
+    return World(OsDisk(), str(tmp_path / "data"))
+
+
+@pytest.fixture(params=["memory", "os"])
+def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
+    """On either disk."""
+    return World(MemoryDisk(), "data") if request.param == "memory" else World(OsDisk(), str(tmp_path / "data"))
+
+
+@pytest.fixture
+def make_world(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """``make_world("memory" | "os")``: a fresh one each time."""
+
+    def make(kind: str) -> World:
+        if kind == "memory":
+            return World(MemoryDisk(), "data")
+        return World(OsDisk(), str(tmp_path_factory.mktemp("world")))
+
+    return make

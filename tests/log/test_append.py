@@ -1,0 +1,280 @@
+"""What a leader's append gives back, refuses and leaves on disk."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.log.validation import RecordsRefusedError
+from ottla.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from ottla.wire.records import CREATE_TIME, LOG_APPEND_TIME, Record, RecordBatch
+
+
+def refused(code: ErrorCode) -> pytest.RaisesExc[KafkaError]:
+    return pytest.RaisesExc(KafkaError, check=lambda error: error.code is code)
+
+
+async def test_offsets_follow_each_other(world, read_values):
+    log = await world.log()
+    first = world.append(log, "a", "b")
+    second = world.append(log, "c")
+    assert (first.first_offset, first.last_offset, second.first_offset, second.last_offset) == (0, 1, 2, 2)
+    assert (first.log_append_time_ms, first.log_start_offset, first.is_duplicate) == (-1, 0, False)
+    assert read_values(log) == [(0, "a"), (1, "b"), (2, "c")]
+
+
+async def test_batch_is_stamped_with_offset_and_leader_epoch(world, read_batches):
+    log = await world.log()
+    world.append(log, "a", epoch=3)
+    world.append(log, "b", epoch=4, leader_epoch=77)
+    assert [(b.base_offset, b.partition_leader_epoch) for b in read_batches(log)] == [(0, 3), (1, 4)]
+    for batch in read_batches(log):
+        batch.check_crc()
+
+
+async def test_read_only_bytes_are_not_changed(world):
+    log = await world.log()
+    world.append(log, "a")
+    batch = bytes(world.batch(["b"]))
+    before = bytes(batch)
+    log.append_as_leader(batch, 5, world.clock.now)
+    assert batch == before
+    assert log.log_end_offset == 2
+
+
+async def test_never_written_partition_has_no_files(world):
+    manager = await world.start()
+    for partition in range(50):
+        manager.get_or_create("t", partition, bytes(16))
+    assert world.disk.names(world.path) == [".lock"]
+
+
+async def test_first_append_makes_the_files_of_kafka(world):
+    log = await world.log()
+    world.append(log)
+    assert world.files() == [
+        "00000000000000000000.index",
+        "00000000000000000000.log",
+        "00000000000000000000.timeindex",
+        "partition.metadata",
+    ]
+    metadata = world.disk.read_file(f"{world.path}/t-0/partition.metadata")
+    assert metadata == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw"
+
+
+async def test_batch_larger_than_max_message_bytes(world):
+    log = await world.log(max_message_bytes=200)
+    with refused(ErrorCode.MESSAGE_TOO_LARGE):
+        world.append(log, "x" * 200)
+    assert log.log_end_offset == 0
+
+
+async def test_batch_as_large_as_max_message_bytes(world):
+    batch = world.batch(["x" * 200])
+    log = await world.log(max_message_bytes=len(batch))
+    log.append_as_leader(batch, 0, world.clock.now)
+    assert log.log_end_offset == 1
+
+
+async def test_batch_larger_than_a_segment(world):
+    log = await world.log(segment_bytes=200)
+    with refused(ErrorCode.RECORD_LIST_TOO_LARGE):
+        world.append(log, "x" * 200)
+
+
+async def test_broken_crc(world):
+    log = await world.log()
+    batch = world.batch(["hello"])
+    batch[-1] ^= 1
+    with refused(ErrorCode.CORRUPT_MESSAGE):
+        log.append_as_leader(batch, 0, world.clock.now)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 16, 17, 60, 61, 65])
+async def test_incomplete_batch(world, cut):
+    log = await world.log()
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(world.batch(["hello"])[:cut], 0, world.clock.now)
+
+
+async def test_two_batches_in_one_produce(world):
+    log = await world.log()
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(world.batch(["a"]) + world.batch(["b"]), 0, world.clock.now)
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+async def test_old_message_formats(world, magic):
+    log = await world.log()
+    batch = world.batch(["a"])
+    batch[16] = magic
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(batch, 0, world.clock.now)
+
+
+async def test_base_offset_of_a_client_must_be_zero(world):
+    log = await world.log()
+    with refused(ErrorCode.INVALID_RECORD):
+        world.append(log, "a", base_offset=1)
+
+
+def with_header(batch: bytearray, position: int, form: str, value: int) -> bytearray:
+    """The batch with one field changed, and its CRC made right."""
+    struct.pack_into(form, batch, position, value)
+    struct.pack_into(">I", batch, 17, RecordBatch(batch).compute_crc())
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("position", "form", "value"),
+    [(57, ">i", 3), (57, ">i", 0), (57, ">i", -1), (23, ">i", 0), (23, ">i", -1), (23, ">i", 5)],
+    ids=["count+1", "count=0", "count=-1", "delta-1", "delta=-1", "delta+4"],
+)
+async def test_count_that_is_not_the_range_of_offsets(world, position, form, value):
+    log = await world.log()
+    batch = with_header(world.batch(["a", "b"]), position, form, value)
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(batch, 0, world.clock.now)
+    assert log.log_end_offset == 0
+
+
+async def test_unknown_codec(world):
+    log = await world.log()
+    with refused(ErrorCode.CORRUPT_MESSAGE):
+        log.append_as_leader(with_header(world.batch(["a"]), 21, ">h", 5), 0, world.clock.now)
+
+
+async def test_control_batch_of_a_client(world):
+    log = await world.log()
+    with refused(ErrorCode.INVALID_RECORD):
+        world.append(log, "a", is_control=True, is_transactional=True, producer_id=1, producer_epoch=0)
+
+
+async def test_producer_without_sequence(world):
+    log = await world.log()
+    with refused(ErrorCode.INVALID_RECORD):
+        world.append(log, "a", producer_id=1, producer_epoch=0)
+
+
+# --- timestamps -------------------------------------------------------------------------------------------------------
+
+
+async def test_log_append_time(world, read_batches):
+    log = await world.log(message_timestamp_type="LogAppendTime")
+    result = world.append(log, "a", "b", timestamp=5)
+    assert result.log_append_time_ms == world.clock.now
+    (batch,) = read_batches(log)
+    batch.check_crc()
+    assert (batch.timestamp_type, batch.max_timestamp) == (LOG_APPEND_TIME, world.clock.now)
+    assert [record.timestamp for record in batch.records()] == [world.clock.now] * 2
+
+
+async def test_producer_may_not_say_log_append_time(world):
+    log = await world.log()
+    with refused(ErrorCode.INVALID_TIMESTAMP):
+        world.append(log, "a", timestamp_type=LOG_APPEND_TIME)
+
+
+async def test_timestamp_too_far_ahead(world):
+    log = await world.log(message_timestamp_after_max_ms=1000)
+    world.append(log, "a", timestamp=world.clock.now + 1000)
+    records = [Record(timestamp=world.clock.now), Record(timestamp=world.clock.now + 1001)]
+    with pytest.raises(RecordsRefusedError) as caught:
+        world.append(log, *records)
+    assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
+    assert [index for index, _ in caught.value.record_errors] == [1]
+
+
+async def test_timestamp_too_far_behind(world):
+    log = await world.log(message_timestamp_before_max_ms=1000)
+    world.append(log, "a", timestamp=world.clock.now - 1000)
+    world.append(log, Record(timestamp=-1))
+    with refused(ErrorCode.INVALID_TIMESTAMP):
+        world.append(log, Record(timestamp=world.clock.now), Record(timestamp=world.clock.now - 1001))
+
+
+async def test_by_default_the_past_is_welcome(world):
+    log = await world.log()
+    world.append(log, "a", timestamp=0)
+    assert log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("given", [-1, 0, 999])
+async def test_unsound_max_timestamp_is_made_right(world, read_batches, given):
+    log = await world.log()
+    world.append(log, Record(timestamp=1000), Record(timestamp=3000), Record(timestamp=2000), max_timestamp=given)
+    (batch,) = read_batches(log)
+    batch.check_crc()
+    assert (batch.timestamp_type, batch.max_timestamp) == (CREATE_TIME, 3000)
+
+
+async def test_records_without_timestamps(world, read_batches):
+    log = await world.log()
+    world.append(log, Record(timestamp=-1, value=b"a"))
+    assert read_batches(log)[0].max_timestamp == -1
+
+
+# --- compression and keys ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP, SNAPPY, LZ4, ZSTD])
+async def test_codec_of_the_producer_is_kept(world, read_batches, read_values, codec):
+    log = await world.log()
+    world.append(log, "a", "b", compression=codec)
+    assert [batch.compression for batch in read_batches(log)] == [codec]
+    assert read_values(log) == [(0, "a"), (1, "b")]
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"), [("uncompressed", NONE), ("gzip", GZIP), ("snappy", SNAPPY), ("lz4", LZ4), ("zstd", ZSTD)]
+)
+@pytest.mark.parametrize("given", [NONE, GZIP])
+async def test_codec_of_the_topic(world, read_batches, name, codec, given):
+    log = await world.log(compression_type=name)
+    world.append(log, "x")
+    records = [Record(timestamp=1, key=b"k", value=b"v", headers=[("h", b"1")]), Record(timestamp=9, value=None)]
+    world.append(log, *records, compression=given, producer_id=8, producer_epoch=2, base_sequence=4)
+    batch = read_batches(log)[1]
+    batch.check_crc()
+    assert batch.compression == codec
+    assert (batch.base_offset, batch.producer_id, batch.producer_epoch, batch.base_sequence) == (1, 8, 2, 4)
+    assert batch.max_timestamp == 9
+    first, second = batch.records()
+    assert (first.offset, first.timestamp, first.key, first.value, first.headers) == (1, 1, b"k", b"v", [("h", b"1")])
+    assert (second.offset, second.timestamp, second.key, second.value) == (2, 9, None, None)
+
+
+async def test_records_that_are_not_what_the_header_says(world):
+    log = await world.log(compression_type="gzip")
+    batch = with_header(world.batch(["a", "b"]), 57, ">i", 3)
+    with_header(batch, 23, ">i", 2)
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(batch, 0, world.clock.now)
+
+
+async def test_compacted_topic_wants_keys(world):
+    log = await world.log(cleanup_policy=("compact",))
+    world.append(log, ("k", "v"), ("k", None))
+    with pytest.raises(RecordsRefusedError) as caught:
+        world.append(log, ("k", "v"), (None, "v"), "w")
+    assert caught.value.code is ErrorCode.INVALID_RECORD
+    assert [index for index, _ in caught.value.record_errors] == [1, 2]
+    assert log.log_end_offset == 2
+
+
+# --- coordinators -----------------------------------------------------------------------------------------------------
+
+
+async def test_internal_append_takes_several_batches_and_markers(world, read_batches):
+    log = await world.log()
+    records = world.batch(["a", "b"]) + world.batch(
+        [("k", "\0\0\0\0\0\1")], is_control=True, is_transactional=True, producer_id=1, producer_epoch=0
+    )
+    result = log.append_as_leader(records, 2, world.clock.now, internal=True)
+    assert (result.first_offset, result.last_offset) == (0, 2)
+    assert [(b.base_offset, b.is_control, b.partition_leader_epoch) for b in read_batches(log)] == [
+        (0, False, 2),
+        (2, True, 2),
+    ]
