@@ -2,8 +2,8 @@
 # Builds what a make target needs, and nothing twice.
 #
 #   tools/setup.sh run      .venv with the run-time dependencies
-#   tools/setup.sh check    and what ruff, mypy, import-linter and the unit tests need
-#   tools/setup.sh test     and the extras, the jars, kcat, and .venv-kafka-python-2 (the last 2.x in a venv of its own)
+#   tools/setup.sh check    and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
+#   tools/setup.sh test     and Spark, the jars, kcat, and .venv-kafka-python-2 (the last 2.x in a venv of its own)
 #   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
 #
 # Each step leaves a stamp in .venv with the checksum of pyproject.toml, and is repeated when that file changes. A
@@ -100,7 +100,7 @@ mkdir -p .venv/typing
 
 case $level in
 run) install run --editable . ;;
-check) install check --editable . --group dev ;;
+check) install check --editable '.[compat]' --group dev ;;
 test)
     install test --editable '.[compat,spark]' --group dev
     install_kafka_python_2
