@@ -142,6 +142,7 @@ class Assembly:
         )
         configs.on_topic_config.append(self._topic_config_changed)
         replicas.leadership_listeners.append(self._leadership_changed)
+        metadata.deletion_listeners.append(lambda topic: groups.delete_topics({topic}))
         await register_broker(store, self._registration(endpoints), self._clock)
         await controller.start()
         await self._finish_early_loads()

@@ -165,6 +165,7 @@ class BrokerServer:
         assert self.assembly is not None
         acceptor.stop()
         self.assembly.services.replicas.release_waiters()
+        self.assembly.services.groups.stop()
         with trio.move_on_after(_LAST_ANSWERS_SECONDS):
             await acceptor.wait_empty()
 

@@ -9,7 +9,7 @@ as that object is the current one. ``version`` grows with every update.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..base.errors import ErrorCode
@@ -55,6 +55,8 @@ class MetadataCache:
         self._by_id: dict[bytes, CachedTopic] = {}
         self._brokers: dict[int, UpdateMetadataBroker] = {}
         self._nodes: dict[str, dict[int, Node]] = {}
+        self.deletion_listeners: list[Callable[[str], None]] = []
+        """Told the name of a topic whose last partition is gone."""
 
     def topic(self, name: str) -> CachedTopic | None:
         return self.topics.get(name)
@@ -121,7 +123,9 @@ class MetadataCache:
         if before is not None:
             self._by_id.pop(before.topic_id, None)
         if not partitions:
-            self.topics.pop(name, None)
+            if self.topics.pop(name, None) is not None:
+                for listener in self.deletion_listeners:
+                    listener(name)
             return
         topic = CachedTopic(name, topic_id, dict(sorted(partitions.items())))
         self.topics[name] = topic
