@@ -92,12 +92,13 @@ def _definitions(jar: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="session")
 def releases() -> Callable[[str], Release]:
     """``releases("kafka-clients-4.4.0")``: the jars of that folder, fetched if need be."""
-    missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
-    if missing and os.environ.get("CI") != "true":
-        pytest.skip(f"Kafka's serializers need {' and '.join(missing)} on the PATH")
-    done = subprocess.run(
-        ["sh", str(ROOT / "tools/fetch_jars.sh"), "wire"], capture_output=True, text=True, check=False
-    )
+    is_ci = os.environ.get("CI") == "true"
+    if shutil.which("java") is None and not is_ci:
+        pytest.skip("Kafka's serializers need java on the PATH")
+    fetch = ["sh", str(ROOT / "tools/fetch_jars.sh"), "wire"]
+    done = subprocess.run(fetch, capture_output=True, text=True, check=False)
+    if done.returncode != 0 and shutil.which("mvn") is None and not is_ci:
+        pytest.skip("Kafka's serializers are fetched with mvn, which is not on the PATH")
     if done.returncode != 0:
         pytest.fail(f"jars could not be fetched: {done.stderr}", pytrace=False)
 
