@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 _M = TypeVar("_M", bound=Message)
 
 
-def decode(message_class: type[_M], version: int, buffer: bytes | bytearray | memoryview) -> _M:
-    """The message whose body is the whole of ``buffer``.
+def decode(
+    message_class: type[_M], version: int, buffer: bytes | bytearray | memoryview, *, ignore_rest: bool = False
+) -> _M:
+    """The message whose body is the whole of ``buffer``, or with ``ignore_rest`` what it begins with.
 
     Everything is copied out of the buffer except ``records``, which are views into it. Raises ProtocolError when the bytes
     are malformed or bytes are left over, ValueError when the message has no such version.
@@ -37,7 +39,7 @@ def decode(message_class: type[_M], version: int, buffer: bytes | bytearray | me
         raise ProtocolError(f"{message_class.__name__} v{version} ends too early, after {size} bytes") from None
     except UnicodeDecodeError as error:
         raise ProtocolError(f"{message_class.__name__} v{version}: {error}") from None
-    if position != size:
+    if position != size and not ignore_rest:
         raise ProtocolError(f"{size - position} bytes are left over after {message_class.__name__} v{version}")
     return message  # type: ignore[no-any-return]
 
