@@ -1,0 +1,32 @@
+"""What one client compressed, every other one reads: the framings of snappy and lz4 differ between libraries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ottla.compat_tests.clients.registry import CLIENTS
+from ottla.compat_tests.session import ClientSession
+
+# More than one block of every framing.
+VALUES = [b"short", b"", bytes(range(256)) * 600, b"".join(b"%07d," % number for number in range(20_000))]
+
+
+@pytest.mark.capability("every codec is read by every client")
+@pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
+def test_every_client_reads_it(
+    client: ClientSession, topic: str, codec: str, sessions: Callable[[str], ClientSession]
+) -> None:
+    client.produce(topic, VALUES, compression=codec, linger_ms=20)
+    for reader in CLIENTS:
+        assert [message.value for message in sessions(reader).read(topic, len(VALUES))] == VALUES, reader
+
+
+@pytest.mark.capability("broker recompresses (compression.type)")
+@pytest.mark.parametrize("codec", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
+def test_broker_recompresses(client: ClientSession, make_topic: Callable[..., str], codec: str) -> None:
+    topic = make_topic(**{"compression.type": codec})
+    assert client.produce(topic, VALUES, compression="gzip", linger_ms=20) == [0, 1, 2, 3]
+    assert client.produce(topic, VALUES, linger_ms=20) == [4, 5, 6, 7]
+    assert [message.value for message in client.read(topic, 8)] == VALUES + VALUES

@@ -1,0 +1,131 @@
+"""A broker that stops, dies and comes back: nothing acknowledged is lost, doubled or reordered, and clients go on.
+
+These tests start a broker of their own; there is nothing for them to do with one that somebody else runs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.clients import model
+from ottla.compat_tests.clients.registry import CLIENTS
+from ottla.compat_tests.session import ClientSession, consume, eventually
+from ottla.compat_tests.wire_client import Operator
+
+pytestmark = pytest.mark.restart
+KILLS = 10
+CONFIRMED_BETWEEN_KILLS = 40
+
+
+@pytest.fixture
+def client(client_name: str, broker_process: BrokerProcess) -> Iterator[ClientSession]:
+    """The client under test, on a broker of the test's own."""
+    driver = CLIENTS[client_name].connect(broker_process.bootstrap)
+    session = ClientSession(client_name, driver)
+    yield session
+    session.close()
+    driver.close()
+
+
+@pytest.mark.capability("restart: everything is still there")
+def test_clean_restart(client: ClientSession, broker_process: BrokerProcess) -> None:
+    Operator(broker_process.bootstrap).create_topic("kept", 2, {"retention.ms": "987654321"})
+    client.produce("kept", [b"%d" % number for number in range(20)])
+    reader = client.consumer(group_id="kept group")
+    reader.subscribe(["kept"])
+    consume(reader, 20)
+    reader.commit({("kept", 0): model.Committed(13)})
+    reader.close()
+    cluster_id = client.admin.describe_cluster().cluster_id
+    assert broker_process.stop() == 0
+    broker_process.start()
+    after = ClientSession(client.name, CLIENTS[client.name].connect(broker_process.bootstrap))
+    assert after.admin.describe_topic("kept").leaders.keys() == {0, 1}
+    assert after.admin.describe_configs("topic", "kept")["retention.ms"].value == "987654321"
+    assert after.admin.describe_cluster().cluster_id == cluster_id
+    assert [message.value for message in after.read("kept", 20)] == [b"%d" % number for number in range(20)]
+    resumed = after.consumer(group_id="kept group")
+    resumed.subscribe(["kept"])
+    assert [message.offset for message in consume(resumed, 7)] == list(range(13, 20))
+    after.close()
+
+
+@pytest.mark.capability("restart: running clients go on")
+def test_running_clients_go_on(client: ClientSession, broker_process: BrokerProcess) -> None:
+    Operator(broker_process.bootstrap).create_topic("log", 1, {})
+    producer = client.producer(idempotent=True)
+    consumer = client.consumer(group_id="group")
+    consumer.subscribe(["log"])
+    for round_number in range(3):
+        producer.send("log", b"%d" % round_number, partition=0)
+        producer.flush()
+        (message,) = consume(consumer, 1, timeout_s=60)
+        assert (message.offset, message.value) == (round_number, b"%d" % round_number)
+        consumer.commit({("log", 0): model.Committed(message.offset + 1)})
+        if round_number < 2:
+            assert broker_process.stop() == 0
+            broker_process.start()
+
+
+@pytest.mark.capability("kill -9: acknowledged records, once and in order")
+def test_acknowledged_records_survive_kills(client: ClientSession, broker_process: BrokerProcess) -> None:
+    Operator(broker_process.bootstrap).create_topic("log", 1, {})
+    acknowledged: list[tuple[int, bytes]] = []
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def produce() -> None:
+        """Ten records at a time, for as long as the test goes on; acks=all, idempotent."""
+        try:
+            producer = client.producer(idempotent=True, delivery_timeout_ms=120_000, linger_ms=2)
+            number = 0
+            while not stop.is_set():
+                values = [b"%08d" % (number + step) for step in range(10)]
+                for value in values:
+                    producer.send("log", value, partition=0)
+                deliveries = producer.flush()
+                acknowledged.extend(
+                    (delivery.offset, value) for delivery, value in zip(deliveries, values, strict=True)
+                )
+                number += 10
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        for _ in range(KILLS):
+            target = len(acknowledged) + CONFIRMED_BETWEEN_KILLS
+            eventually(lambda target=target: failures or len(acknowledged) >= target, timeout_s=90)
+            assert not failures
+            broker_process.kill()
+            broker_process.start()
+    finally:
+        stop.set()
+        thread.join(timeout=150)
+    assert not failures
+    # Every record was acknowledged in the end, so the log holds exactly these.
+    after = ClientSession(client.name, CLIENTS[client.name].connect(broker_process.bootstrap))
+    messages = after.read("log", len(acknowledged))
+    after.close()
+    assert [(message.offset, message.value) for message in messages] == acknowledged
+    assert [message.offset for message in messages] == list(range(len(messages)))
+
+
+@pytest.mark.capability("kill -9: groups and committed offsets survive")
+def test_committed_offsets_survive_a_kill(client: ClientSession, broker_process: BrokerProcess) -> None:
+    Operator(broker_process.bootstrap).create_topic("log", 1, {})
+    client.produce("log", [b"%d" % number for number in range(10)])
+    consumer = client.consumer(group_id="group")
+    consumer.subscribe(["log"])
+    consume(consumer, 10)
+    consumer.commit({("log", 0): model.Committed(4)})
+    broker_process.kill()
+    broker_process.start()
+    after = ClientSession(client.name, CLIENTS[client.name].connect(broker_process.bootstrap))
+    assert after.admin.group_offsets("group")["log", 0].offset == 4
+    after.close()
