@@ -32,7 +32,9 @@ def declared_classes() -> list[type[Settings]]:
 
 def declared_names() -> set[str]:
     """Every broker property that Ottla uses."""
-    return {name for settings in declared_classes() for declared in settings.declared.values() for name in declared.names()}
+    return {
+        name for settings in declared_classes() for declared in settings.declared.values() for name in declared.names()
+    }
 
 
 def read_properties(path: Path) -> dict[str, str]:

@@ -41,17 +41,20 @@ def _common(
 @app.command()
 def serve(
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Address to listen on; port 0 picks a free one. [127.0.0.1:9092]")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Address to listen on; port 0 picks a free one. [127.0.0.1:9092]"),
     ] = None,
     advertise: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Address that clients are told to connect to, if it is another.")
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Address that clients are told to connect to, if it is another."),
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Data folder. [./data]")] = None,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A server.properties with Kafka's property names.")
     ] = None,
     override: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="A property; stronger than the file. May be repeated.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A property; stronger than the file. May be repeated."),
     ] = None,
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
 ) -> None:

@@ -39,7 +39,9 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
     if call.version >= 3:
         name, version = request.client_software_name, request.client_software_version
         if not _SOFTWARE.fullmatch(name) or not _SOFTWARE.fullmatch(version):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"client software {name!r} {version!r} is not a name and a version")
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST, f"client software {name!r} {version!r} is not a name and a version"
+            )
         call.client_software_name, call.client_software_version = name, version
     if request.cluster_id is not None and request.cluster_id != call.broker.cluster_id:
         raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is cluster {call.broker.cluster_id}")

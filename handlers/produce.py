@@ -54,7 +54,9 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
         )
     if request.acks == 0:
         if failed is not None:
-            raise CloseConnection(f"a produce with acks=0 failed: {ErrorCode(failed.error_code).name} {failed.error_message}")
+            raise CloseConnection(
+                f"a produce with acks=0 failed: {ErrorCode(failed.error_code).name} {failed.error_message}"
+            )
         return None
     if waiting and request.acks == -1:
         await _wait(call, waiting, request.timeout_ms)
@@ -73,7 +75,11 @@ def _append(
         if records is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
         assert isinstance(records, memoryview)
-        if call.version < _FIRST_ZSTD_VERSION and len(records) > _ATTRIBUTES_OFFSET and records[_ATTRIBUTES_OFFSET] & 7 == ZSTD:
+        if (
+            call.version < _FIRST_ZSTD_VERSION
+            and len(records) > _ATTRIBUTES_OFFSET
+            and records[_ATTRIBUTES_OFFSET] & 7 == ZSTD
+        ):
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
         if request.transactional_id is not None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served")
@@ -83,7 +89,11 @@ def _append(
         if error.code == ErrorCode.INVALID_RECORD:
             record_errors = [BatchIndexAndErrorMessage(batch_index=0, batch_index_error_message=error.message)]
         return PartitionProduceResponse(
-            index=data.index, error_code=error.code, base_offset=-1, record_errors=record_errors, error_message=error.message
+            index=data.index,
+            error_code=error.code,
+            base_offset=-1,
+            record_errors=record_errors,
+            error_message=error.message,
         )
     answer = PartitionProduceResponse(
         index=data.index,

@@ -101,9 +101,7 @@ class FetchSession:
                 self.partitions[key] = fetched
 
 
-def _asked(
-    request: FetchRequest, by_id: bool
-) -> Iterable[tuple[PartitionKey, str, bytes, FetchPartition]]:
+def _asked(request: FetchRequest, by_id: bool) -> Iterable[tuple[PartitionKey, str, bytes, FetchPartition]]:
     for topic in request.topics:
         for asked in topic.partitions:
             key = (topic.topic_id if by_id else topic.topic, asked.partition)
@@ -112,9 +110,7 @@ def _asked(
 
 def requested_partitions(request: FetchRequest, by_id: bool) -> dict[PartitionKey, FetchedPartition]:
     """The partitions a request lists, in its order."""
-    return {
-        key: FetchedPartition(topic, topic_id, asked) for key, topic, topic_id, asked in _asked(request, by_id)
-    }
+    return {key: FetchedPartition(topic, topic_id, asked) for key, topic, topic_id, asked in _asked(request, by_id)}
 
 
 class FetchSessionCache:
@@ -165,12 +161,12 @@ class FetchSessionCache:
                 f"session {request.session_id} expects epoch {session.next_epoch}, not {request.session_epoch}",
             )
         if session.uses_topic_ids != by_id:
-            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "the session was begun with the other topic naming")
+            raise KafkaError(
+                ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "the session was begun with the other topic naming"
+            )
         session.next_epoch = session.next_epoch + 1 if session.next_epoch < _MAX_EPOCH else 1
         session.last_used = trio.current_time()
         del self._sessions[session.session_id]
         self._sessions[session.session_id] = session
         session.update(request)
         return session
-
-

@@ -9,8 +9,14 @@ class ReplicationSettings(Settings):
     """What a Fetch may ask for."""
 
     fetch_max_bytes: int = setting(
-        "fetch.max.bytes", default=57671680, at_least=1024, doc="The most bytes one Fetch answer carries, whatever it asks for."
+        "fetch.max.bytes",
+        default=57671680,
+        at_least=1024,
+        doc="The most bytes one Fetch answer carries, whatever it asks for.",
     )
     max_incremental_fetch_session_cache_slots: int = setting(
-        "max.incremental.fetch.session.cache.slots", default=1000, at_least=0, doc="Fetch sessions kept at a time (KIP-227)."
+        "max.incremental.fetch.session.cache.slots",
+        default=1000,
+        at_least=0,
+        doc="Fetch sessions kept at a time (KIP-227).",
     )

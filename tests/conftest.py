@@ -12,7 +12,9 @@ import trio
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--no-skips", action="store_true", help="a skipped test fails the run: nothing it needs may be missing")
+    parser.addoption(
+        "--no-skips", action="store_true", help="a skipped test fails the run: nothing it needs may be missing"
+    )
 
 
 @pytest.hookimpl(trylast=True)

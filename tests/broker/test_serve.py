@@ -77,7 +77,9 @@ def test_what_was_written_is_there_after_a_restart(served: Served, tmp_path: Pat
     assert served.stop()[0] == 0
     again = Served("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
     assert again.cluster_id == served.cluster_id
-    consumer = KafkaConsumer("kept", bootstrap_servers=again.address, auto_offset_reset="earliest", consumer_timeout_ms=5000)
+    consumer = KafkaConsumer(
+        "kept", bootstrap_servers=again.address, auto_offset_reset="earliest", consumer_timeout_ms=5000
+    )
     values = [next(consumer).value for _ in range(100)]
     consumer.close()
     assert values == [str(number).encode() for number in range(100)]
