@@ -46,7 +46,7 @@ class BrokerSettings(Settings):
     socket_send_buffer_bytes: int = setting(
         "socket.send.buffer.bytes",
         default=-1,
-        doc="SO_SNDBUF of a connection; -1 leaves it to the kernel. Kafka's default of 102400 switches off the kernel's own tuning.",
+        doc="SO_SNDBUF of a connection; -1 leaves it to the kernel. Kafka's 102400 would switch off the kernel's tuning.",
     )
     socket_receive_buffer_bytes: int = setting(
         "socket.receive.buffer.bytes",
