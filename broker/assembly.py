@@ -122,7 +122,7 @@ class Assembly:
             self._clock,
             self._random,
         )
-        log = CoordinatorPartitionLog(OFFSETS_TOPIC, replicas, self._clock, self._workers)
+        log = CoordinatorPartitionLog(OFFSETS_TOPIC, replicas, metadata, self._clock, self._workers)
         groups = GroupCoordinator(log, config.settings(GroupSettings), self._clock, self._random)
         slots = config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
         self.services = Services(

@@ -83,8 +83,9 @@ class GroupCoordinator:
     # Partitions
 
     def partition_for(self, group_id: str) -> int:
-        """The partition of ``__consumer_offsets`` that keeps the group."""
-        return (java_hash(group_id) & 0x7FFFFFFF) % self.settings.offsets_topic_num_partitions
+        """The partition of ``__consumer_offsets`` that keeps the group. The setting counts only until the topic exists."""
+        count = self._log.partition_count() or self.settings.offsets_topic_num_partitions
+        return (java_hash(group_id) & 0x7FFFFFFF) % count
 
     async def load(self, partition: int, leader_epoch: int) -> None:
         """This broker leads the partition from now on: replay its log, then serve its groups."""
@@ -109,7 +110,7 @@ class GroupCoordinator:
         rebalance.resume(shard, self._now())
         self._timers_moved(shard)
         if shard.groups:
-            logger.info("Group coordinator: partition %d has %d groups", partition, len(shard.groups))
+            logger.debug("Group coordinator: partition %d has %d groups", partition, len(shard.groups))
 
     async def _replay(self, shard: Shard) -> None:
         count = 0

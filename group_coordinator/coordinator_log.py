@@ -11,6 +11,10 @@ TOPIC = "__consumer_offsets"
 class CoordinatorLog(Protocol):
     """The partitions of ``__consumer_offsets`` that this broker leads."""
 
+    def partition_count(self) -> int | None:
+        """How many partitions the topic has; None while it does not exist."""
+        ...
+
     def append(self, partition: int, batch: bytearray) -> int:
         """Append one batch; the offset after it. KafkaError when it was not written."""
         ...

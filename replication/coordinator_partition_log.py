@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from ..base.seams import Clock, Workers
+from .metadata_cache import MetadataCache
 from .replica_manager import ReplicaManager
 
 _CHUNK_BYTES = 1 << 20
@@ -13,11 +14,18 @@ _CHUNK_BYTES = 1 << 20
 class CoordinatorPartitionLog:
     """``group_coordinator.coordinator_log.CoordinatorLog`` over the partitions of ``topic``."""
 
-    def __init__(self, topic: str, replicas: ReplicaManager, clock: Clock, workers: Workers) -> None:
+    def __init__(
+        self, topic: str, replicas: ReplicaManager, metadata: MetadataCache, clock: Clock, workers: Workers
+    ) -> None:
         self._topic = topic
         self._replicas = replicas
+        self._metadata = metadata
         self._clock = clock
         self._workers = workers
+
+    def partition_count(self) -> int | None:
+        topic = self._metadata.topic(self._topic)
+        return None if topic is None else len(topic.partitions)
 
     def append(self, partition: int, batch: bytearray) -> int:
         """Append one batch; the offset after it."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import struct
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import trio
 
-from ottla.base.errors import KafkaError
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.base.seams import SimulatedClock
 from ottla.group_coordinator import expiry, membership, offsets, rebalance
+from ottla.group_coordinator.coordinator import GroupCoordinator
 from ottla.group_coordinator.describe import describe
 from ottla.group_coordinator.membership import Client
 from ottla.group_coordinator.settings import GroupSettings
@@ -54,6 +58,10 @@ class MemoryLog:
         self.error: KafkaError | None = None
         self.moved = trio.Event()
         self.load_gate: trio.Event | None = None
+        self.count: int | None = None
+
+    def partition_count(self) -> int | None:
+        return self.count
 
     def append(self, partition: int, batch: bytearray) -> int:
         if self.error is not None:
@@ -270,6 +278,63 @@ class Machine:
         return describe(self.shard, group, version)
 
 
+class World:
+    """A coordinator with one partition over a log in memory."""
+
+    def __init__(self, log: Any, **settings: int) -> None:
+        self.log = log
+        self.flushes = 0
+        values = {"offsets_topic_num_partitions": 1, **settings}
+        self.groups = GroupCoordinator(log, GroupSettings(values), SimulatedClock(), random.Random(3))
+
+    async def flush(self) -> None:
+        self.flushes += 1
+
+    async def join(self, member_id: str = "", *, group: str = "g", version: int = 9, session: int = 10_000) -> Any:
+        request = JoinGroupRequest(
+            group_id=group,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
+            session_timeout_ms=session,
+            rebalance_timeout_ms=60_000,
+        )
+        return await self.groups.join_group(request, Client("c", "/127.0.0.1", version), self.flush)
+
+    async def enter(self) -> str:
+        member_id: str = (await self.join()).member_id
+        assert (await self.join(member_id)).error_code == ErrorCode.NONE
+        return member_id
+
+    async def sync(self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None) -> Any:
+        request = SyncGroupRequest(
+            group_id="g",
+            member_id=member_id,
+            generation_id=generation,
+            assignments=[SyncGroupRequestAssignment(member_id=m, assignment=a) for m, a in (assignments or {}).items()],
+        )
+        return await self.groups.sync_group(request, self.flush)
+
+    async def heartbeat(self, member_id: str, generation: int, group: str = "g") -> int:
+        request = HeartbeatRequest(group_id=group, member_id=member_id, generation_id=generation)
+        return (await self.groups.heartbeat(request, self.flush)).error_code
+
+    async def commit(self, offset: int, group: str = "g") -> int:
+        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        topics = [OffsetCommitRequestTopic(name="t", partitions=[partition])]
+        request = OffsetCommitRequest(group_id=group, topics=topics)
+        response = await self.groups.commit_offsets(request, 9, self.flush)
+        return response.topics[0].partitions[0].error_code
+
+    async def fetch(self, group: str = "g") -> int | None:
+        request = OffsetFetchRequestGroup(group_id=group, topics=None)
+        topics = (await self.groups.fetch_offsets(request, False, self.flush)).topics
+        return topics[0].partitions[0].committed_offset if topics else None
+
+    async def state(self, group: str = "g") -> str:
+        return (await self.groups.describe_group(group, 6, self.flush)).group_state
+
+
 @pytest.fixture
 def make_machine():
     return Machine
@@ -283,3 +348,9 @@ def machine():
 @pytest.fixture
 def memory_log():
     return MemoryLog()
+
+
+@pytest.fixture
+def make_world(memory_log):
+    """Coordinators over one and the same log."""
+    return functools.partial(World, memory_log)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -10,77 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.base.seams import SimulatedClock
-from ottla.group_coordinator.coordinator import GroupCoordinator, java_hash
-from ottla.group_coordinator.membership import Client
-from ottla.group_coordinator.settings import GroupSettings
-from ottla.wire.messages.heartbeat import HeartbeatRequest
-from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from ottla.wire.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup
-from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-
-
-class World:
-    """A coordinator with one partition over a log in memory."""
-
-    def __init__(self, log: Any, **settings: int) -> None:
-        self.log = log
-        self.flushes = 0
-        values = {"offsets_topic_num_partitions": 1, **settings}
-        self.groups = GroupCoordinator(log, GroupSettings(values), SimulatedClock(), random.Random(3))
-
-    async def flush(self) -> None:
-        self.flushes += 1
-
-    async def join(self, member_id: str = "", *, group: str = "g", version: int = 9, session: int = 10_000) -> Any:
-        request = JoinGroupRequest(
-            group_id=group,
-            member_id=member_id,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
-            session_timeout_ms=session,
-            rebalance_timeout_ms=60_000,
-        )
-        return await self.groups.join_group(request, Client("c", "/127.0.0.1", version), self.flush)
-
-    async def enter(self) -> str:
-        member_id: str = (await self.join()).member_id
-        assert (await self.join(member_id)).error_code == ErrorCode.NONE
-        return member_id
-
-    async def sync(self, member_id: str, generation: int, assignments: dict[str, bytes] | None = None) -> Any:
-        request = SyncGroupRequest(
-            group_id="g",
-            member_id=member_id,
-            generation_id=generation,
-            assignments=[SyncGroupRequestAssignment(member_id=m, assignment=a) for m, a in (assignments or {}).items()],
-        )
-        return await self.groups.sync_group(request, self.flush)
-
-    async def heartbeat(self, member_id: str, generation: int, group: str = "g") -> int:
-        request = HeartbeatRequest(group_id=group, member_id=member_id, generation_id=generation)
-        return (await self.groups.heartbeat(request, self.flush)).error_code
-
-    async def commit(self, offset: int, group: str = "g") -> int:
-        partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-        topics = [OffsetCommitRequestTopic(name="t", partitions=[partition])]
-        request = OffsetCommitRequest(group_id=group, topics=topics)
-        response = await self.groups.commit_offsets(request, 9, self.flush)
-        return response.topics[0].partitions[0].error_code
-
-    async def fetch(self, group: str = "g") -> int | None:
-        request = OffsetFetchRequestGroup(group_id=group, topics=None)
-        topics = (await self.groups.fetch_offsets(request, False, self.flush)).topics
-        return topics[0].partitions[0].committed_offset if topics else None
-
-    async def state(self, group: str = "g") -> str:
-        return (await self.groups.describe_group(group, 6, self.flush)).group_state
+from ottla.group_coordinator.coordinator import java_hash
 
 
 def code_of(error: pytest.ExceptionInfo[KafkaError]) -> ErrorCode:
@@ -99,24 +28,26 @@ def test_java_hash_is_an_int32_that_agrees_with_the_definition(text):
     assert -(1 << 31) <= java_hash(text) < 1 << 31
 
 
-async def test_a_group_goes_to_kafkas_partition(memory_log):
-    groups = World(memory_log, offsets_topic_num_partitions=50).groups
+async def test_a_group_goes_to_kafkas_partition(memory_log, make_world):
+    groups = make_world(offsets_topic_num_partitions=50).groups
     # "polygenelubricants" is the well-known string whose hash is the smallest int32.
     assert java_hash("polygenelubricants") == -(1 << 31)
     assert groups.partition_for("polygenelubricants") == 0
     assert groups.partition_for("a") == 97 % 50
+    memory_log.count = 7
+    assert groups.partition_for("a") == 97 % 7, "the topic has another number of partitions than the setting says"
 
 
-async def test_a_partition_that_is_not_led_here_is_not_coordinated_here(memory_log):
-    world = World(memory_log)
+async def test_a_partition_that_is_not_led_here_is_not_coordinated_here(make_world):
+    world = make_world()
     with pytest.raises(KafkaError) as error:
         await world.commit(1)
     assert code_of(error) is ErrorCode.NOT_COORDINATOR
     assert await world.groups.list_groups((), (), world.flush) == []
 
 
-async def test_while_a_partition_loads_clients_are_told_so_and_heartbeats_pass(memory_log):
-    world = World(memory_log)
+async def test_while_a_partition_loads_clients_are_told_so_and_heartbeats_pass(memory_log, make_world):
+    world = make_world()
     memory_log.load_gate = trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(world.groups.load, 0, 1)
@@ -130,8 +61,8 @@ async def test_while_a_partition_loads_clients_are_told_so_and_heartbeats_pass(m
     assert await world.commit(1) == ErrorCode.NONE
 
 
-async def test_a_partition_that_moves_on_while_it_loads_is_not_taken(memory_log):
-    world = World(memory_log)
+async def test_a_partition_that_moves_on_while_it_loads_is_not_taken(memory_log, make_world):
+    world = make_world()
     memory_log.load_gate = trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(world.groups.load, 0, 1)
@@ -143,8 +74,8 @@ async def test_a_partition_that_moves_on_while_it_loads_is_not_taken(memory_log)
     assert code_of(error) is ErrorCode.NOT_COORDINATOR
 
 
-async def test_damaged_records_leave_the_partition_without_a_coordinator_here(memory_log):
-    world = World(memory_log)
+async def test_damaged_records_leave_the_partition_without_a_coordinator_here(memory_log, make_world):
+    world = make_world()
     memory_log.partitions[0] = [b"\0" * 70]
     await world.groups.load(0, 1)
     with pytest.raises(KafkaError) as error:
@@ -152,14 +83,14 @@ async def test_damaged_records_leave_the_partition_without_a_coordinator_here(me
     assert code_of(error) is ErrorCode.NOT_COORDINATOR
 
 
-async def test_another_coordinator_goes_on_from_the_same_log(memory_log):
-    first = World(memory_log)
+async def test_another_coordinator_goes_on_from_the_same_log(make_world):
+    first = make_world()
     await first.groups.load(0, 1)
     member = await first.enter()
     await first.sync(member, 1, {member: b"all"})
     await first.commit(5, group="simple")
     first.groups.unload(0)
-    second = World(memory_log)
+    second = make_world()
     await second.groups.load(0, 2)
     assert await second.heartbeat(member, 1) == ErrorCode.NONE
     assert await second.fetch("simple") == 5
@@ -182,8 +113,8 @@ async def test_another_coordinator_goes_on_from_the_same_log(memory_log):
         (("STABLE",), ("classic", "share"), {"g"}),
     ],
 )
-async def test_groups_are_listed_by_state_and_type(memory_log, states, types, expected):
-    world = World(memory_log)
+async def test_groups_are_listed_by_state_and_type(make_world, states, types, expected):
+    world = make_world()
     await world.groups.load(0, 1)
     member = await world.enter()
     await world.sync(member, 1, {})
@@ -192,8 +123,8 @@ async def test_groups_are_listed_by_state_and_type(memory_log, states, types, ex
     assert {group.group_id for group in listed} == expected
 
 
-async def test_an_unknown_group_is_dead_and_from_version_6_an_error(memory_log):
-    world = World(memory_log)
+async def test_an_unknown_group_is_dead_and_from_version_6_an_error(make_world):
+    world = make_world()
     await world.groups.load(0, 1)
     old = await world.groups.describe_group("nobody", 5, world.flush)
     assert (old.group_state, old.error_code, old.error_message) == ("Dead", ErrorCode.NONE, None)
@@ -202,8 +133,8 @@ async def test_an_unknown_group_is_dead_and_from_version_6_an_error(memory_log):
     assert new.error_message
 
 
-async def test_group_ids_and_session_timeouts_are_checked(memory_log):
-    world = World(memory_log)
+async def test_group_ids_and_session_timeouts_are_checked(make_world):
+    world = make_world()
     await world.groups.load(0, 1)
     with pytest.raises(KafkaError) as error:
         await world.join(group="")
@@ -219,8 +150,8 @@ async def test_group_ids_and_session_timeouts_are_checked(memory_log):
     assert await world.fetch("") == 3
 
 
-async def test_delete_groups_answers_each_group_once(memory_log):
-    world = World(memory_log)
+async def test_delete_groups_answers_each_group_once(make_world):
+    world = make_world()
     await world.groups.load(0, 1)
     member = await world.enter()
     await world.commit(1, group="simple")
@@ -236,8 +167,8 @@ async def test_delete_groups_answers_each_group_once(memory_log):
 # Waiting for commits
 
 
-async def test_every_answer_waits_until_what_it_depends_on_is_committed(memory_log):
-    world = World(memory_log)
+async def test_every_answer_waits_until_what_it_depends_on_is_committed(memory_log, make_world):
+    world = make_world()
     await world.groups.load(0, 1)
     member = await world.enter()
     done: list[str] = []
@@ -262,8 +193,8 @@ async def test_every_answer_waits_until_what_it_depends_on_is_committed(memory_l
     assert len(done) == 6
 
 
-async def test_a_group_does_not_wait_for_records_of_another(memory_log):
-    world = World(memory_log)
+async def test_a_group_does_not_wait_for_records_of_another(memory_log, make_world):
+    world = make_world()
     await world.groups.load(0, 1)
     await world.commit(1, group="quick")
     memory_log.held = True
@@ -274,8 +205,8 @@ async def test_a_group_does_not_wait_for_records_of_another(memory_log):
         memory_log.release()
 
 
-async def test_who_waits_for_a_commit_when_leadership_is_lost_is_sent_away(memory_log):
-    world = World(memory_log)
+async def test_who_waits_for_a_commit_when_leadership_is_lost_is_sent_away(memory_log, make_world):
+    world = make_world()
     await world.groups.load(0, 1)
     memory_log.held = True
 
@@ -291,8 +222,8 @@ async def test_who_waits_for_a_commit_when_leadership_is_lost_is_sent_away(memor
         memory_log.lose(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
 
-async def test_who_waits_to_join_when_leadership_is_lost_is_sent_away(memory_log):
-    world = World(memory_log)
+async def test_who_waits_to_join_when_leadership_is_lost_is_sent_away(make_world):
+    world = make_world()
     await world.groups.load(0, 1)
     member = await world.enter()
     await world.sync(member, 1, {})
@@ -308,9 +239,9 @@ async def test_who_waits_to_join_when_leadership_is_lost_is_sent_away(memory_log
         world.groups.stop()
 
 
-def test_a_commit_that_takes_too_long_is_answered_with_an_error(memory_log):
+def test_a_commit_that_takes_too_long_is_answered_with_an_error(memory_log, make_world):
     async def main() -> None:
-        world = World(memory_log, offsets_commit_timeout_ms=700)
+        world = make_world(offsets_commit_timeout_ms=700)
         await world.groups.load(0, 1)
         memory_log.held = True
         with pytest.raises(KafkaError) as error:
@@ -324,8 +255,8 @@ def test_a_commit_that_takes_too_long_is_answered_with_an_error(memory_log):
 # Waiting for others
 
 
-async def test_a_join_that_waits_sends_earlier_answers_first_and_one_that_does_not_wait_does_not(memory_log):
-    world = World(memory_log)
+async def test_a_join_that_waits_sends_earlier_answers_first_and_one_that_does_not_wait_does_not(make_world):
+    world = make_world()
     await world.groups.load(0, 1)
     member = await world.enter()
     await world.sync(member, 1, {})
@@ -341,8 +272,8 @@ async def test_a_join_that_waits_sends_earlier_answers_first_and_one_that_does_n
         nursery.cancel_scope.cancel()
 
 
-async def test_a_connection_lost_while_it_joins_does_not_wedge_the_group(memory_log):
-    world = World(memory_log)
+async def test_a_connection_lost_while_it_joins_does_not_wedge_the_group(make_world):
+    world = make_world()
     await world.groups.load(0, 1)
     member = await world.enter()
     await world.sync(member, 1, {})
@@ -355,8 +286,8 @@ async def test_a_connection_lost_while_it_joins_does_not_wedge_the_group(memory_
     assert len((await world.groups.describe_group("g", 6, world.flush)).members) == 1
 
 
-async def test_a_connection_lost_while_it_syncs_does_not_wedge_the_group(memory_log):
-    world = World(memory_log)
+async def test_a_connection_lost_while_it_syncs_does_not_wedge_the_group(make_world):
+    world = make_world()
     await world.groups.load(0, 1)
     leader = await world.enter()
     joined: dict[str, Any] = {}
@@ -377,8 +308,8 @@ async def test_a_connection_lost_while_it_syncs_does_not_wedge_the_group(memory_
     assert (await world.sync(follower, 2)).assignment == b"y"
 
 
-async def test_a_connection_that_breaks_on_sending_is_no_longer_waited_for(memory_log):
-    world = World(memory_log)
+async def test_a_connection_that_breaks_on_sending_is_no_longer_waited_for(make_world):
+    world = make_world()
     await world.groups.load(0, 1)
     member = await world.enter()
     await world.sync(member, 1, {})
@@ -390,122 +321,3 @@ async def test_a_connection_that_breaks_on_sending_is_no_longer_waited_for(memor
     with pytest.raises(OSError, match="gone"):
         await world.join(version=3)
     assert (await world.join(member)).generation_id == 2
-
-
-# Time
-
-
-def run_with_timers(memory_log, main, **settings):
-    """``main(world, clock)`` beside the coordinator's own loops, in simulated time."""
-    clock = MockClock(autojump_threshold=0)
-
-    async def whole() -> None:
-        world = World(memory_log, **settings)
-        await world.groups.load(0, 1)
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(world.groups.run)
-            await main(world, clock)
-            nursery.cancel_scope.cancel()
-
-    trio.run(whole, clock=clock)
-
-
-def test_a_session_ends_when_its_time_is_up(memory_log):
-    async def main(world: World, clock: MockClock) -> None:
-        member = await world.enter()
-        await world.sync(member, 1, {})
-        await trio.sleep(9.9)
-        assert await world.state() == "Stable"
-        await trio.sleep(0.2)
-        assert await world.state() == "Empty"
-
-    run_with_timers(memory_log, main)
-
-
-def test_sessions_do_not_end_because_the_loop_stood_still(memory_log):
-    async def main(world: World, clock: MockClock) -> None:
-        member = await world.enter()
-        await world.sync(member, 1, {})
-        await trio.sleep(5.5)
-        clock.jump(60)
-        await trio.sleep(3)
-        assert await world.heartbeat(member, 1) == ErrorCode.NONE
-        await trio.sleep(10.1)
-        assert await world.state() == "Empty"
-
-    run_with_timers(memory_log, main)
-
-
-def test_a_rebalance_does_not_end_because_the_loop_stood_still(memory_log):
-    async def main(world: World, clock: MockClock) -> None:
-        member = await world.enter()
-        await world.sync(member, 1, {})
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(lambda: world.join(version=3, session=1_000_000))
-            await trio.sleep(5)
-            clock.jump(200)
-            await trio.sleep(1)
-            assert (await world.join(member)).generation_id == 2
-
-    run_with_timers(memory_log, main)
-
-
-def test_an_idle_coordinator_sleeps(memory_log):
-    async def main(world: World, clock: MockClock) -> None:
-        await world.commit(1)
-        before = trio.lowlevel.current_statistics().seconds_to_next_deadline
-        assert before > 500
-
-    run_with_timers(memory_log, main)
-
-
-def test_a_timer_set_while_the_loop_sleeps_is_still_on_time(memory_log):
-    async def main(world: World, clock: MockClock) -> None:
-        await trio.sleep(100)
-        member = await world.enter()
-        await world.sync(member, 1, {})
-        await trio.sleep(10.05)
-        assert await world.state() == "Empty"
-
-    run_with_timers(memory_log, main)
-
-
-def test_the_initial_delay_runs_on_time(memory_log):
-    async def main(world: World, clock: MockClock) -> None:
-        started = trio.current_time()
-        assert (await world.join(version=3)).generation_id == 1
-        assert trio.current_time() - started == pytest.approx(3)
-
-    run_with_timers(memory_log, main, group_initial_rebalance_delay_ms=3_000)
-
-
-def test_offsets_expire_by_themselves(memory_log):
-    async def main(world: World, clock: MockClock) -> None:
-        await world.commit(1)
-        await trio.sleep(59)
-        assert await world.fetch() == 1
-        await trio.sleep(62)
-        assert await world.fetch() is None
-        assert await world.groups.list_groups((), (), world.flush) == []
-
-    run_with_timers(memory_log, main, offsets_retention_minutes=1, offsets_retention_check_interval_ms=60_000)
-
-
-def test_leaving_lets_the_others_go_on_at_once(memory_log):
-    async def main(world: World, clock: MockClock) -> None:
-        first = await world.enter()
-        await world.sync(first, 1, {})
-        answers: list[Any] = []
-
-        async def second() -> None:
-            answers.append(await world.join(version=3))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(second)
-            await trio.sleep(1)
-            request = LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id=first)])
-            await world.groups.leave_group(request, world.flush)
-        assert answers[0].generation_id == 2
-        assert trio.current_time() == pytest.approx(1)
-
-    run_with_timers(memory_log, main)

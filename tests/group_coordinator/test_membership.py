@@ -1,7 +1,7 @@
-"""Joining, syncing, heartbeats, leaving: pitfalls 75 and 77 to 80 of other brokers, and the rules of the classic protocol.
+"""Joining, syncing, heartbeats, leaving: the rules of the classic protocol, and what other brokers got wrong in them.
 
-Not here: KIP-848 groups and share groups, which are not served; beginning a transaction during a rebalance, which comes
-with transactions.
+Not here, of what they got wrong: KIP-848 groups and share groups are not served; a transaction begun during a rebalance
+comes with transactions; lag is not measured by this broker, so nothing clamps it to the log's start.
 """
 
 from __future__ import annotations

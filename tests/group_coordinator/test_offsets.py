@@ -1,4 +1,4 @@
-"""Committed offsets: pitfalls 73, 81, 83 and 95 of other brokers, retention, deletion.
+"""Committed offsets, their retention and deletion.
 
 That unknown partitions are refused is tested with the handlers, which know the topics.
 """

@@ -1,4 +1,4 @@
-"""What survives the coordinator: pitfall 84 of other brokers; and the records themselves."""
+"""What survives the coordinator, and the records it survives in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Static members (KIP-345, KIP-814): pitfall 76 of other brokers."""
+"""Static members (KIP-345, KIP-814)."""
 
 from __future__ import annotations
 
