@@ -21,6 +21,7 @@ _NAMESPACE: dict[str, Any] = {
     "new": object.__new__,
     "uvarint": primitives.read_uvarint,
     "unknown_tags": primitives.read_unknown_tags,
+    "check_tags": primitives.check_tags,
     "bad_length": primitives.refuse_length,
     "bad_tag": primitives.refuse_tag,
     "unpack": struct.unpack_from,
@@ -204,3 +205,4 @@ class _DecoderCompiler:
         self._emit(f"{target}.unknown_tagged_fields += (({tag}, bytes(buf[pos:{stop}])),)")
         self._emit(f"pos = {stop}")
         self.source.dedent()
+        self._emit(f"check_tags({target}.unknown_tagged_fields)")

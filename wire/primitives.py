@@ -5,6 +5,7 @@ Unsigned varints carry seven bits a byte, the lowest first; the protocol never u
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..base.errors import ProtocolError
@@ -56,7 +57,14 @@ def read_unknown_tags(buffer: bytes | memoryview, position: int, count: int, siz
             refuse_length("tagged field", length, size - position)
         found.append((tag, bytes(buffer[position:end])))
         position = end
+    check_tags(found)
     return tuple(found), position
+
+
+def check_tags(fields: Sequence[tuple[int, bytes]]) -> None:
+    """Refuse a tag that is there twice. Their order is left to the sender, as Kafka does."""
+    if len({tag for tag, _ in fields}) != len(fields):
+        raise ProtocolError("a tagged field is there twice")
 
 
 def write_tags(fields: list[tuple[int, bytes]]) -> bytes:
