@@ -49,7 +49,8 @@ stamped() { # venv, step
 pip_install() { # venv, arguments
     venv=$1
     shift
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
+    # The build backend warns of every editable install; that is noise here.
+    PYTHONWARNINGS=ignore "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
 }
 
 install() { # step, arguments of pip
