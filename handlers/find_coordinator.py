@@ -16,6 +16,8 @@ from __future__ import annotations
 
 import logging
 
+import trio
+
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.topics import NewTopic
 from ..group_coordinator.coordinator_log import TOPIC
@@ -29,6 +31,7 @@ GROUP = 0
 TRANSACTION = 1
 
 _MANY_KEYS_FROM = 4
+_LOAD_SECONDS = 1.0
 
 
 async def handle(call: Call, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
@@ -67,7 +70,8 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
     broker = call.broker
     partition = broker.groups.partition_for(key)
-    if broker.metadata.topic(TOPIC) is None:
+    is_new = broker.metadata.topic(TOPIC) is None
+    if is_new:
         await call.flush()
         await _create_topic(call)
     state = broker.metadata.partition(TOPIC, partition)
@@ -75,6 +79,10 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
     node = broker.metadata.nodes(call.listener).get(leader)
     if node is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TOPIC}-{partition} has no leader")
+    if is_new and leader == broker.broker_id:
+        # The client is about to ask here; it would be told to come back later while the empty partition is loaded.
+        with trio.move_on_after(_LOAD_SECONDS):
+            await broker.groups.wait_loaded(partition)
     return node
 
 

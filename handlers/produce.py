@@ -1,7 +1,8 @@
 """Produce (key 0): append record batches.
 
 Behaviour: each partition's records must be exactly one batch of format v2; it is validated and appended in one piece,
-and one partition's error does not touch the others. acks=1 answers after the append, acks=-1 once the high watermark
+and one partition's error does not touch the others. Where ``flush.messages`` is reached the answer waits for the flush.
+acks=1 answers after the append, acks=-1 once the high watermark
 passed the records or the timeout went by, acks=0 gets no answer at all: there, an error closes the connection, as in
 Kafka. A repeated batch of an idempotent producer is answered with the offset it was given the first time.
 
@@ -11,8 +12,11 @@ error text and the index of the record at fault; 9 is flexible; 13 names topics 
 
 from __future__ import annotations
 
+import trio
+
 from ..base.errors import ErrorCode, KafkaError
 from ..log.partition_log import AppendResult
+from ..log.validation import RecordsRefusedError
 from ..replication.partition import Partition
 from ..wire.compression import ZSTD
 from ..wire.messages.produce import (
@@ -58,8 +62,8 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
                 f"a produce with acks=0 failed: {ErrorCode(failed.error_code).name} {failed.error_message}"
             )
         return None
-    if waiting and request.acks == -1:
-        await _wait(call, waiting, request.timeout_ms)
+    if waiting:
+        await _wait(call, waiting, request)
     return ProduceResponse(responses=topics)
 
 
@@ -85,34 +89,39 @@ def _append(
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served")
         result = partition.append(records, now_ms, acks=request.acks)
     except KafkaError as error:
-        record_errors = []
-        if error.code == ErrorCode.INVALID_RECORD:
-            record_errors = [BatchIndexAndErrorMessage(batch_index=0, batch_index_error_message=error.message)]
-        return PartitionProduceResponse(
-            index=data.index,
-            error_code=error.code,
-            base_offset=-1,
-            record_errors=record_errors,
-            error_message=error.message,
-        )
+        return _refused(data.index, error)
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=result.first_offset,
         log_append_time_ms=result.log_append_time_ms,
         log_start_offset=result.log_start_offset,
     )
-    if partition.log.high_watermark <= result.last_offset:
+    if result.flush_due or (request.acks == -1 and partition.log.high_watermark <= result.last_offset):
         waiting.append((partition, result, answer))
     return answer
 
 
-async def _wait(call: Call, waiting: Waiting, timeout_ms: int) -> None:
-    """Wait until each append is committed; what is not by then is answered with its error."""
+def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
+    record_errors = []
+    if isinstance(error, RecordsRefusedError):
+        record_errors = [
+            BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=why) for at, why in error.record_errors
+        ]
+    return PartitionProduceResponse(
+        index=index, error_code=error.code, base_offset=-1, record_errors=record_errors, error_message=error.message
+    )
+
+
+async def _wait(call: Call, waiting: Waiting, request: ProduceRequest) -> None:
+    """Wait until appends are on disk (flush.messages) and committed (acks=-1); what is not is answered with its error."""
     await call.flush()
-    seconds = max(timeout_ms, 0) / 1000
+    deadline = trio.current_time() + max(request.timeout_ms, 0) / 1000
     for partition, result, answer in waiting:
         try:
-            await partition.wait_for_high_watermark(result.last_offset + 1, seconds)
+            if result.flush_due:
+                await partition.log.flush()
+            if request.acks == -1:
+                await partition.wait_for_high_watermark(result.last_offset + 1, deadline - trio.current_time())
         except KafkaError as error:
             answer.error_code = error.code
             answer.error_message = error.message

@@ -155,7 +155,7 @@ class Partition:
         epoch = self.leader_epoch
         waiter = OffsetWaiter(offset)
         self.offset_waiters.append(waiter)
-        with trio.move_on_after(timeout) as scope:
+        with trio.move_on_after(max(timeout, 0)) as scope:
             try:
                 await waiter.event.wait()
             finally:
