@@ -77,6 +77,7 @@ class GroupCoordinator:
         self._random = random
         self._shards: dict[int, Shard] = {}
         self._loading: dict[int, int] = {}
+        self._loaded = trio.Event()
         self._sleeps_until_ms = -math.inf
         self._wake = trio.Event()
 
@@ -107,6 +108,8 @@ class GroupCoordinator:
             return
         del self._loading[partition]
         self._shards[partition] = shard
+        self._loaded.set()
+        self._loaded = trio.Event()
         rebalance.resume(shard, self._now())
         self._timers_moved(shard)
         if shard.groups:
@@ -122,6 +125,11 @@ class GroupCoordinator:
                     await trio.lowlevel.checkpoint()
             if self._loading.get(shard.partition) != shard.leader_epoch:
                 return
+
+    async def wait_loaded(self, partition: int) -> None:
+        """Return once the groups of the partition are served here."""
+        while partition not in self._shards:
+            await self._loaded.wait()
 
     def unload(self, partition: int) -> None:
         """This broker does not lead the partition any more; nothing happens when it did not."""
