@@ -25,6 +25,7 @@ from .store import (
     Operation,
     Set,
     StoreError,
+    StoreFailedError,
     WatchEvent,
 )
 
@@ -54,11 +55,14 @@ class ConfigStore:
         await self.load(await self._store.children(znodes.TOPIC_CONFIGS))
 
     async def run(self) -> None:
-        """Follow the changes that others make."""
-        while True:
-            await self._changed.wait()
-            self._changed = trio.Event()
-            await self._follow()
+        """Follow the changes that others make, for as long as there is a store to follow."""
+        try:
+            while True:
+                await self._changed.wait()
+                self._changed = trio.Event()
+                await self._follow()
+        except StoreFailedError as error:
+            logger.error("Changes of configs are not followed any more: %s", error)
 
     def topic_overrides(self, topic: str) -> dict[str, str]:
         """Topic-level name -> value as it was set; empty for a topic without overrides."""

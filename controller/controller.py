@@ -37,6 +37,7 @@ from .store import (
     Set,
     Stat,
     StoreError,
+    StoreFailedError,
     WatchEvent,
     create,
 )
@@ -77,18 +78,18 @@ class Controller:
             await self._elect()
 
     async def run(self) -> None:
-        """Follow what happens in the cluster: brokers that come and go, and the loss of the active controller."""
-        while True:
-            await self._changed.wait()
-            self._changed = trio.Event()
-            async with self._lock:
-                if self.is_active and not await self._is_still_controller():
-                    logger.warning("Another broker became controller")
-                    self.is_active = False
-                if self.is_active:
-                    await self._follow_brokers()
-                else:
-                    await self._elect()
+        """Follow what happens in the cluster: brokers that come and go, and the loss of the active controller.
+
+        Ends when the store has failed; changes are refused then.
+        """
+        try:
+            while True:
+                await self._changed.wait()
+                self._changed = trio.Event()
+                async with self._lock:
+                    await self._follow()
+        except StoreFailedError as error:
+            logger.error("The cluster is not followed any more: %s", error)
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
@@ -134,6 +135,15 @@ class Controller:
 
     def _on_change(self, event: WatchEvent) -> None:
         self._changed.set()
+
+    async def _follow(self) -> None:
+        if self.is_active and not await self._is_still_controller():
+            logger.warning("Another broker became controller")
+            self.is_active = False
+        if self.is_active:
+            await self._follow_brokers()
+        else:
+            await self._elect()
 
     async def _elect(self) -> None:
         """Become controller, or watch the one there is."""

@@ -2,8 +2,8 @@
 
 Rules
 -----
-1. A transaction is checked and applied to the tree at once, in one plain function, and its journal frame queued. It is
-   answered, and watches fire, when the frame is synced. Writers that meet share one sync.
+1. A transaction is checked and applied to the tree at once, in one plain function, and queued for the journal. It is
+   answered, and watches fire, when the journal is synced. Writers that meet share one sync.
 2. A read waits for the transactions it can see to be synced first, so nothing is ever answered that a crash could undo.
 3. No session outlives the process: at start the ephemeral nodes of all of them are removed.
 4. When the journal cannot be written the store has failed: memory is ahead of the disk, so nothing is answered any more.
@@ -55,7 +55,7 @@ class EmbeddedStore:
         self._sessions: dict[int, EmbeddedSession] = {}
         self._last_session_id = 0
         self._flush_lock = trio.Lock()
-        self._unsynced: list[tuple[bytes, list[WatchEvent]]] = []
+        self._unsynced: list[tuple[Transaction, list[WatchEvent]]] = []
         self._synced_zxid = 0
         self._journal_size = 0
         self._snapshot_size = 0
@@ -112,16 +112,15 @@ class EmbeddedStore:
     def _apply(self, session_id: int, operations: Sequence[Operation]) -> list[Result]:
         transaction = Transaction(self._tree.zxid + 1, session_id, self._clock.now_ms(), operations)
         results, events = self._tree.apply(transaction)
-        frame = journal.encode_transaction(transaction) if self._files is not None else b""
-        self._unsynced.append((frame, events))
+        self._unsynced.append((transaction, events))
         return results
 
     async def _flush(self) -> None:
-        """Sync all that is queued, then tell the watches. A cancelled writer must not take the others' frames with it."""
+        """Sync all that is queued, then tell the watches. A cancelled writer must not take the others with it."""
         batch, self._unsynced = self._unsynced, []
         zxid = self._tree.zxid
         if self._files is not None:
-            data = b"".join(frame for frame, _ in batch)
+            data = journal.encode_transactions(transaction for transaction, _ in batch)
             with trio.CancelScope(shield=True):
                 try:
                     await self._store(self._files, data)

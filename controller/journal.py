@@ -8,12 +8,13 @@ crc        u32    CRC-32C of the payload
 payload    bytes  JSON, UTF-8
 =========  =====  ================================================
 
-``journal`` has one frame per transaction: ``[zxid, session id, time in ms, [operation, ...]]`` with an operation
-``["c", path, data, flags]`` (1 ephemeral, 2 sequence), ``["s", path, data]`` or ``["d", path]``. Versions are left out:
-what is in the journal was accepted. ``snapshot`` has one frame ``[zxid, number of nodes]``, then one per node. Data that
+``journal`` has one frame per sync: a list of transactions ``[zxid, session id, time in ms, [operation, ...]]``, with an
+operation ``["c", path, data, flags]`` (1 ephemeral, 2 sequence), ``["s", path, data]`` or ``["d", path]``. Versions are
+left out: what is in the journal was accepted. ``snapshot`` has one frame ``[zxid, number of nodes]``, then one per node. Data that
 is not UTF-8 survives by surrogate escapes.
 
-A crash can leave a torn last frame in the journal: it was never acknowledged and is cut off. A bad frame with good ones
+A crash can leave a torn last frame in the journal: it was never acknowledged and is cut off. There is only one such
+frame, because the next is written after the sync of the one before; pages of one frame may well arrive out of order. A bad frame with good ones
 behind it, or any in the snapshot, is damage that nobody should paper over: ``CorruptStateError``. The snapshot is written
 beside the old one and renamed; the journal is emptied after that, and frames that a snapshot already holds are passed
 over by their zxid, so a crash between the two steps does no harm.
@@ -23,7 +24,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import crc32c
@@ -65,24 +66,25 @@ class StateFiles(Protocol):
         ...
 
 
-def frame(payload: Any) -> bytes:
-    """One frame holding ``payload`` as JSON."""
+def encode_transactions(transactions: Iterable[Transaction]) -> bytes:
+    """The journal's frame of the transactions that share a sync."""
+    payload = []
+    for zxid, session_id, time_ms, operations in transactions:
+        kept = [_encode_operation(operation) for operation in operations if not isinstance(operation, Check)]
+        payload.append([zxid, session_id, time_ms, kept])
+    return _frame(payload)
+
+
+def _frame(payload: Any) -> bytes:
     body = json.dumps(payload, separators=(",", ":")).encode()
     return _FRAME.pack(len(body), crc32c.crc32c(body)) + body
 
 
-def encode_transaction(transaction: Transaction) -> bytes:
-    """The journal's frame of a transaction."""
-    zxid, session_id, time_ms, operations = transaction
-    kept = [_encode_operation(operation) for operation in operations if not isinstance(operation, Check)]
-    return frame([zxid, session_id, time_ms, kept])
-
-
 def encode_snapshot(tree: ZnodeTree) -> bytes:
     """The whole tree, as ``snapshot`` holds it."""
-    frames = [frame([tree.zxid, len(tree.nodes) - 1, tree.nodes["/"].sequence])]
+    frames = [_frame([tree.zxid, len(tree.nodes) - 1, tree.nodes["/"].sequence])]
     frames.extend(
-        frame(
+        _frame(
             [
                 path,
                 _to_text(node.data),
@@ -112,9 +114,9 @@ def load(files: StateFiles) -> tuple[ZnodeTree, int]:
     end = 0
     for frame_end, payload in _frames(JOURNAL, journal):
         end = frame_end
-        transaction = _decode_transaction(payload)
-        if transaction.zxid > tree.zxid:
-            tree.apply(transaction)
+        for transaction in map(_decode_transaction, payload):
+            if transaction.zxid > tree.zxid:
+                tree.apply(transaction)
     if end < len(journal):
         files.truncate(JOURNAL, end)
     return tree, end

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ..log.disk import Disk, OpenFile, join
 
 
@@ -12,7 +14,9 @@ class DiskStateFiles:
         self._disk = disk
         self._folder = folder
         self._open: dict[str, tuple[OpenFile, int]] = {}
-        disk.make_dir(folder)
+        if not disk.is_dir(folder):
+            disk.make_dir(folder)
+            disk.sync_dir(os.path.dirname(folder))
 
     def read(self, name: str) -> bytes | None:
         path = join(self._folder, name)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import itertools
+import random
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,7 @@ from ottla.controller.store import (
     set_or_create,
 )
 from ottla.log.disk import OsDisk
+from ottla.log.memory_disk import MemoryDisk
 
 
 async def open_store(folder: Path | None = None) -> EmbeddedStore:
@@ -133,6 +137,61 @@ async def test_a_crash_between_snapshot_and_emptying_the_journal_does_no_harm(tm
     tree = await store.sync()
     (tmp_path / journal.SNAPSHOT).write_bytes(journal.encode_snapshot(tree))
     assert await names(tmp_path) == ["n0", "n1", "n2"]
+
+
+async def test_after_any_crash_what_was_answered_is_there_and_nothing_is_half_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Power goes at some operation of the disk, over many seeds, with snapshots in between."""
+    monkeypatch.setattr(embedded_store, "SNAPSHOT_AFTER_BYTES", 3000)
+    starts_cut_short = 0
+    for seed in range(150):
+        disk, rng = MemoryDisk(), random.Random(seed)
+        certain: dict[str, bytes] = {}
+        for _ in range(4):
+            cut_power_after(disk, rng.randrange(60))
+            store = None
+            try:
+                files = DiskStateFiles(disk, "/data/state")
+                store = EmbeddedStore(SystemClock(), InlineWorkers(), files)
+                await store.open()
+            except OSError:
+                starts_cut_short += 1
+            else:
+                session = store.session()
+                nodes = {name: (await session.get("/" + name)).data for name in await session.children("/")}
+                assert certain.items() <= nodes.items()
+                assert all(name.replace("a", "b") in nodes for name in nodes if name.startswith("a"))
+                certain = await write_pairs(session, rng, nodes)
+            disk.heal()
+            disk.crash(rng)
+    assert starts_cut_short < 300
+
+
+def cut_power_after(disk: MemoryDisk, operations: int) -> None:
+    """Let so many operations through, and no further one."""
+    left = itertools.count(operations, -1)
+    for operation in ("write", "sync", "truncate", "rename", "open"):
+        disk.fail(operation, where=lambda path: next(left) <= 0)
+
+
+async def write_pairs(session: EmbeddedSession, rng: random.Random, nodes: dict[str, bytes]) -> dict[str, bytes]:
+    """Make pairs of nodes from several tasks until the power goes; what is certain to be there."""
+    certain = dict(nodes)
+
+    async def write(number: int) -> None:
+        data = rng.randbytes(rng.randrange(200))
+        with contextlib.suppress(StoreFailedError):
+            await session.multi([Create(f"/a{number}", data), Create(f"/b{number}", data)])
+            certain[f"a{number}"] = certain[f"b{number}"] = data
+
+    number = len(nodes)
+    for _ in range(8):
+        async with trio.open_nursery() as nursery:
+            for _ in range(rng.randrange(1, 4)):
+                nursery.start_soon(write, number)
+                number += 1
+    return certain
 
 
 async def test_writers_that_meet_share_a_sync(tmp_path: Path) -> None:
