@@ -10,14 +10,14 @@ payload    bytes  JSON, UTF-8
 
 ``journal`` has one frame per sync: a list of transactions ``[zxid, session id, time in ms, [operation, ...]]``, with an
 operation ``["c", path, data, flags]`` (1 ephemeral, 2 sequence), ``["s", path, data]`` or ``["d", path]``. Versions are
-left out: what is in the journal was accepted. ``snapshot`` has one frame ``[zxid, number of nodes]``, then one per node. Data that
-is not UTF-8 survives by surrogate escapes.
+left out: what is in the journal was accepted. ``snapshot`` has one frame ``[zxid, number of nodes, children ever made
+under the root]``, then one per node. Data that is not UTF-8 survives by surrogate escapes.
 
 A crash can leave a torn last frame in the journal: it was never acknowledged and is cut off. There is only one such
-frame, because the next is written after the sync of the one before; pages of one frame may well arrive out of order. A bad frame with good ones
-behind it, or any in the snapshot, is damage that nobody should paper over: ``CorruptStateError``. The snapshot is written
-beside the old one and renamed; the journal is emptied after that, and frames that a snapshot already holds are passed
-over by their zxid, so a crash between the two steps does no harm.
+frame, because the next is written after the sync of the one before; pages of one frame may well arrive out of order. A
+bad frame with good ones behind it, or any in the snapshot, is damage that nobody should paper over:
+``CorruptStateError``. The snapshot is written beside the old one and renamed; the journal is emptied after that, and
+transactions that a snapshot already holds are passed over by their zxid, so a crash between the two steps does no harm.
 """
 
 from __future__ import annotations
