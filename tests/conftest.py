@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -25,6 +26,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
+@pytest.fixture
+def autojump_clock() -> trio.testing.MockClock:
+    """Asked for by a test, it is the clock of its run: time jumps to the next deadline when every task waits."""
+    return trio.testing.MockClock(autojump_threshold=0)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]:
     function = pyfuncitem.obj
@@ -32,7 +39,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, Any, Any]
 
         @functools.wraps(function)
         def run(**arguments: Any) -> None:
-            trio.run(functools.partial(function, **arguments))
+            trio.run(functools.partial(function, **arguments), clock=arguments.get("autojump_clock"))
 
         pyfuncitem.obj = run
     try:
