@@ -37,11 +37,14 @@ def _told(code: ErrorCode) -> ErrorCode:
 
 
 def _new_topic(broker: Services, name: str) -> NewTopic:
-    if name != OFFSETS_TOPIC:
-        return NewTopic(name)
+    return offsets_topic(broker) if name == OFFSETS_TOPIC else NewTopic(name)
+
+
+def offsets_topic(broker: Services) -> NewTopic:
+    """``__consumer_offsets`` as this broker would make it."""
     settings = broker.config.settings(GroupSettings)
     return NewTopic(
-        name,
+        OFFSETS_TOPIC,
         partition_count=settings.offsets_topic_num_partitions,
         replication_factor=min(settings.offsets_topic_replication_factor, len(list(broker.metadata.broker_ids()))),
         configs={

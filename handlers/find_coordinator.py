@@ -19,10 +19,10 @@ import logging
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.topics import NewTopic
 from ..group_coordinator.coordinator_log import TOPIC
 from ..replication.metadata_cache import Node
 from ..wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+from .auto_creation import offsets_topic
 from .call import Call
 
 logger = logging.getLogger(__name__)
@@ -87,19 +87,8 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
 
 
 async def _create_topic(call: Call) -> None:
-    settings = call.broker.groups.settings
-    topic = NewTopic(
-        TOPIC,
-        partition_count=settings.offsets_topic_num_partitions,
-        replication_factor=min(settings.offsets_topic_replication_factor, len(list(call.broker.metadata.broker_ids()))),
-        configs={
-            "cleanup.policy": "compact",
-            "compression.type": "producer",
-            "segment.bytes": str(settings.offsets_topic_segment_bytes),
-        },
-    )
     try:
-        outcome = (await call.broker.controller.create_topics([topic]))[TOPIC]
+        outcome = (await call.broker.controller.create_topics([offsets_topic(call.broker)]))[TOPIC]
     except KafkaError as error:
         outcome = error
     if isinstance(outcome, KafkaError) and outcome.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
