@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
-from ottla.compat_tests import toolchains
+from ottla.compat_tests.java.tools import SHORT_LIVED, java_command
 
 START_TIMEOUT_S = 60.0
 
@@ -35,17 +35,6 @@ transaction.state.log.min.isr=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
-"""
-
-LOG4J_PROPERTIES = """\
-status = error
-appender.err.type = Console
-appender.err.name = ERR
-appender.err.target = SYSTEM_ERR
-appender.err.layout.type = PatternLayout
-appender.err.layout.pattern = [%d] %p %m (%c)%n
-rootLogger.level = WARN
-rootLogger.appenderRef.err.ref = ERR
 """
 
 
@@ -123,19 +112,13 @@ class KafkaProcess(BrokerProcess):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._properties = folder / "server.properties"
-        self._log4j = folder / "log4j2.properties"
-        self._log4j.write_text(LOG4J_PROPERTIES)
         self._properties.write_text(KAFKA_PROPERTIES.format(port=self.port, controller_port=free_port(), folder=folder))
-        storage = [*self._java("-Xmx256m"), "kafka.tools.StorageTool", "format"]
+        storage = [*java_command(folder, *SHORT_LIVED), "kafka.tools.StorageTool", "format"]
         storage += ["-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", str(self._properties)]
         subprocess.run(storage, check=True, capture_output=True)
 
-    def _java(self, heap: str) -> list[str]:
-        log4j = f"-Dlog4j2.configurationFile={self._log4j}"
-        return [str(toolchains.java()), heap, log4j, "-cp", f"{toolchains.kafka_jars()}/*"]
-
     def command(self) -> list[str]:
-        return [*self._java("-Xmx768m"), "kafka.Kafka", str(self._properties)]
+        return [*java_command(self.folder, "-Xmx768m"), "kafka.Kafka", str(self._properties)]
 
 
 @contextlib.contextmanager

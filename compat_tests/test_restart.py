@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -95,12 +96,15 @@ def test_acknowledged_records_survive_kills(client: ClientSession, broker_proces
         except BaseException as error:
             failures.append(error)
 
+    def reached(count: int) -> bool:
+        return bool(failures) or len(acknowledged) >= count
+
     thread = threading.Thread(target=produce)
     thread.start()
     try:
         for _ in range(KILLS):
             target = len(acknowledged) + CONFIRMED_BETWEEN_KILLS
-            eventually(lambda target=target: failures or len(acknowledged) >= target, timeout_s=90)
+            eventually(partial(reached, target), timeout_s=90)
             assert not failures
             broker_process.kill()
             broker_process.start()

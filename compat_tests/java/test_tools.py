@@ -1,0 +1,158 @@
+"""Kafka 4.3's command-line tools. A call costs a JVM of one to two seconds, so a test is a session with one kind of tool."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from ottla.compat_tests.clients.registry import CLIENTS
+from ottla.compat_tests.java.tools import KafkaTools
+from ottla.compat_tests.session import ClientSession
+
+pytestmark = pytest.mark.client("Java tools 4.3.1")
+CODECS = ("gzip", "snappy", "lz4", "zstd")
+
+
+@pytest.mark.capability("kafka-topics")
+def test_topics(tools: KafkaTools, fresh_name: Callable[[str], str]) -> None:
+    topic = fresh_name("tools")
+    created = tools.run("topics", "--create", "--topic", topic, "--partitions", "2", "--config", "retention.ms=1000000")
+    assert f"Created topic {topic}" in created
+    assert "already exists" in tools.run("topics", "--create", "--topic", topic, fails=True)
+    tools.run("topics", "--alter", "--topic", topic, "--partitions", "3")
+    described = tools.run("topics", "--describe", "--topic", topic)
+    assert re.search(r"PartitionCount: 3\s+ReplicationFactor: 1\s+Configs:.*retention.ms=1000000", described)
+    assert len(re.findall(rf"Topic: {topic}\s+Partition: \d\s+Leader: \d+\s+Replicas: \d+\s+Isr: \d+", described)) == 3
+    tools.run("topics", "--delete", "--topic", topic)
+    assert topic not in tools.run("topics", "--list").split()
+
+
+@pytest.mark.capability("kafka-console-producer, kafka-console-consumer, kafka-consumer-groups, kafka-get-offsets")
+def test_console_and_groups(tools: KafkaTools, make_topic: Callable[..., str], group_id: str) -> None:
+    topic = make_topic(2)
+    lines = "".join(f"a:{number}\tk{number}\tv{number}\n" for number in range(1, 21))
+    parsing = ("--reader-property", "parse.key=true", "--reader-property", "parse.headers=true")
+    tools.run("console-producer", "--topic", topic, *parsing, stdin=lines)
+    printing = [f"--formatter-property=print.{what}=true" for what in ("key", "headers", "offset", "partition")]
+    limits = ("--max-messages", "20", "--timeout-ms", "20000")
+    read = tools.run("console-consumer", "--topic", topic, "--from-beginning", "--group", group_id, *limits, *printing)
+    records = [line.split("\t") for line in read.splitlines() if line.startswith("Partition:")]
+    assert sorted(int(record[-1][1:]) for record in records) == list(range(1, 21))
+    assert all(record[2] == f"a:{record[-1][1:]}" and record[3] == f"k{record[-1][1:]}" for record in records)
+
+    offsets = tools.run("get-offsets", "--topic", topic)
+    ends = dict(re.findall(rf"{topic}:(\d):(\d+)", offsets))
+    assert sum(map(int, ends.values())) == 20
+    described = tools.run("consumer-groups", "--describe", "--group", group_id)
+    for partition, end in ends.items():
+        assert re.search(rf"{group_id}\s+{topic}\s+{partition}\s+{end}\s+{end}\s+0\s", described)
+    reset = ("--reset-offsets", "--group", group_id, "--topic", topic, "--execute")
+    tools.run("consumer-groups", *reset, "--shift-by", "-3")
+    described = tools.run("consumer-groups", "--describe", "--group", group_id)
+    for partition, end in ends.items():
+        assert re.search(rf"{group_id}\s+{topic}\s+{partition}\s+{int(end) - 3}\s+{end}\s+3\s", described)
+    assert re.search(
+        rf"{group_id}\s.*Empty\s+0", tools.run("consumer-groups", "--describe", "--group", group_id, "--state")
+    )
+    deleted = tools.run("consumer-groups", "--delete-offsets", "--group", group_id, "--topic", f"{topic}:0")
+    assert re.search(rf"{topic}\s+0\s+Successful", deleted)
+    tools.run("consumer-groups", "--delete", "--group", group_id)
+    assert group_id not in tools.run("consumer-groups", "--list").split()
+
+
+@pytest.mark.capability("kafka-configs")
+def test_configs(tools: KafkaTools, topic: str) -> None:
+    where = ("--entity-type", "topics", "--entity-name", topic)
+    added = "segment.ms=3600000,cleanup.policy=[delete,compact]"
+    assert "Completed" in tools.run("configs", "--alter", *where, "--add-config", added)
+    described = tools.run("configs", "--describe", *where)
+    assert "segment.ms=3600000" in described
+    assert "cleanup.policy=delete,compact" in described
+    tools.run("configs", "--alter", *where, "--delete-config", "segment.ms")
+    every = tools.run("configs", "--describe", *where, "--all")
+    assert "segment.ms=604800000 sensitive=false synonyms={" in every
+    broker = tools.run("configs", "--describe", "--entity-type", "brokers", "--all")
+    assert "log.segment.bytes=1073741824" in broker
+    assert "DEFAULT_CONFIG:num.partitions=1" in broker
+
+
+@pytest.mark.capability("kafka-delete-records, kafka-log-dirs")
+def test_delete_records_and_log_dirs(tools: KafkaTools, topic: str, sessions: Callable[[str], ClientSession]) -> None:
+    sessions("kafka-python").produce(topic, [b"x" * 100] * 10)
+    wanted = {"partitions": [{"topic": topic, "partition": 0, "offset": 4}], "version": 1}
+    deleted = tools.run("delete-records", "--offset-json-file", tools.file("delete.json", json.dumps(wanted)))
+    assert f"partition: {topic}-0\tlow_watermark: 4" in deleted
+    assert f"{topic}:0:4" in tools.run("get-offsets", "--topic", topic, "--time", "earliest")
+    described = tools.run("log-dirs", "--describe", "--topic-list", topic)
+    (broker,) = json.loads(described.splitlines()[-1])["brokers"]
+    (folder,) = broker["logDirs"]
+    assert folder["error"] is None
+    assert [(each["partition"], each["isFuture"]) for each in folder["partitions"]] == [(f"{topic}-0", False)]
+    assert folder["partitions"][0]["size"] > 1000
+
+
+@pytest.mark.capability("perf tests, e2e-latency")
+def test_performance_tools(tools: KafkaTools, make_topic: Callable[..., str], topic: str) -> None:
+    many = make_topic(4)
+    load = ("--num-records", "20000", "--record-size", "100", "--throughput", "-1")
+    properties = ("--command-property", f"bootstrap.servers={tools.bootstrap}", "compression.type=lz4")
+    produced = tools.run("producer-perf-test", "--topic", many, *load, *properties)
+    assert re.search(r"^20000 records sent", produced, re.MULTILINE)
+    consumed = tools.run("consumer-perf-test", "--topic", many, "--num-records", "20000")
+    assert re.search(r"^20\d\d-.*, 20000, ", consumed, re.MULTILINE)
+    assert "Percentiles" in tools.run("e2e-latency", tools.bootstrap, topic, "50", "all", "100")
+
+
+@pytest.mark.capability("verifiable producer and consumer")
+def test_verifiable_clients(tools: KafkaTools, make_topic: Callable[..., str], group_id: str) -> None:
+    topic = make_topic(2)
+    produced = tools.run("verifiable-producer", "--topic", topic, "--max-messages", "500", "--acks", "-1")
+    events = [json.loads(line) for line in produced.splitlines()]
+    assert sum(event["name"] == "producer_send_success" for event in events) == 500
+    reading = ("--group-id", group_id, "--max-messages", "500", "--reset-policy", "earliest")
+    consumed = tools.run("verifiable-consumer", "--topic", topic, *reading, "--group-instance-id", "static")
+    events = [json.loads(line) for line in consumed.splitlines()]
+    assert sum(event["count"] for event in events if event["name"] == "records_consumed") == 500
+    assert all(event["success"] for event in events if event["name"] == "offsets_committed")
+
+
+@pytest.mark.capability("kafka-broker-api-versions, kafka-cluster")
+def test_cluster_tools(tools: KafkaTools, sessions: Callable[[str], ClientSession]) -> None:
+    versions = tools.run("broker-api-versions")
+    assert tools.bootstrap in versions
+    # The minimum of Produce is a promise to old librdkafka, not a version that is served.
+    assert re.search(r"Produce\(0\): 0 to \d+ \[usable: 13\]", versions)
+    for served in ("Fetch(1): 4 to", "Metadata(3): 0 to", "InitProducerId(22): 0 to", "DescribeTopicPartitions(75): 0"):
+        assert served in versions
+    cluster_id = sessions("kafka-python").admin.describe_cluster().cluster_id
+    assert f"Cluster ID: {cluster_id}" in tools.run("cluster", "cluster-id", "--bootstrap-server", tools.bootstrap)
+
+
+@pytest.mark.capability("Java's codecs are read by every client")
+def test_codecs_of_java(
+    tools: KafkaTools, make_topic: Callable[..., str], sessions: Callable[[str], ClientSession]
+) -> None:
+    values = [f"{number:04}" * 5000 for number in range(20)]
+    for codec in CODECS:
+        codec_topic = make_topic()
+        producing = ("--compression-codec", codec, "--batch-size", "200000", "--timeout", "200")
+        tools.run("console-producer", "--topic", codec_topic, *producing, stdin="\n".join(values) + "\n")
+        for reader in CLIENTS:
+            read = sessions(reader).read(codec_topic, len(values))
+            assert [message.value for message in read] == [value.encode() for value in values], (codec, reader)
+
+
+@pytest.mark.capability("Java reads every client's codecs")
+def test_java_reads_codecs(tools: KafkaTools, topic: str, sessions: Callable[[str], ClientSession]) -> None:
+    expected = []
+    for writer in CLIENTS:
+        for codec in CODECS:
+            values = [f"{writer} {codec} {number:04} " * 5000 for number in range(3)]
+            sessions(writer).produce(topic, [value.encode() for value in values], compression=codec, linger_ms=20)
+            expected += values
+    limits = ("--max-messages", str(len(expected)), "--timeout-ms", "20000")
+    read = tools.run("console-consumer", "--topic", topic, "--from-beginning", *limits)
+    assert read.splitlines() == expected

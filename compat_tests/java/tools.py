@@ -1,0 +1,78 @@
+"""Runs Kafka's command-line tools from their jars, without the shell scripts around them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from ottla.compat_tests import toolchains
+
+TIMEOUT_S = 90
+
+# What bin/kafka-NAME.sh runs.
+MAIN_CLASSES: Mapping[str, str] = {
+    "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "cluster": "org.apache.kafka.tools.ClusterTool",
+    "configs": "kafka.admin.ConfigCommand",
+    "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "e2e-latency": "org.apache.kafka.tools.EndToEndLatency",
+    "get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "groups": "org.apache.kafka.tools.GroupsCommand",
+    "log-dirs": "org.apache.kafka.tools.LogDirsCommand",
+    "producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "verifiable-consumer": "org.apache.kafka.tools.VerifiableConsumer",
+    "verifiable-producer": "org.apache.kafka.tools.VerifiableProducer",
+}
+BOOTSTRAP_IS_POSITIONAL = {"cluster", "e2e-latency", "producer-perf-test"}
+
+# A tool lives for a second: a small heap, one compiler, no threads for the garbage.
+SHORT_LIVED = ("-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+LOG4J_PROPERTIES = """\
+status = error
+appender.err.type = Console
+appender.err.name = ERR
+appender.err.target = SYSTEM_ERR
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = [%d] %p %m (%c)%n
+rootLogger.level = WARN
+rootLogger.appenderRef.err.ref = ERR
+"""
+
+
+def java_command(folder: Path, *options: str) -> list[str]:
+    """``java`` with Kafka's jars and a log configuration, which is written into ``folder``."""
+    log4j = folder / "log4j2.properties"
+    log4j.write_text(LOG4J_PROPERTIES)
+    jars = f"{toolchains.kafka_jars()}/*"
+    return [str(toolchains.java()), *options, f"-Dlog4j2.configurationFile={log4j}", "-cp", jars]
+
+
+class KafkaTools:
+    """The tools, pointed at one broker."""
+
+    def __init__(self, bootstrap: str, folder: Path) -> None:
+        self.bootstrap = bootstrap
+        self.folder = folder
+        self._java = java_command(folder, *SHORT_LIVED)
+
+    def run(self, tool: str, *arguments: str, stdin: str = "", fails: bool = False) -> str:
+        """One call; what it printed. The test fails when the tool does, or with ``fails`` when it doesn't."""
+        bootstrap = [] if tool in BOOTSTRAP_IS_POSITIONAL else ["--bootstrap-server", self.bootstrap]
+        command = [*self._java, MAIN_CLASSES[tool], *bootstrap, *arguments]
+        done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=TIMEOUT_S)
+        said = f"kafka-{tool} {' '.join(arguments)}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
+        assert (done.returncode != 0) == fails, said
+        return done.stdout + done.stderr if fails else done.stdout
+
+    def file(self, name: str, content: str) -> str:
+        """A file for a tool to read; its path."""
+        path = self.folder / name
+        path.write_text(content)
+        return str(path)
