@@ -70,6 +70,8 @@ class ClientConnection:
             logger.info("closing connection from %s: %s", self.peer, error)
         except OSError as error:
             logger.debug("connection from %s ended: %s", self.peer, error)
+        except Exception:
+            logger.exception("closing connection from %s: its answer could not be made or sent", self.peer)
         finally:
             self._drop_answers()
             self._connection.close()
