@@ -92,17 +92,17 @@ class LogFolder:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}")
 
     def opened(self, holder: Closable) -> None:
-        """Count an opened file, and close one that was not used for longest when there are too many."""
-        self._open.append(holder)
+        """Count an opened file; when there are too many, one that was not used for longest is closed first."""
         for _ in range(2 * len(self._open)):
-            if len(self._open) <= self.max_open_files:
-                return
+            if len(self._open) < self.max_open_files:
+                break
             oldest = self._open.popleft()
             if oldest.was_used or oldest.pins:
                 oldest.was_used = False
                 self._open.append(oldest)
             else:
                 oldest.close_file()
+        self._open.append(holder)
 
     def closed(self, holder: Closable) -> None:
         """Forget a file that was closed for another reason than its age."""

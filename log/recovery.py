@@ -11,10 +11,12 @@ Runs in a worker thread, on a log nobody else knows yet.
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Iterable
+from struct import Struct
 
 from ..base.errors import ErrorCode, KafkaError
-from ..wire.records import IncompleteBatch, RecordBatch
+from ..wire.records import LENGTH_PREFIX_SIZE, RecordBatch
 from .checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
@@ -46,6 +48,8 @@ from .settings import LogSettings
 logger = logging.getLogger(__name__)
 
 _TEMPORARY_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")
+_LEGACY_HEADER = Struct(">qiIb")  # offset, size, CRC, magic
+_MAX_LEGACY_MESSAGE = 1 << 30
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
@@ -255,8 +259,10 @@ class LogLoader:
                 yield position, batch
                 next_offset = batch.next_offset
         except KafkaError as error:
-            if error.code is ErrorCode.INVALID_RECORD and not isinstance(error, IncompleteBatch) and position < 0:
-                raise UnsupportedLogError(f"{segment.path}: {error.message}") from None
+            if position < 0 and _is_legacy_message(file):
+                raise UnsupportedLogError(
+                    f"{segment.path} is of message format 0 or 1, which is not supported"
+                ) from None
             logger.warning("%s: no valid batch follows offset %d: %s", segment.path, next_offset, error)
 
     @staticmethod
@@ -334,3 +340,16 @@ class LogLoader:
                 logger.warning("%s is damaged: %s", segment.path, error)
             finally:
                 file.close()
+
+
+def _is_legacy_message(file: OpenFile) -> bool:
+    """Whether a file begins with a whole message of format 0 or 1, by its CRC."""
+    data = file.read(_LEGACY_HEADER.size, 0)
+    if len(data) < _LEGACY_HEADER.size:
+        return False
+    _, size, crc, magic = _LEGACY_HEADER.unpack(data)
+    if magic > 1 or size < _LEGACY_HEADER.size - LENGTH_PREFIX_SIZE:
+        return False
+    crc_end = LENGTH_PREFIX_SIZE + 4
+    body = file.read(min(size - 4, _MAX_LEGACY_MESSAGE), crc_end)
+    return len(body) == size - 4 and zlib.crc32(body) == crc

@@ -1,9 +1,10 @@
 """Deleting old segments, by Apache Kafka's rules.
 
-From the start of the log, as long as one of these holds: the segment lies below the log start offset; without it the
-log is still at least ``retention.bytes`` long; its largest timestamp (or, without timestamps, the file's age) is older
-than ``retention.ms``. The last two are for ``cleanup.policy=delete`` only: until there is a cleaner, a compacted topic
-keeps everything. A segment that reaches above the high watermark never goes, an empty active one neither.
+From the start of the log, as long as one of these holds: the segment is not active and lies below the log start
+offset; without it the log is still at least ``retention.bytes`` long; its largest timestamp (or, without timestamps, the
+time of its file) is older than ``retention.ms``. The last two are for ``cleanup.policy=delete`` only: until there is a
+cleaner, a compacted topic keeps everything. A segment that reaches above the high watermark never goes, an empty active
+one neither.
 """
 
 from __future__ import annotations
@@ -43,7 +44,11 @@ def delete_old_segments(partition_log: PartitionLog, now_ms: int) -> int:
 def _count_deletable(partition_log: PartitionLog, now_ms: int) -> int:
     """How many segments, from the start of the log, are to be deleted. Raises OSError."""
     settings = partition_log.settings
-    count = _count(partition_log, 0, lambda segment, end: end <= partition_log.log_start_offset)
+    if not partition_log.segments:
+        return 0
+    active = partition_log.segments[-1]
+    start = partition_log.log_start_offset
+    count = _count(partition_log, 0, lambda segment, end: end <= start and segment is not active)
     if not settings.deletes_old_segments:
         return count
     if settings.retention_bytes >= 0:

@@ -14,6 +14,7 @@ both are valid while the indexes are in memory.
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Iterator
 from struct import Struct
@@ -193,11 +194,12 @@ class LogSegment:
         disk = self.folder.disk
         try:
             self.offset_index = OffsetIndex.from_bytes(disk.read_file(self.path_of(INDEX_SUFFIX)), self.size)
-            self.time_index = TimeIndex.from_bytes(disk.read_file(self.path_of(TIME_INDEX_SUFFIX)))
+            self.time_index = times = TimeIndex.from_bytes(disk.read_file(self.path_of(TIME_INDEX_SUFFIX)))
+            if not times.timestamps and self.size and self._first_timestamp() >= 0:
+                raise CorruptIndexError("there is no time in it, but in the first batch")
         except (CorruptIndexError, FileNotFoundError) as error:
             self._rebuild_indexes(error)
             return
-        times = self.time_index
         if times.timestamps:
             self.max_timestamp = times.timestamps[-1]
             self.max_timestamp_offset = self.base_offset + times.relative_offsets[-1]
@@ -272,12 +274,18 @@ class LogSegment:
 
     def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
         """How old the segment is: by record timestamps since its first batch, or by the clock where there are none."""
-        if self.first_timestamp is None and self.size:
+        first_timestamp = self._first_timestamp() if self.size else -1
+        return max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - self.created_ms
+
+    def _first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, which must be there. Raises OSError."""
+        if self.first_timestamp is None:
             data = self.file().read(BATCH_HEADER_SIZE, 0)
-            self.first_timestamp = _MAX_TIMESTAMP.unpack_from(data, _MAX_TIMESTAMP_POSITION)[0]
-        if self.first_timestamp is not None and self.first_timestamp >= 0:
-            return max_timestamp - self.first_timestamp
-        return now_ms - self.created_ms
+            if len(data) < BATCH_HEADER_SIZE:
+                raise OSError(errno.EIO, "the file ends inside the first batch", self.path)
+            timestamp: int = _MAX_TIMESTAMP.unpack_from(data, _MAX_TIMESTAMP_POSITION)[0]
+            self.first_timestamp = timestamp
+        return self.first_timestamp
 
     # --- writing ------------------------------------------------------------------------------------------------------
 

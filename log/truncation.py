@@ -35,7 +35,7 @@ def delete_segment(partition_log: PartitionLog, segment: LogSegment) -> None:
 def truncate(partition_log: PartitionLog, offset: int) -> None:
     """Remove the records at and above ``offset``, which lies in the log. Raises OSError, KafkaError."""
     logger.info("%s: truncating to offset %d", partition_log.directory, offset)
-    _lower_recovery_point(partition_log, offset)
+    _lower_checkpoints(partition_log, min(partition_log.log_start_offset, offset), offset)
     segments = partition_log.segments
     while segments[-1].base_offset > offset:
         delete_segment(partition_log, segments.pop())
@@ -44,7 +44,6 @@ def truncate(partition_log: PartitionLog, offset: int) -> None:
     active.truncate_to(offset)
     partition_log.size -= size - active.size
     partition_log.log_end_offset = offset
-    partition_log.log_start_offset = min(partition_log.log_start_offset, offset)
     partition_log.high_watermark = min(partition_log.high_watermark, offset)
     partition_log.leader_epochs.truncate_from_end(offset)
     producers = partition_log.producer_state
@@ -58,7 +57,7 @@ def truncate(partition_log: PartitionLog, offset: int) -> None:
 def truncate_fully(partition_log: PartitionLog, offset: int) -> None:
     """Remove everything; the next record gets ``offset``. Raises OSError."""
     logger.info("%s: starting anew at offset %d", partition_log.directory, offset)
-    _lower_recovery_point(partition_log, 0)
+    _lower_checkpoints(partition_log, 0, 0)
     old, partition_log.segments = partition_log.segments, []
     for segment in old:
         delete_segment(partition_log, segment)
@@ -70,9 +69,10 @@ def truncate_fully(partition_log: PartitionLog, offset: int) -> None:
     partition_log.folder.checkpoint_soon()
 
 
-def _lower_recovery_point(partition_log: PartitionLog, offset: int) -> None:
-    """Before bytes below the recovery point change, the checkpoint must not vouch for them any more."""
+def _lower_checkpoints(partition_log: PartitionLog, log_start_offset: int, recovery_point: int) -> None:
+    """Before the log changes below them: the checkpoints must not vouch for what is written there later."""
     partition_log.truncations += 1
-    if offset < partition_log.recovery_point:
-        partition_log.recovery_point = offset
+    if log_start_offset < partition_log.log_start_offset or recovery_point < partition_log.recovery_point:
+        partition_log.log_start_offset = min(partition_log.log_start_offset, log_start_offset)
+        partition_log.recovery_point = min(partition_log.recovery_point, recovery_point)
         partition_log.folder.checkpoint_now()
