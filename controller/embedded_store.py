@@ -159,8 +159,8 @@ class EmbeddedSession:
         self._store = store
         self._session_id = session_id
         self._expired = False
-        self._data_watches: dict[str, list[Watch]] = defaultdict(list)
-        self._child_watches: dict[str, list[Watch]] = defaultdict(list)
+        self._data_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
+        self._child_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
 
     @property
     def session_id(self) -> int:
@@ -171,7 +171,7 @@ class EmbeddedSession:
         if node is None:
             raise NoNodeError(path)
         if watch is not None:
-            self._data_watches[path].append(watch)
+            self._data_watches[path][watch] = None
         return node
 
     async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
@@ -181,13 +181,13 @@ class EmbeddedSession:
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         node = (await self._tree()).get(path)
         if watch is not None:
-            self._data_watches[path].append(watch)
+            self._data_watches[path][watch] = None
         return None if node is None else node.stat
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         names = (await self._tree()).children(path)
         if watch is not None:
-            self._child_watches[path].append(watch)
+            self._child_watches[path][watch] = None
         return names
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
@@ -215,9 +215,11 @@ class EmbeddedSession:
 
     def notify(self, event: WatchEvent) -> None:
         """Call, once, the watches that this change is for."""
-        watches = [] if event.type is EventType.CHILDREN else self._data_watches.pop(event.path, [])
+        watches: dict[Watch, None] = {}
+        if event.type is not EventType.CHILDREN:
+            watches |= self._data_watches.pop(event.path, {})
         if event.type in (EventType.CHILDREN, EventType.DELETED):
-            watches = watches + self._child_watches.pop(event.path, [])
+            watches |= self._child_watches.pop(event.path, {})
         for watch in watches:
             watch(event)
 

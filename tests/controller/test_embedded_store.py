@@ -264,6 +264,13 @@ async def test_a_data_watch_fires_once_at_the_next_change() -> None:
     await session.multi([Set("/a", b"1")])
     await session.multi([Set("/a", b"2")])
     assert events == [WatchEvent(EventType.CHANGED, "/a")]
+    heard: list[WatchEvent] = []
+    watch = heard.append
+    await session.get("/a", watch)
+    await session.exists("/a", watch)
+    await session.children("/a", watch)
+    await session.multi([Delete("/a")])
+    assert heard == [WatchEvent(EventType.DELETED, "/a")]
     await session.exists("/b", events.append)
     await create(session, "/b")
     assert events[1:] == [WatchEvent(EventType.CREATED, "/b")]

@@ -17,6 +17,8 @@ from ottla.base.errors import ErrorCode
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import ZERO_UUID, uuid_from_text
 
 Send = Callable[..., Any]
@@ -86,6 +88,16 @@ def test_a_missing_topic_is_made_and_has_its_leader_at_once(send: Send, version:
     (topic,) = send(MetadataRequest(topics=names(f"made-at-{version}")), version).topics
     assert topic.error_code == ErrorCode.NONE
     assert [p.leader_id for p in topic.partitions] == [1]
+
+
+def test_the_first_produce_after_auto_creation_works(send: Send) -> None:
+    (topic,) = send(MetadataRequest(topics=names("written-at-once")), 12).topics
+    batch = bytes(build_batch([Record(0, 1, None, b"value", [])]))
+    data = TopicProduceData(
+        name=topic.name, partition_data=[PartitionProduceData(index=topic.partitions[0].partition_index, records=batch)]
+    )
+    (answer,) = send(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data]), 9).responses
+    assert [(p.error_code, p.base_offset) for p in answer.partition_responses] == [(ErrorCode.NONE, 0)]
 
 
 @pytest.mark.parametrize("version", range(4, 14))
