@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 # A query that is stuck should fail its test long before Kafka's own two minutes.
 CLIENT_OPTIONS = {
-    "kafka.default.api.timeout.ms": "20000",
+    "kafka.default.api.timeout.ms": "60000",
     "kafka.request.timeout.ms": "10000",
-    "kafkaConsumer.pollTimeoutMs": "30000",
+    "kafkaConsumer.pollTimeoutMs": "60000",
 }
 
 
