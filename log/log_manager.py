@@ -176,6 +176,8 @@ class LogManager:
                 nursery.start_soon(load_some)
         if errors:
             raise errors[0]
+        if not self._logs.keys() >= recovery_points.keys() | start_offsets.keys():
+            folder.deleted_logs += 1
         self._expire_producers()
         self._is_loaded = True
 

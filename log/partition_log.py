@@ -265,7 +265,8 @@ class PartitionLog:
     def roll(self) -> LogSegment:
         """Close the active segment and begin a new one at the log's end. Raises OSError."""
         old = self.segments[-1]
-        old.write_indexes()
+        # Once there is a segment that begins at the recovery point, the one before it is no longer scanned.
+        old.write_indexes(sync=old.next_offset <= self.recovery_point)
         segment = self._new_segment(self.log_end_offset)
         old.drop_indexes()
         self.producer_state.map_end_offset = self.log_end_offset
@@ -352,7 +353,6 @@ class PartitionLog:
     def advance_log_start_offset(self, offset: int) -> None:
         """Raise the log start offset, and with it what cannot be below."""
         self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
         self.leader_epochs.truncate_from_start(offset)
 
     def delete_old_segments(self, now_ms: int) -> int:

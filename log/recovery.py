@@ -91,6 +91,9 @@ class LogLoader:
         log.producer_state = ProducerStateManager(disk, self._directory, 0, snapshots)
         if not base_offsets:
             log.producer_state.truncate_fully(0)
+            if self._log_start_offset:
+                log.log_start_offset = self._log_start_offset
+                self._start_anew()
             return log
         log.segments = [self._segment(base_offset) for base_offset in base_offsets]
         for segment, following in zip(log.segments, log.segments[1:], strict=False):
@@ -237,6 +240,7 @@ class LogLoader:
             segment.next_offset = next_offset
             if valid_size < segment.size:
                 file.truncate(valid_size)
+                file.sync()  # the recovery point may already be at the cut
                 segment.size = valid_size
         finally:
             file.close()
@@ -292,6 +296,7 @@ class LogLoader:
             logger.warning("%s is behind the cut and is removed", segment.path)
             for suffix in _SEGMENT_SUFFIXES:
                 self._disk.remove(segment.path_of(suffix))
+        self._disk.sync_dir(self._directory)
 
     # --- what follows from the segments -------------------------------------------------------------------------------
 
