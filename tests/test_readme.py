@@ -5,6 +5,7 @@ A quickstart is the fenced block after a ``<!-- quickstart: NAME -->`` comment.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -78,7 +79,8 @@ def test_console_tools(address: str, tmp_path: Path) -> None:
 
 
 def test_pyspark(address: str, tmp_path: Path) -> None:
-    pytest.importorskip("pyspark")
+    if importlib.util.find_spec("pyspark") is None:
+        toolchains.missing("no pyspark (pip install 'ottla[spark]')")
     toolchains.java()
     code = QUICKSTARTS["pyspark"][1]
     (coordinates,) = re.findall(r'"org\.apache\.spark:([\w.-]+):([\d.]+)"', code)

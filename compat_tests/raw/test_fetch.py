@@ -1,7 +1,7 @@
 """Fetch: limits, offsets outside the log, long poll over many partitions, sessions (KIP-227).
 
 Not here: transactions (read_committed, aborted lists), compaction, preferred replicas; that a full partition ends the wait
-of the others (Kafka itself waits for min_bytes over all partitions).
+of the others (Kafka itself waits for min_bytes over all partitions); retention, which the tests of the log drive by a clock.
 """
 
 from __future__ import annotations
