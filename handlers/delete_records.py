@@ -2,7 +2,8 @@
 
 Behaviour: everything below the offset is gone at once for readers; the files follow with retention. -1 stands for the
 high watermark. An offset above it is OFFSET_OUT_OF_RANGE, a topic whose cleanup.policy does not include delete
-POLICY_VIOLATION. The answer holds the new log start offset.
+POLICY_VIOLATION. The answer holds the new log start offset. Each partition is answered as often as it is named (Kafka
+goes by the last of its offsets).
 
 Version notes: 2 is flexible.
 """

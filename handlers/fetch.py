@@ -4,7 +4,12 @@ Behaviour: partitions are read in the order of the request, or of the session; a
 ``partition_max_bytes`` each, but the first batch found is returned whole even when it is larger (KIP-74). An offset
 inside a batch returns the whole batch. With less than ``min_bytes`` the answer waits for ``max_wait_ms``, unless a
 partition has an error or filled its own limit; then everything is read once more. One partition's error never fails
-the others. Records leave as slices of the log's files.
+the others. Records leave as slices of the log's files. A broker's fetch is NOT_LEADER_OR_FOLLOWER: nobody replicates
+from this broker.
+
+Other than Kafka, which gives UNKNOWN_SERVER_ERROR: a negative limit counts as 0, and an isolation level that does not
+exist is INVALID_REQUEST. A topic that was deleted is UNKNOWN_TOPIC_ID by its id, in a session too, where Kafka goes by
+the name it knew.
 
 Version notes: 4 is the first without old formats and adds the isolation level; 5 the log start offset; 7 fetch
 sessions; 9 the leader epoch check; 10 allows zstd (older versions get UNSUPPORTED_COMPRESSION_TYPE only from a broker
@@ -35,6 +40,7 @@ _FINAL_EPOCH = -1
 _INITIAL_EPOCH = 0
 _FIRST_TOPIC_ID_VERSION = 13
 _EMPTY = b""
+_UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _SESSION_ERRORS = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -43,6 +49,8 @@ _SESSION_ERRORS = (
 
 
 async def handle(call: Call, request: FetchRequest) -> FetchResponse:
+    if request.isolation_level not in (0, 1):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"isolation level {request.isolation_level}")
     by_id = call.version >= _FIRST_TOPIC_ID_VERSION
     sessions = call.broker.fetch_sessions
     session: FetchSession | None = None
@@ -55,6 +63,8 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
         fetched = list(asked.values())
     else:
         session = sessions.resume(request, by_id)
+        if session is None:
+            return FetchResponse()
         incremental = True
         fetched = list(session.partitions.values())
     reads = Reads(call, request)
@@ -84,10 +94,12 @@ async def _wait_for_more(call: Call, request: FetchRequest, reads: Reads, fetche
 class Reads:
     """The results of reading the partitions of one fetch."""
 
-    __slots__ = ("_call", "_isolation_level", "_limit", "_min_bytes", "enough", "results", "total")
+    __slots__ = ("_call", "_is_replica", "_isolation_level", "_limit", "_min_bytes", "enough", "results", "total")
 
     def __init__(self, call: Call, request: FetchRequest) -> None:
         self._call = call
+        replica_state = request.replica_state
+        self._is_replica = (request.replica_id if replica_state is None else replica_state.replica_id) >= 0
         self._isolation_level = request.isolation_level
         limit = call.broker.config.settings(ReplicationSettings).fetch_max_bytes
         self._limit = min(request.max_bytes, limit)
@@ -113,9 +125,7 @@ class Reads:
                 result, size = self._read(state, remaining)
             except KafkaError as error:
                 state.partition = None
-                result = PartitionData(
-                    partition_index=state.number, error_code=error.code, high_watermark=-1, records=_EMPTY
-                )
+                result = _error(state.number, error)
                 size = 0
                 self.enough = True
             self.results.append(result)
@@ -127,6 +137,8 @@ class Reads:
     def _partition(self, state: FetchedPartition) -> Partition:
         """The partition a state stands for, looked up anew when it is not the one that was found before."""
         broker = self._call.broker
+        if self._is_replica:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "no broker replicates from this one")
         topic = state.topic
         if self._call.version >= _FIRST_TOPIC_ID_VERSION:
             topic = broker.metadata.topic_name(state.topic_id) or ""
@@ -174,6 +186,17 @@ class Reads:
         if diverging is not None:
             result.diverging_epoch = diverging
         return result
+
+
+def _error(number: int, error: KafkaError) -> PartitionData:
+    """What is answered for a partition; without the list of transactions when there is none to make a list of."""
+    return PartitionData(
+        partition_index=number,
+        error_code=error.code,
+        high_watermark=-1,
+        aborted_transactions=[] if error.code in _UNKNOWN_PARTITION else None,
+        records=_EMPTY,
+    )
 
 
 def _response(
@@ -225,12 +248,7 @@ def error_response(request: FetchRequest, error: KafkaError) -> FetchResponse:
             FetchableTopicResponse(
                 topic=topic.topic,
                 topic_id=topic.topic_id,
-                partitions=[
-                    PartitionData(
-                        partition_index=asked.partition, error_code=error.code, high_watermark=-1, records=_EMPTY
-                    )
-                    for asked in topic.partitions
-                ],
+                partitions=[_error(asked.partition, error) for asked in topic.partitions],
             )
             for topic in request.topics
         ],

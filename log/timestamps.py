@@ -46,7 +46,7 @@ async def find_max_timestamp(partition_log: PartitionLog, up_to: int) -> TimedOf
         newest = max(partition_log.segments, key=lambda segment: segment.largest_timestamp(), default=None)
     except OSError as error:
         raise _unreadable(partition_log.directory, error) from error
-    if newest is None or newest.max_timestamp < 0:
+    if newest is None or not newest.size:
         return NOT_FOUND
     found = await _walk(newest, newest.max_timestamp, newest.base_offset)
     return found if found[0] < up_to else NOT_FOUND

@@ -108,7 +108,7 @@ def _records(batch: RecordBatch) -> list[Record]:
     except KafkaError as error:
         if error.code is ErrorCode.CORRUPT_MESSAGE:
             # The CRC was right, so sending it again will not help: clients retry CORRUPT_MESSAGE.
-            raise _invalid(error.message) from error
+            raise _invalid(str(error.message)) from error
         raise
 
 
