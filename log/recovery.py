@@ -306,7 +306,9 @@ class LogLoader:
         log.log_end_offset = log.segments[-1].next_offset
         if log.log_end_offset < log.log_start_offset:
             self._start_anew()
-        if self._is_clean:
+        if self._is_clean and not producers.snapshots:
+            producers.map_end_offset = producers.last_snapshot_offset = log.log_end_offset  # there were no producers
+        elif self._is_clean:
             producers.load_newest_snapshot(log.log_start_offset, log.log_end_offset)
             self._replay(producers, log.segments, log.log_end_offset)
         else:
@@ -357,4 +359,4 @@ def _is_legacy_message(file: OpenFile) -> bool:
         return False
     crc_end = LENGTH_PREFIX_SIZE + 4
     body = file.read(min(size - 4, _MAX_LEGACY_MESSAGE), crc_end)
-    return len(body) == size - 4 and zlib.crc32(body) == crc
+    return len(body) == size - 4 and zlib.crc32(body) == int(crc)

@@ -19,7 +19,7 @@ from .settings import LONG_MAX, LogSettings
 _SHOWN_RECORD_ERRORS = 100
 _CODECS = {"uncompressed": compression.NONE, "gzip": compression.GZIP, "snappy": compression.SNAPPY}
 _CODECS |= {"lz4": compression.LZ4, "zstd": compression.ZSTD}
-_MAX_DECOMPRESSED_BYTES = 1 << 30
+MAX_DECOMPRESSED_BYTES = 1 << 28
 
 
 class RecordsRefusedError(KafkaError):
@@ -104,7 +104,7 @@ def _walk(batch: RecordBatch, settings: LogSettings, topic: str, now_ms: int, co
 
 def _records(batch: RecordBatch) -> list[Record]:
     try:
-        return list(batch.records(_MAX_DECOMPRESSED_BYTES))
+        return list(batch.records(MAX_DECOMPRESSED_BYTES))
     except KafkaError as error:
         if error.code is ErrorCode.CORRUPT_MESSAGE:
             # The CRC was right, so sending it again will not help: clients retry CORRUPT_MESSAGE.

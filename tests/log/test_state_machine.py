@@ -216,6 +216,9 @@ class LogMachine(RuleBasedStateMachine):
             assert self.log.log_start_offset <= self.start
         self.start = self.log.log_start_offset
         self.durable = min(self.durable, self.end)
+        first = self.log.segments[0].base_offset if self.log.segments else 0
+        assert all(batch.end <= self.start for batch in self.batches if batch.base < first)
+        self.batches = [batch for batch in self.batches if batch.base >= first]
 
     @rule(seed=st.integers(0, 1 << 32))
     def lose_the_tail(self, seed: int) -> None:
