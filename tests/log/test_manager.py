@@ -342,7 +342,7 @@ async def test_out_of_descriptors_fails_one_operation_only(memory_world, read_va
         world.disk.fail("open", code)
         for _ in range(2):
             with refused(ErrorCode.KAFKA_STORAGE_ERROR):
-                world.append(log, "x" * 150)
+                world.append(log, "x" * 130)
         world.disk.heal()
         world.append(log, "y" * 130)
     assert not manager.is_offline
