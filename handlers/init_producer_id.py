@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ..wire.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .call import Call
 
 
@@ -21,7 +22,7 @@ async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdRe
         raise KafkaError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
     if request.transactional_id is not None:
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served")
-    if (request.producer_id < 0) != (request.producer_epoch < 0):
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a producer id without an epoch, or the other way round")
     await call.flush()
     return InitProducerIdResponse(producer_id=await call.broker.producer_ids.next_producer_id(), producer_epoch=0)
