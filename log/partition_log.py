@@ -446,12 +446,13 @@ class PartitionLog:
             return
         self.folder.check_online()
         active = self.segments[-1]
+        wants_snapshot = self.producer_state.wants_snapshot
+        if not active.indexes_are_dirty and not wants_snapshot and self.recovery_point >= self.log_end_offset:
+            return
         try:
-            if not active.indexes_are_dirty and self.recovery_point >= self.log_end_offset:
-                return
             if active.indexes_are_dirty:
                 active.write_indexes()
-            if self.producer_state.producers or self.producer_state.snapshots:
+            if wants_snapshot:
                 self.producer_state.take_snapshot()
         except OSError as error:
             raise self.folder.fail(f"cannot write to {self.directory}", error) from error

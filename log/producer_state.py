@@ -181,6 +181,11 @@ class ProducerStateManager:
     def path_of(self, offset: int) -> str:
         return join(self.directory, file_name(offset, SNAPSHOT_SUFFIX))
 
+    @property
+    def wants_snapshot(self) -> bool:
+        """Whether a clean stop is to take one. A log that has none and no producers goes without: that says it, too."""
+        return self.map_end_offset > self.last_snapshot_offset and bool(self.producers or self.snapshots)
+
     def take_snapshot(self) -> None:
         """Write the state as of ``map_end_offset``, unless the newest snapshot is as new. A flush syncs it. Raises OSError."""
         if self.map_end_offset <= self.last_snapshot_offset:

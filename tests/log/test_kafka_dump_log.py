@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import random
 import re
-import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +15,6 @@ from ottla.wire.records import Record, build_batch
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[2]
 SETTINGS = {"segment_bytes": 12_000, "index_interval_bytes": 400}
 CODECS = ("NONE", "GZIP", "SNAPPY", "LZ4", "ZSTD")
 
@@ -25,17 +22,10 @@ Dump = Callable[..., str]
 
 
 @pytest.fixture(scope="module")
-def dump() -> Dump:
+def dump(kafka_jars: Path) -> Dump:
     """``dump(files, *options)``: what kafka-dump-log prints."""
-    missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
-    if missing and os.environ.get("CI") != "true":
-        pytest.skip(f"kafka-dump-log needs {' and '.join(missing)} on the PATH")
-    fetch = ["sh", str(ROOT / "tools/fetch_jars.sh"), "kafka"]
-    done = subprocess.run(fetch, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.fail(f"jars could not be fetched: {done.stderr}", pytrace=False)
     command = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"]
-    command += ["-cp", f"{ROOT}/.jars/kafka-tools-4.3.1/*", "org.apache.kafka.tools.DumpLogSegments"]
+    command += ["-cp", f"{kafka_jars}/*", "org.apache.kafka.tools.DumpLogSegments"]
 
     def run(files: list[Path], *options: str) -> str:
         names = ",".join(map(str, files))
