@@ -7,9 +7,10 @@ partition has an error or filled its own limit; then everything is read once mor
 the others. Records leave as slices of the log's files. A broker's fetch is NOT_LEADER_OR_FOLLOWER: nobody replicates
 from this broker.
 
-Other than Kafka, which gives UNKNOWN_SERVER_ERROR: a negative limit counts as 0, and an isolation level that does not
-exist is INVALID_REQUEST. A topic that was deleted is UNKNOWN_TOPIC_ID by its id, in a session too, where Kafka goes by
-the name it knew.
+Other than Kafka: an answer ends with a whole batch, and bytes that are left go to the next partition (Kafka sends a part
+of a batch, of which clients can't use anything). A negative limit counts as 0 and an isolation level that does not exist
+is INVALID_REQUEST (Kafka: UNKNOWN_SERVER_ERROR). A topic that was deleted is UNKNOWN_TOPIC_ID by its id, in a session
+too, where Kafka goes by the name it knew.
 
 Version notes: 4 is the first without old formats and adds the isolation level; 5 the log start offset; 7 fetch
 sessions; 9 the leader epoch check; 10 allows zstd (older versions get UNSUPPORTED_COMPRESSION_TYPE only from a broker
@@ -169,6 +170,8 @@ class Reads:
                 size = records.nbytes
                 if size >= state.max_bytes:
                     self.enough = True
+        elif not log.log_start_offset <= state.fetch_offset <= log.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {state.fetch_offset} is not in the log")
         return self._result(partition, state, records, None), size
 
     def _result(
@@ -180,7 +183,7 @@ class Reads:
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted_transactions=[] if self._isolation_level else None,
+            aborted_transactions=[] if self._isolation_level and diverging is None else None,
             records=_EMPTY if records is None else records,
         )
         if diverging is not None:

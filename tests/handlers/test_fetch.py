@@ -134,6 +134,19 @@ def test_without_room_there_is_one_batch(
     assert [len(list(iter_batches(part.records))) for part in parts(response)] == [0, 1, 0]
 
 
+def test_an_offset_out_of_range_is_told_without_room_too(send: Send, topic: Topic) -> None:
+    response = fetch(send, topic, asked(0), asked(1, 7), asked(2, 0), max_bytes=1)
+    assert codes(response) == [ErrorCode.NONE, ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NONE]
+
+
+def test_only_whole_batches_are_sent_and_counted(send: Send, topic: Topic) -> None:
+    # Kafka cuts the last batch where the limit is, which is of use to nobody, and has no bytes left for the others.
+    send(produce_request(topic[0], {1: batch(b"e")}), 9)
+    size = len(batch(b"a", b"b"))
+    full, rest = parts(fetch(send, topic, asked(0), asked(1), max_bytes=2 * size - 1))
+    assert (len(full.records), len(rest.records)) == (size, len(batch(b"e")))
+
+
 @pytest.mark.parametrize("version", [4, 12, 13])
 def test_an_isolation_level_that_does_not_exist(send: Send, topic: Topic, version: int) -> None:
     response = fetch(send, topic, asked(), version=version, isolation_level=2)
