@@ -77,7 +77,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
 
 async def _wait_for_more(call: Call, request: FetchRequest, reads: Reads, fetched: list[FetchedPartition]) -> None:
     """Wait for the bytes that are missing, then read everything again."""
-    waiter = FetchWaiter(request.min_bytes - reads.total)
+    waiter = FetchWaiter(reads.min_bytes - reads.total)
     reads.release()
     registered = [state.partition for state in fetched if state.partition is not None]
     for partition in registered:
@@ -93,9 +93,9 @@ async def _wait_for_more(call: Call, request: FetchRequest, reads: Reads, fetche
 
 
 class Reads:
-    """The results of reading the partitions of one fetch."""
+    """The results of reading the partitions of one fetch; ``min_bytes`` is never more than its limit."""
 
-    __slots__ = ("_call", "_is_replica", "_isolation_level", "_limit", "_min_bytes", "enough", "results", "total")
+    __slots__ = ("_call", "_is_replica", "_isolation_level", "_limit", "enough", "min_bytes", "results", "total")
 
     def __init__(self, call: Call, request: FetchRequest) -> None:
         self._call = call
@@ -104,7 +104,7 @@ class Reads:
         self._isolation_level = request.isolation_level
         limit = call.broker.config.settings(ReplicationSettings).fetch_max_bytes
         self._limit = min(request.max_bytes, limit)
-        self._min_bytes = request.min_bytes
+        self.min_bytes = min(request.min_bytes, self._limit)
         self.results: list[PartitionData] = []
         self.total = 0
         self.enough = False
@@ -132,7 +132,7 @@ class Reads:
             self.results.append(result)
             self.total += size
             remaining -= size
-        if self.total >= self._min_bytes:
+        if self.total >= self.min_bytes:
             self.enough = True
 
     def _partition(self, state: FetchedPartition) -> Partition:

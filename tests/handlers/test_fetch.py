@@ -2,7 +2,7 @@
 
 Limits that do make sense, sessions that go on and long polls are in compat_tests/raw, the session cache in
 tests/replication. Not here: aborted transactions, of which there are none yet (read_committed reads what
-read_uncommitted reads); that a full partition ends the wait of the others (Kafka waits for all of them).
+read_uncommitted reads).
 """
 
 from __future__ import annotations
@@ -120,6 +120,18 @@ def test_leader_epochs(send: Send, topic: Topic, version: int) -> None:
 def test_an_error_ends_the_wait(send: Send, topic: Topic) -> None:
     response = fetch(send, topic, asked(0, 9), asked(1), max_wait_ms=3_600_000, min_bytes=1 << 20)
     assert codes(response) == [ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NONE]
+
+
+def test_more_than_the_limit_is_not_waited_for(send: Send, topic: Topic) -> None:
+    response = fetch(send, topic, asked(0), asked(1), max_wait_ms=3_600_000, min_bytes=1 << 20, max_bytes=50)
+    assert [len(part.records) > 0 for part in parts(response)] == [True, False]
+
+
+def test_a_full_partition_ends_the_wait_of_the_others(send: Send, topic: Topic) -> None:
+    # Kafka would wait for the hour: the client said how much it takes of partition 0, and it is there.
+    partitions = asked(0, partition_max_bytes=1), asked(1)
+    response = fetch(send, topic, *partitions, max_wait_ms=3_600_000, min_bytes=1 << 20)
+    assert [len(part.records) > 0 for part in parts(response)] == [True, False]
 
 
 @pytest.mark.parametrize("limits", [{"max_bytes": -1}, {"max_bytes": 0}])

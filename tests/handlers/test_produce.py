@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
+import ottla
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
+from ottla.compat_tests.wire_client import connect
 from ottla.wire.compression import GZIP, ZSTD
 from ottla.wire.messages.produce import (
     PartitionProduceData,
@@ -95,6 +97,34 @@ def test_acks_that_do_not_exist(send: Send, topic: tuple[str, bytes], acks: int)
     assert produce(send, topic, batch(b"a"), acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
     assert produce(send, topic, batch(b"a"), index=7, acks=acks).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert stored(send, topic) == []
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("client_id", [None, "me"])
+def test_without_acks_there_is_no_answer(
+    send: Send, broker: ottla.Broker, topic: tuple[str, bytes], version: int, client_id: str | None
+) -> None:
+    request = produce_request(topic[0], {0: batch(b"a")}, acks=0)
+    request.topic_data[0].topic_id = topic[1]
+    with connect(broker.bootstrap_servers) as connection:
+        for _ in range(3):
+            connection.send(request, version, client_id=client_id, answered=False)
+        # The next answer is that of the next request.
+        assert connection.call(fetch_request(topic[0], {0: 0}), 12).responses[0].partitions[0].high_watermark == 3
+
+
+@pytest.mark.parametrize("fault", ["topic", "partition", "batch"])
+def test_without_acks_a_failure_closes_the_connection(
+    broker: ottla.Broker, topic: tuple[str, bytes], fault: str
+) -> None:
+    name = "missing" if fault == "topic" else topic[0]
+    request = produce_request(
+        name, {9 if fault == "partition" else 0: batch(b"a", is_control=fault == "batch")}, acks=0
+    )
+    with connect(broker.bootstrap_servers) as connection:
+        connection.send(request, 9, answered=False)
+        with pytest.raises(EOFError):
+            connection.receive_frame()
 
 
 def test_a_topic_without_partitions_is_not_answered(send: Send, topic: tuple[str, bytes]) -> None:
