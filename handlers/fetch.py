@@ -3,7 +3,8 @@
 Behaviour: partitions are read in the order of the request, or of the session; at most ``max_bytes`` in all and
 ``partition_max_bytes`` each, but the first batch found is returned whole even when it is larger (KIP-74). An offset
 inside a batch returns the whole batch. With less than ``min_bytes`` the answer waits for ``max_wait_ms``, unless a
-partition has an error or filled its own limit; then everything is read once more. One partition's error never fails
+partition has an error, diverges or filled its own limit; then everything is read once more. Unknown partitions do not
+end the wait of the others, or consumers of a deleted topic would ask without a pause. One partition's error never fails
 the others. Records leave as slices of the log's files. A broker's fetch is NOT_LEADER_OR_FOLLOWER: nobody replicates
 from this broker.
 
@@ -70,7 +71,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
         fetched = list(session.partitions.values())
     reads = Reads(call, request)
     reads.read_all(fetched)
-    if not reads.enough and request.max_wait_ms > 0 and (fetched or incremental):
+    if not reads.enough and request.max_wait_ms > 0 and any(state.partition is not None for state in fetched):
         await _wait_for_more(call, request, reads, fetched)
     return _response(reads, fetched, session, incremental, by_id)
 
@@ -128,7 +129,8 @@ class Reads:
                 state.partition = None
                 result = _error(state.number, error)
                 size = 0
-                self.enough = True
+                # Of a partition that is not here nothing can be said that would make an answer urgent.
+                self.enough |= error.code not in _UNKNOWN_PARTITION
             self.results.append(result)
             self.total += size
             remaining -= size
@@ -159,6 +161,7 @@ class Reads:
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"no epoch at or below {state.last_fetched_epoch}")
             if epoch < state.last_fetched_epoch or end_offset < state.fetch_offset:
                 diverging = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+                self.enough = True
                 return self._result(partition, state, None, diverging), 0
         up_to = partition.fetchable_end(self._isolation_level)
         records: FileSlice | None = None

@@ -5,7 +5,8 @@ and one partition's error does not touch the others. Where ``flush.messages`` is
 acks=1 answers after the append, acks=-1 once the high watermark
 passed the records or the timeout went by, acks=0 gets no answer at all: there, an error closes the connection, as in
 Kafka. A repeated batch of an idempotent producer is answered with the offset it was given the first time. Transactional
-batches are refused; a transactional id alone does not matter, as in Kafka.
+batches are refused; a transactional id alone does not matter, as in Kafka. To the coordinators' topics nobody writes but
+who calls himself ``__admin_client``.
 
 Other than Kafka: errors carry a text wherever there is something to say; null records are refused (Kafka never answers),
 and so are records behind the first batch when they are cut short (Kafka drops them and answers no error); a partition
@@ -21,6 +22,7 @@ from __future__ import annotations
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..controller.topic_names import INTERNAL_TOPICS
 from ..log.partition_log import AppendResult
 from ..log.validation import RecordsRefusedError
 from ..replication.partition import Partition
@@ -40,6 +42,7 @@ _MAGIC_POSITION = 16
 _ATTRIBUTES_POSITION = 22
 _CODEC_MASK = 0x07
 _TRANSACTIONAL_BIT = 0x10
+_ADMIN_CLIENT_ID = "__admin_client"
 _FIRST_ZSTD_VERSION = 7
 _FIRST_TOPIC_ID_VERSION = 13
 # Errors at which Kafka does not say where the log starts; at the others producers use it to tell lost state from old.
@@ -104,6 +107,8 @@ def _append(
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
         if request.acks not in (-1, 0, 1):
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}")
+        if name in INTERNAL_TOPICS and call.client_id != _ADMIN_CLIENT_ID:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is the broker's own")
     except KafkaError as error:
         return _refused(data.index, error, -1)
     try:

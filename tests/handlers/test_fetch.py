@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
+import ottla
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, produce_request
+from ottla.compat_tests.wire_client import connect
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.fetch import (
     EpochEndOffset,
@@ -132,6 +134,27 @@ def test_a_full_partition_ends_the_wait_of_the_others(send: Send, topic: Topic) 
     partitions = asked(0, partition_max_bytes=1), asked(1)
     response = fetch(send, topic, *partitions, max_wait_ms=3_600_000, min_bytes=1 << 20)
     assert [len(part.records) > 0 for part in parts(response)] == [True, False]
+
+
+def test_a_diverging_partition_ends_the_wait(send: Send, topic: Topic) -> None:
+    partitions = asked(0, 9, last_fetched_epoch=0), asked(1)
+    response = fetch(send, topic, *partitions, max_wait_ms=3_600_000, min_bytes=1 << 20)
+    assert parts(response)[0].diverging_epoch == EpochEndOffset(epoch=0, end_offset=4)
+
+
+def test_unknown_partitions_are_answered_at_once_only_when_there_are_no_others(
+    send: Send, broker: ottla.Broker, topic: Topic
+) -> None:
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes(fetch(send, topic, asked(8), asked(9), max_wait_ms=3_600_000, min_bytes=1)) == [unknown] * 2
+    with connect(broker.bootstrap_servers) as connection:
+        topics = [FetchTopic(topic=topic[0], partitions=[asked(9), asked(1)])]
+        connection.send(FetchRequest(max_wait_ms=3_600_000, min_bytes=1, max_bytes=1 << 20, topics=topics), 12)
+        # A consumer of a deleted topic would ask again and again without a pause.
+        assert connection.is_silent(0.1)
+        send(produce_request(topic[0], {1: batch(b"e")}), 9)
+        missing, woken = parts(connection.receive())
+    assert (missing.error_code, woken.error_code, len(woken.records) > 0) == (unknown, ErrorCode.NONE, True)
 
 
 @pytest.mark.parametrize("limits", [{"max_bytes": -1}, {"max_bytes": 0}])

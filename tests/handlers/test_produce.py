@@ -16,13 +16,15 @@ from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
 from ottla.compat_tests.wire_client import connect
 from ottla.wire.compression import GZIP, ZSTD
+from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.produce import (
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     TopicProduceData,
 )
-from ottla.wire.records import LOG_APPEND_TIME, RecordBatch, iter_batches
+from ottla.wire.records import LOG_APPEND_TIME, Record, RecordBatch, build_batch, iter_batches
 
 Send = Callable[..., Any]
 VERSIONS = range(3, 14)
@@ -178,6 +180,18 @@ def test_what_is_no_batch(send: Send, topic: tuple[str, bytes], records: bytes |
     assert (answer.error_code, answer.base_offset) == (code, -1)
     assert answer.error_message
     assert stored(send, topic) == []
+
+
+def test_a_coordinators_topic_is_not_for_clients(send: Send, broker: ottla.Broker) -> None:
+    assert send(FindCoordinatorRequest(key="g"), 2).error_code == ErrorCode.NONE  # has the topic made
+    request = produce_request("__consumer_offsets", {0: build_batch([Record(key=b"k", value=b"v", timestamp=1)])})
+    for client_id, code in (("me", ErrorCode.INVALID_TOPIC_EXCEPTION), ("__admin_client", ErrorCode.NONE)):
+        with connect(broker.bootstrap_servers) as connection:
+            response = connection.call(request, 9, client_id=client_id)
+        assert response.responses[0].partition_responses[0].error_code == code
+    partition = DeleteRecordsPartition(partition_index=0, offset=-1)
+    asked = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name="__consumer_offsets", partitions=[partition])])
+    assert send(asked, 2).topics[0].partitions[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 @pytest.mark.parametrize("version", [3, 6, 7])
