@@ -1,18 +1,21 @@
 """ListOffsets, OffsetForLeaderEpoch, DeleteRecords and DescribeProducers, at every version.
 
-Look-ups by time are in tests/log/test_timestamps.py and compat_tests/raw. Not here: isolation level 1 finds what level 0
-finds, there are no transactions yet; a leader epoch that has passed needs a second broker, or the cache's own tests.
+Look-ups by time are in tests/log/test_timestamps.py and compat_tests/raw. Not here: that isolation level 1 finds less
+than level 0, since there are no transactions yet.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import ottla
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from ottla.wire.messages.list_offsets import (
@@ -153,6 +156,29 @@ def test_where_an_epoch_ends(send: Send, topic: str, version: int) -> None:
     assert answer(0, current=-2) == (ErrorCode.FENCED_LEADER_EPOCH, -1, -1)
     assert answer(0, partition=7) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
     assert answer(0, name="missing") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
+
+
+def test_epochs_that_have_passed(tmp_path: Path, connect: Callable[[str], Send]) -> None:
+    name = "t"
+    for epoch in range(3):
+        with ottla.Broker(data_dir=tmp_path) as broker:
+            send = connect(broker.bootstrap_servers)
+            if epoch == 0:
+                topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+                assert send(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 7).topics[0].error_code == 0
+            send(produce_request(name, {0: batch(b"a", b"b", timestamp_ms=100 * (epoch + 1))}), 9)
+            # Each start is a new leader, whose epoch begins where the log ended.
+            asked = [OffsetForLeaderPartition(partition=0, leader_epoch=each) for each in range(4)]
+            request = OffsetForLeaderEpochRequest(topics=[OffsetForLeaderTopic(topic=name, partitions=asked)])
+            answers = [(each.leader_epoch, each.end_offset) for each in send(request, 4).topics[0].partitions]
+            assert answers == [(each, 2 * each + 2) if each <= epoch else (-1, -1) for each in range(4)]
+            # A record is found with the epoch it was written under; the end has the current one.
+            assert listed(send, name, 0, 100, version=7) == (0, 0, 100, 0)
+            assert listed(send, name, 0, MAX_TIMESTAMP, version=7)[3] == epoch
+            assert [listed(send, name, 0, end, version=7)[3] for end in (LATEST, EARLIEST)] == [epoch, 0]
+            codes = [listed(send, name, 0, LATEST, current, version=7)[0] for current in range(epoch + 2)]
+            fenced, unknown = ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH
+            assert codes == [fenced] * epoch + [ErrorCode.NONE, unknown]
 
 
 # --- DeleteRecords ----------------------------------------------------------------------------------------------------
