@@ -69,7 +69,7 @@ class Producer(model.Producer):
                 "message.timeout.ms": settings.delivery_timeout_ms,
                 "request.timeout.ms": settings.request_timeout_ms,
                 "reconnect.backoff.max.ms": 500,
-                "log_level": 3,
+                "log_level": 0,
             }
         )
         self._sent = 0
@@ -148,7 +148,7 @@ class Consumer(model.Consumer):
             "fetch.queue.backoff.ms": 10,
             "fetch.error.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
-            "log_level": 3,
+            "log_level": 0,
         }
         if settings.group_instance_id is not None:
             configuration["group.instance.id"] = settings.group_instance_id
@@ -247,7 +247,7 @@ class Admin(model.Admin):
     """confluent_kafka.admin.AdminClient."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def create_topic(
         self,
