@@ -2,7 +2,8 @@
 
 Offsets: ``log_start_offset`` <= ``high_watermark`` <= ``log_end_offset`` (the offset of the next record). Segments
 cover the log without gaps, the last one is active; a log that was never written has none, and no folder either.
-``recovery_point``: everything below it is on stable storage. Replication owns ``high_watermark``.
+``recovery_point``: everything below it is on stable storage.
+``cleaned_offset``: everything below it has been compacted; None when nothing ever was. Replication owns ``high_watermark``.
 
 State changes only after the write returned in full: a failed append leaves the log as it was, and the folder offline.
 """
@@ -56,6 +57,7 @@ class PartitionLog:
     """The log of one partition; see the module."""
 
     __slots__ = (
+        "cleaned_offset",
         "directory",
         "flushing",
         "folder",
@@ -92,6 +94,7 @@ class PartitionLog:
         self.recovery_point = 0
         self.size = 0
         self.truncations = 0
+        self.cleaned_offset: int | None = None
         self.flushing: trio.Event | None = None
         self.is_closed = False
         self.leader_epochs = LeaderEpochCache()
@@ -258,7 +261,7 @@ class PartitionLog:
         if not segment_size:
             return last_offset - segment.base_offset >= 1 << 31
         waited = segment.time_waited_for_roll(now_ms, max_timestamp)
-        return waited > settings.segment_ms - segment.roll_jitter_ms or not segment.has_room(
+        return waited > settings.max_segment_ms - segment.roll_jitter_ms or not segment.has_room(
             last_offset, settings.segment_index_bytes
         )
 
@@ -302,7 +305,7 @@ class PartitionLog:
                 slot += 1
                 end = segments[slot].base_offset if slot < len(segments) else self.log_end_offset
                 found = segment.read(offset, max_bytes, None if up_to >= end else up_to, at_least_one)
-                if found is not None or offset < segment.next_offset:
+                if found is not None or segment.position_of(offset) < segment.size:
                     return found
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error

@@ -26,12 +26,10 @@ from .checkpoints import (
 )
 from .disk import OpenFile, join
 from .files import (
-    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
-    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     parse_file_name,
@@ -43,11 +41,12 @@ from .partition_log import PartitionLog
 from .producer_state import ProducerStateManager
 from .scan import read_span, scan_batches
 from .segment import LogSegment
+from .segment_swap import finish_swaps
 from .settings import LogSettings
 
 logger = logging.getLogger(__name__)
 
-_TEMPORARY_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")
+_TEMPORARY_SUFFIXES = (DELETED_SUFFIX, ".tmp")
 _LEGACY_HEADER = Struct(">qiIb")  # offset, size, CRC, magic
 _MAX_LEGACY_MESSAGE = 1 << 30
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
@@ -111,42 +110,13 @@ class LogLoader:
         for name in [name for name in names if name.endswith(_TEMPORARY_SUFFIXES)]:
             disk.remove(join(self._directory, name))
             names.remove(name)
-        names = self._finish_swaps(names)
+        names = finish_swaps(disk, self._directory, names)
         parsed = {found: name for name in names if (found := parse_file_name(name)) is not None}
         base_offsets = sorted(offset for offset, suffix in parsed if suffix == LOG_SUFFIX)
         for (offset, suffix), name in parsed.items():
             if suffix in _SEGMENT_SUFFIXES and (offset, LOG_SUFFIX) not in parsed:
                 disk.remove(join(self._directory, name))
         return base_offsets, [offset for offset, suffix in parsed if suffix == SNAPSHOT_SUFFIX]
-
-    def _finish_swaps(self, names: set[str]) -> set[str]:
-        """Put complete ``.swap`` files, which a compaction left, in the place of the segments they stand for."""
-        swaps = {name for name in names if name.endswith(SWAP_SUFFIX)}
-        if not swaps:
-            return names
-        plain = {name: name.removesuffix(SWAP_SUFFIX) for name in swaps}
-        ranges = []
-        for name in swaps:
-            found = parse_file_name(plain[name])
-            if found is not None and found[1] == LOG_SUFFIX:
-                ranges.append((found[0], self._end_of(join(self._directory, name), found[0])))
-        for name in names - swaps:
-            found = parse_file_name(name)
-            if found is not None and any(start <= found[0] < end for start, end in ranges):
-                self._disk.remove(join(self._directory, name))
-        for name in swaps:
-            self._disk.rename(join(self._directory, name), join(self._directory, plain[name]))
-        return set(self._disk.names(self._directory))
-
-    def _end_of(self, path: str, base_offset: int) -> int:
-        file = self._disk.open(path)
-        try:
-            end = base_offset
-            for _, batch in scan_batches(file, 0, file.size()):
-                end = batch.next_offset
-            return end
-        finally:
-            file.close()
 
     def _segment(self, base_offset: int) -> LogSegment:
         segment = LogSegment(self._folder, self._directory, base_offset, 0)

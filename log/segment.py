@@ -7,6 +7,8 @@ The segment opens its file when first used, and its folder may close it again wh
 read when first needed, too. A ``SegmentSlice`` pins it: a pinned segment keeps its descriptor, even when it is deleted
 meanwhile, because a descriptor closed and used anew would send another file's bytes.
 
+``file_suffix`` follows all their names while a cleaning makes the segment, and is empty otherwise.
+
 Invariants: entries of the offset index are (last offset of a batch, its position); ``max_timestamp`` is the largest
 timestamp of the segment, -1 for none, and ``max_timestamp_offset`` the last offset of the batch that brought it first;
 both are valid while the indexes are in memory.
@@ -76,6 +78,7 @@ class LogSegment:
         "bytes_since_index_entry",
         "created_ms",
         "directory",
+        "file_suffix",
         "first_timestamp",
         "folder",
         "indexes_are_dirty",
@@ -97,6 +100,7 @@ class LogSegment:
         self.folder = folder
         self.directory = directory
         self.base_offset = base_offset
+        self.file_suffix = ""
         self.next_offset = base_offset
         self.size = 0
         self.created_ms = created_ms
@@ -122,12 +126,12 @@ class LogSegment:
         return self.path_of(LOG_SUFFIX)
 
     def path_of(self, suffix: str) -> str:
-        return join(self.directory, file_name(self.base_offset, suffix))
+        return join(self.directory, file_name(self.base_offset, suffix) + self.file_suffix)
 
     # --- the file -----------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """Make the three files, empty. Raises OSError."""
+        """Make the files, empty. Raises OSError."""
         disk = self.folder.disk
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             file = disk.open(self.path_of(suffix), create=True)
