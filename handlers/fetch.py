@@ -3,7 +3,8 @@
 Behaviour: partitions are read in the order of the request, or of the session; at most ``max_bytes`` in all and
 ``partition_max_bytes`` each, but the first batch found is returned whole even when it is larger (KIP-74). An offset
 inside a batch returns the whole batch. With less than ``min_bytes`` the answer waits for ``max_wait_ms``, unless a
-partition has an error or filled its own limit; then everything is read once more. One partition's error never fails
+partition has an error or filled its own limit; then everything is read once more. A read_committed consumer (isolation level 1) reads
+up to the last stable offset, and gets the aborted transactions that overlap the records it gets. One partition's error never fails
 the others. Records leave as slices of the log's files.
 
 Version notes: 4 is the first without old formats and adds the isolation level; 5 the log start offset; 7 fetch
@@ -17,12 +18,14 @@ from __future__ import annotations
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.network import FileSlice
+from ..log.partition_log import PartitionLog
+from ..log.segment import SegmentSlice
 from ..replication.fetch_session import FetchedPartition, FetchSession, requested_partitions
 from ..replication.partition import Partition
 from ..replication.settings import ReplicationSettings
 from ..replication.waiters import FetchWaiter
 from ..wire.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
@@ -66,7 +69,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
 
 async def _wait_for_more(call: Call, request: FetchRequest, reads: Reads, fetched: list[FetchedPartition]) -> None:
     """Wait for the bytes that are missing, then read everything again."""
-    waiter = FetchWaiter(request.min_bytes - reads.total)
+    waiter = FetchWaiter(request.min_bytes - reads.total, read_committed=request.isolation_level == 1)
     reads.release()
     registered = [state.partition for state in fetched if state.partition is not None]
     for partition in registered:
@@ -148,7 +151,7 @@ class Reads:
                 diverging = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 return self._result(partition, state, None, diverging), 0
         up_to = partition.fetchable_end(self._isolation_level)
-        records: FileSlice | None = None
+        records: SegmentSlice | None = None
         size = 0
         max_bytes = min(state.max_bytes, remaining)
         if max_bytes > 0 or self.total == 0:
@@ -160,7 +163,7 @@ class Reads:
         return self._result(partition, state, records, None), size
 
     def _result(
-        self, partition: Partition, state: FetchedPartition, records: FileSlice | None, diverging: EpochEndOffset | None
+        self, partition: Partition, state: FetchedPartition, records: SegmentSlice | None, diverging: EpochEndOffset | None
     ) -> PartitionData:
         log = partition.log
         result = PartitionData(
@@ -168,12 +171,22 @@ class Reads:
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted_transactions=[] if self._isolation_level else None,
+            aborted_transactions=None,
             records=_EMPTY if records is None else records,
         )
+        if self._isolation_level:
+            result.aborted_transactions = _aborted(log, state.fetch_offset, records)
         if diverging is not None:
             result.diverging_epoch = diverging
         return result
+
+
+def _aborted(log: PartitionLog, offset: int, records: SegmentSlice | None) -> list[AbortedTransaction]:
+    """The aborted transactions a read_committed consumer is to leave out of ``records``."""
+    if records is None:
+        return []
+    found = log.aborted_transactions(offset, records)
+    return [AbortedTransaction(producer_id=entry.producer_id, first_offset=entry.first_offset) for entry in found]
 
 
 def _response(

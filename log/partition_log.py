@@ -18,6 +18,7 @@ from operator import attrgetter
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
 from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
@@ -29,6 +30,7 @@ from .retention import delete_old_segments
 from .segment import LogSegment, SegmentSlice
 from .settings import LONG_MAX, LogSettings
 from .timestamps import find_max_timestamp, find_timestamp
+from .transaction_index import AbortedTransaction, collect_aborted
 from .truncation import truncate, truncate_fully
 from .validation import check_batch, prepare_batch
 
@@ -105,7 +107,12 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what a read_committed consumer may see."""
+        """The end of what a read_committed consumer may see: where the first unstable transaction begins."""
+        producers = self.producer_state
+        if producers.ongoing or producers.unreplicated:
+            unstable = producers.first_unstable_offset(self.high_watermark)
+            if unstable is not None:
+                return max(min(unstable, self.high_watermark), self.log_start_offset)
         return self.high_watermark
 
     @property
@@ -165,10 +172,39 @@ class PartitionLog:
         append_time = known.timestamp if self.settings.message_timestamp_type != "CreateTime" else NO_TIMESTAMP
         return AppendResult(known.first_offset, known.last_offset, append_time, self.log_start_offset, True)
 
-    def _append_internal(self, view: memoryview, leader_epoch: int, now_ms: int) -> AppendResult:
+    def append_end_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        is_commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int = 0,
+    ) -> AppendResult:
+        """Write the marker that ends a producer's transaction here, whether it has one or not.
+
+        Raises KafkaError INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED for a marker that is out of date.
+        """
+        self.folder.check_online()
+        kind = ControlRecordType.COMMIT if is_commit else ControlRecordType.ABORT
+        marker = build_end_marker_batch(
+            EndTransactionMarker(kind, coordinator_epoch),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            timestamp=now_ms,
+        )
+        return self._append_internal(memoryview(marker), leader_epoch, now_ms, transaction_version)
+
+    def _append_internal(
+        self, view: memoryview, leader_epoch: int, now_ms: int, transaction_version: int = 0
+    ) -> AppendResult:
         first_offset = self.log_end_offset
         batches = list(iter_batches(view))
         for batch in batches:
+            if batch.producer_id >= 0:
+                self.producer_state.check_coordinators(batch, transaction_version)
             if batch.size > self.settings.max_message_bytes:
                 raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {batch.size} bytes is too large")
         for batch in batches:
@@ -207,9 +243,15 @@ class PartitionLog:
         self.log_end_offset = end_offset = last_offset + 1
         self.size += size
         producer_state = self.producer_state
-        if batch.producer_id >= 0:
-            producer_state.update(batch)
+        if batch.producer_id >= 0 and (aborted := producer_state.update(batch)) is not None:
+            self._note_aborted(segment, aborted)
         producer_state.map_end_offset = end_offset
+
+    def _note_aborted(self, segment: LogSegment, aborted: AbortedTransaction) -> None:
+        try:
+            segment.add_aborted(aborted)
+        except OSError as error:
+            raise self.folder.fail(f"cannot write to {self.directory}", error) from error
 
     def _write_failed(self, error: OSError) -> KafkaError:
         """Cut what the failed write left, then take the folder offline."""
@@ -310,6 +352,31 @@ class PartitionLog:
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
         return None
+
+    def aborted_transactions(self, offset: int, found: SegmentSlice) -> list[AbortedTransaction]:
+        """The aborted transactions that overlap ``found``, which was read from ``offset`` on. Raises KafkaError."""
+        segments = self.segments
+        slot = max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
+        aborted: list[AbortedTransaction] = []
+        try:
+            end = found.offset_bound()
+            for segment in segments[slot:]:
+                if collect_aborted(segment.aborted(), offset, end, aborted):
+                    break
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
+        return aborted
+
+    def bytes_between(self, start: int, end: int) -> int:
+        """About how many bytes the records from offset ``start`` to ``end`` have. Raises KafkaError."""
+        try:
+            return sum(
+                segment.position_of(end) - segment.position_of(start)
+                for segment in self.segments
+                if segment.base_offset < end and segment.next_offset > start
+            )
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the newest epoch at or below ``leader_epoch`` (KIP-320); (-1, -1) when unknown."""
@@ -443,6 +510,7 @@ class PartitionLog:
         if self.segments:
             if self.segments[-1].indexes_are_dirty:
                 self.segments[-1].write_indexes(sync=True)
+                self.segments[-1].sync_aborted()
             self.producer_state.take_snapshot(sync=True)
 
     def close(self) -> None:

@@ -43,6 +43,7 @@ from .scan import read_span, scan_batches
 from .segment import LogSegment
 from .segment_swap import finish_swaps
 from .settings import LogSettings
+from .transaction_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
 
@@ -193,6 +194,7 @@ class LogLoader:
         file = self._disk.open(segment.path)
         try:
             segment.clear_indexes()
+            segment.clear_aborted()
             valid_size = 0
             next_offset = segment.base_offset
             for position, batch in self._valid_batches(file, segment):
@@ -203,7 +205,9 @@ class LogLoader:
                 next_offset = batch.next_offset
                 if batch.partition_leader_epoch > log.leader_epochs.latest_epoch:
                     log.leader_epochs.assign(batch.partition_leader_epoch, batch.base_offset)
-                self._note_producer(log.producer_state, batch)
+                aborted = self._note_producer(log.producer_state, batch)
+                if aborted is not None:
+                    segment.add_aborted(aborted)
             segment.next_offset = next_offset
             if valid_size < segment.size:
                 file.truncate(valid_size)
@@ -236,11 +240,13 @@ class LogLoader:
             logger.warning("%s: no valid batch follows offset %d: %s", segment.path, next_offset, error)
 
     @staticmethod
-    def _note_producer(producers: ProducerStateManager, batch: RecordBatch) -> None:
+    def _note_producer(producers: ProducerStateManager, batch: RecordBatch) -> AbortedTransaction | None:
+        aborted = None
         if batch.next_offset > producers.map_end_offset:
             if batch.producer_id >= 0:
-                producers.update(batch)
+                aborted = producers.update(batch)
             producers.map_end_offset = batch.next_offset
+        return aborted
 
     def _replay(self, producers: ProducerStateManager, segments: Iterable[LogSegment], end_offset: int) -> None:
         """Follow the producers through sound segments, up to ``end_offset``."""

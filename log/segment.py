@@ -1,6 +1,7 @@
-"""One segment of a log: a file of record batches and its two indexes, named by the first offset it may hold.
+"""One segment of a log: a file of record batches and its indexes, named by the first offset it may hold.
 
-Files: ``<base offset, 20 digits>.log``, ``.index``, ``.timeindex``. Batches lie end to end. Nothing before ``size``
+Files: ``<base offset, 20 digits>.log``, ``.index``, ``.timeindex``, and ``.txnindex`` once a transaction was aborted, which
+is written at once and not, like the others, with the end of the segment. Batches lie end to end. Nothing before ``size``
 ever changes but by ``truncate_to``; bytes in the file behind ``size`` are the rest of a write that failed.
 
 The segment opens its file when first used, and its folder may close it again when too many are open. Its indexes are
@@ -24,11 +25,12 @@ from struct import Struct
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import BATCH_HEADER_SIZE, RecordBatch
 from .disk import Bytes, OpenFile, join
-from .files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from .files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
 from .log_folder import LogFolder
 from .offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError, OffsetIndex
 from .scan import find_batch, read_span, scan_batches
 from .time_index import TimeIndex
+from .transaction_index import ENTRY_SIZE, AbortedTransaction, decode_transaction_index, encode_aborted
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +67,10 @@ class SegmentSlice:
             )
         return data
 
+    def offset_bound(self) -> int:
+        """An offset above every one in the slice, and at most an index entry's distance too high. Raises OSError."""
+        return self._segment.offset_bound(self.position + self.nbytes)
+
     def release(self) -> None:
         self._segment.unpin()
 
@@ -73,6 +79,7 @@ class LogSegment:
     """A segment. The last one of a log is *active*: it is appended to; the others never grow."""
 
     __slots__ = (
+        "_aborted",
         "_remembered",
         "base_offset",
         "bytes_since_index_entry",
@@ -117,6 +124,7 @@ class LogSegment:
         self.was_used = False
         self.is_closed = False
         self._remembered: dict[int, int] | None = None
+        self._aborted: list[AbortedTransaction] | None = None
 
     def __repr__(self) -> str:
         return f"LogSegment({self.path}, size={self.size}, next_offset={self.next_offset})"
@@ -140,6 +148,7 @@ class LogSegment:
             finally:
                 file.close()
         self.clear_indexes()
+        self.clear_aborted()
         self.open_file = disk.open(self.path, create=True)
         self.folder.opened(self)
         self.open_file.truncate(0)
@@ -213,6 +222,7 @@ class LogSegment:
         if not self.indexes_are_dirty:
             self.offset_index = None
             self.time_index = None
+            self._aborted = self._aborted and None  # that there are none is worth remembering
 
     def _rebuild_indexes(self, why: Exception) -> None:
         logger.warning("%s: rebuilding its indexes: %s", self.path, why)
@@ -291,6 +301,60 @@ class LogSegment:
             self.first_timestamp = timestamp
         return self.first_timestamp
 
+    # --- aborted transactions -----------------------------------------------------------------------------------------
+
+    def aborted(self) -> list[AbortedTransaction]:
+        """The transactions whose abort marker is here. Raises OSError."""
+        if self._aborted is None:
+            try:
+                data = self.folder.disk.read_file(self.path_of(TRANSACTION_INDEX_SUFFIX))
+                self._aborted = decode_transaction_index(data, self.base_offset)
+            except FileNotFoundError:
+                self._aborted = []
+            except CorruptIndexError as error:
+                raise OSError(errno.EIO, str(error), self.path_of(TRANSACTION_INDEX_SUFFIX)) from error
+        return self._aborted
+
+    def add_aborted(self, entry: AbortedTransaction) -> None:
+        """Write an entry. Raises OSError."""
+        entries = self.aborted()
+        file = self.folder.disk.open(self.path_of(TRANSACTION_INDEX_SUFFIX), create=True)
+        try:
+            file.write(encode_aborted(entry), len(entries) * ENTRY_SIZE)
+        finally:
+            file.close()
+        entries.append(entry)
+
+    def sync_aborted(self) -> None:
+        """Bring the entries to stable storage. Raises OSError."""
+        if self._aborted:
+            file = self.folder.disk.open(self.path_of(TRANSACTION_INDEX_SUFFIX))
+            try:
+                file.sync()
+            finally:
+                file.close()
+
+    def clear_aborted(self) -> None:
+        """Start over without entries. Raises OSError."""
+        self.folder.disk.remove(self.path_of(TRANSACTION_INDEX_SUFFIX))
+        self._aborted = []
+
+    def _truncate_aborted(self, offset: int) -> None:
+        entries = self.aborted()
+        kept = [entry for entry in entries if entry.last_offset < offset]
+        if len(kept) < len(entries):
+            file = self.folder.disk.open(self.path_of(TRANSACTION_INDEX_SUFFIX))
+            try:
+                file.truncate(len(kept) * ENTRY_SIZE)
+            finally:
+                file.close()
+            self._aborted = kept
+
+    def offset_bound(self, position: int) -> int:
+        """An offset above every one of the batches before ``position``, found by index alone. Raises OSError."""
+        bound = self.offsets().bound(position)
+        return self.next_offset if bound < 0 else self.base_offset + bound
+
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def append(self, data: Bytes, last_offset: int, max_timestamp: int, index_interval: int) -> None:
@@ -314,6 +378,7 @@ class LogSegment:
         position = self.position_of(offset)
         relative = offset - self.base_offset
         offsets, times = self.offsets(), self.times()
+        self._truncate_aborted(offset)
         self.file().truncate(position)
         offsets.truncate_to(relative)
         times.truncate_to(relative)
