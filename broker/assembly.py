@@ -29,7 +29,7 @@ from ..group_coordinator.settings import GroupSettings
 from ..handlers.services import Services
 from ..log.disk import Disk, join
 from ..log.log_manager import LogManager
-from ..log.settings import LogManagerSettings, LogSettings
+from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from ..replication.coordinator_partition_log import CoordinatorPartitionLog
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.metadata_cache import MetadataCache
@@ -99,6 +99,7 @@ class Assembly:
             clock,
             workers,
             randomness,
+            config.settings(LogCleanerSettings),
         )
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:

@@ -355,16 +355,19 @@ class PartitionLog:
 
     def aborted_transactions(self, offset: int, found: SegmentSlice) -> list[AbortedTransaction]:
         """The aborted transactions that overlap ``found``, which was read from ``offset`` on. Raises KafkaError."""
-        segments = self.segments
-        slot = max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
-        aborted: list[AbortedTransaction] = []
         try:
-            end = found.offset_bound()
-            for segment in segments[slot:]:
-                if collect_aborted(segment.aborted(), offset, end, aborted):
-                    break
+            return self.aborted_between(offset, found.offset_bound())
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
+
+    def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions that overlap the offsets [start, end). Raises OSError."""
+        segments = self.segments
+        slot = max(bisect_right(segments, start, key=_base_offset) - 1, 0)
+        aborted: list[AbortedTransaction] = []
+        for segment in segments[slot:]:
+            if collect_aborted(segment.aborted(), start, end, aborted):
+                break
         return aborted
 
     def bytes_between(self, start: int, end: int) -> int:

@@ -71,6 +71,7 @@ class LogLoader:
         recovery_point: int = 0,
         log_start_offset: int = 0,
         high_watermark: int = 0,
+        cleaned_offset: int | None = None,
     ) -> None:
         """The offsets are those of the checkpoints."""
         self._folder = folder
@@ -81,6 +82,7 @@ class LogLoader:
         self._recovery_point = recovery_point
         self._log_start_offset = log_start_offset
         self._high_watermark = high_watermark
+        self._log.cleaned_offset = cleaned_offset
 
     def load(self) -> PartitionLog:
         """Open the log. Raises OSError, UnsupportedLogError."""

@@ -208,7 +208,7 @@ class LogSegment:
         try:
             self.offset_index = OffsetIndex.from_bytes(disk.read_file(self.path_of(INDEX_SUFFIX)), self.size)
             self.time_index = times = TimeIndex.from_bytes(disk.read_file(self.path_of(TIME_INDEX_SUFFIX)))
-            if not times.timestamps and self.size and self._first_timestamp() >= 0:
+            if not times.timestamps and self.size and self.first_batch_timestamp() >= 0:
                 raise CorruptIndexError("there is no time in it, but in the first batch")
         except (CorruptIndexError, FileNotFoundError) as error:
             self._rebuild_indexes(error)
@@ -288,10 +288,10 @@ class LogSegment:
 
     def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
         """How old the segment is: by record timestamps since its first batch, or by the clock where there are none."""
-        first_timestamp = self._first_timestamp() if self.size else -1
+        first_timestamp = self.first_batch_timestamp() if self.size else -1
         return max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - self.created_ms
 
-    def _first_timestamp(self) -> int:
+    def first_batch_timestamp(self) -> int:
         """The largest timestamp of the first batch, which must be there. Raises OSError."""
         if self.first_timestamp is None:
             data = self.file().read(BATCH_HEADER_SIZE, 0)
