@@ -82,6 +82,10 @@ class Cleaning:
     async def run(self) -> int:
         """Returns the offset up to which the log is clean now."""
         log = self._log
+        if log.cleaned_offset is None:
+            # on disk before the first swap, because recovery takes gaps for lost records in a log never compacted
+            log.cleaned_offset = self._first_dirty_offset
+            log.folder.checkpoint_now()
         await self._fill_map()
         clean_to = self._map.latest_offset + 1
         segments = [segment for segment in log.segments if segment.base_offset < clean_to]
@@ -226,8 +230,9 @@ class _Filling:
             self._transactions.may_drop_marker(batch)
         elif not self._transactions.may_drop_data(batch):
             for record in batch.records(MAX_DECOMPRESSED_BYTES):
-                is_new = record.key is not None and record.offset >= self._start_offset
-                if is_new and not self._map.put(record.key, record.offset):
+                if record.key is None or record.offset < self._start_offset:
+                    continue
+                if not self._map.put(record.key, record.offset):
                     return False
         if batch.last_offset >= self._start_offset:
             self._map.latest_offset = batch.last_offset

@@ -3,7 +3,8 @@
 After a clean stop the files are what they were; only the end of the active segment is looked up. After a crash,
 everything from the beginning of the segment that holds the recovery point is doubtful: those segments are scanned, their
 indexes and the producers' state built anew, and at the first thing that is no valid batch the log is cut and later
-segments are dropped. Segments below it are believed; a missing or damaged index of theirs is rebuilt when it is used.
+segments are dropped. A segment that ends before the next one begins has lost its end, unless the log was compacted once.
+Segments below the recovery point are believed; a missing or damaged index of theirs is rebuilt when it is used.
 
 Runs in a worker thread, on a log nobody else knows yet.
 """
@@ -26,10 +27,12 @@ from .checkpoints import (
 )
 from .disk import OpenFile, join
 from .files import (
+    CLEANED_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     parse_file_name,
@@ -48,6 +51,7 @@ from .transaction_index import AbortedTransaction
 logger = logging.getLogger(__name__)
 
 _TEMPORARY_SUFFIXES = (DELETED_SUFFIX, ".tmp")
+_COMPACTION_SUFFIXES = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
 _LEGACY_HEADER = Struct(">qiIb")  # offset, size, CRC, magic
 _MAX_LEGACY_MESSAGE = 1 << 30
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
@@ -83,6 +87,7 @@ class LogLoader:
         self._log_start_offset = log_start_offset
         self._high_watermark = high_watermark
         self._log.cleaned_offset = cleaned_offset
+        self._was_compacted = cleaned_offset is not None
 
     def load(self) -> PartitionLog:
         """Open the log. Raises OSError, UnsupportedLogError."""
@@ -110,6 +115,7 @@ class LogLoader:
         """Base offsets of segments and offsets of snapshots; what is left of deletions is removed."""
         disk = self._disk
         names = set(disk.names(self._directory))
+        self._was_compacted |= any(name.endswith(_COMPACTION_SUFFIXES) for name in names)
         for name in [name for name in names if name.endswith(_TEMPORARY_SUFFIXES)]:
             disk.remove(join(self._directory, name))
             names.remove(name)
@@ -182,13 +188,17 @@ class LogLoader:
             producers.take_snapshot()
             size = segment.size
             self._recover_segment(segment)
-            if segment.size < size:
+            following = doubtful[slot + 1 :]
+            has_gap = bool(following) and segment.next_offset < following[0].base_offset and not self._was_compacted
+            if segment.size < size or has_gap:
                 logger.warning(
                     "%s: cut from %d to %d bytes, at offset %d", segment.path, size, segment.size, segment.next_offset
                 )
-                self._drop(doubtful[slot + 1 :])
+                self._drop(following)
                 del segments[first + slot + 1 :]
                 return
+            if following:
+                segment.next_offset = following[0].base_offset
 
     def _recover_segment(self, segment: LogSegment) -> None:
         """Scan one segment: cut it behind its last valid batch, build its indexes, follow producers and epochs."""
