@@ -91,7 +91,11 @@ class Cleaning:
         segments = [segment for segment in log.segments if segment.base_offset < clean_to]
         transactions = CleanedTransactions()
         for group in await self._group(segments):
-            await self._clean_group(group, transactions)
+            try:
+                await self._clean_group(group, transactions)
+            except OSError:
+                self._check(*group)  # files that have gone with a change of the log are no error
+                raise
         self._check()
         return max(clean_to, self._first_dirty_offset)
 
@@ -122,9 +126,8 @@ class Cleaning:
         segment.pins += 1
         try:
             while not work.is_done:
-                nbytes = await self._log.folder.workers.run(work.step)
+                await self._throttle.took(await self._log.folder.workers.run(work.step))
                 self._check(segment)
-                await self._throttle.took(nbytes)
         finally:
             segment.unpin()
 
