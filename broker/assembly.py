@@ -24,7 +24,7 @@ from ..controller.state_files import DiskStateFiles
 from ..controller.store import ClusterStore
 from ..controller.znodes import BrokerEndpoint, BrokerRegistration
 from ..group_coordinator.coordinator import GroupCoordinator
-from ..group_coordinator.coordinator_log import TOPIC as OFFSETS_TOPIC
+from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..handlers.services import Services
 from ..log.disk import Disk, join

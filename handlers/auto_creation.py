@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.topics import NewTopic
-from ..group_coordinator.coordinator_log import TOPIC as OFFSETS_TOPIC
+from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from .services import Services
 

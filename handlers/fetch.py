@@ -163,7 +163,11 @@ class Reads:
         return self._result(partition, state, records, None), size
 
     def _result(
-        self, partition: Partition, state: FetchedPartition, records: SegmentSlice | None, diverging: EpochEndOffset | None
+        self,
+        partition: Partition,
+        state: FetchedPartition,
+        records: SegmentSlice | None,
+        diverging: EpochEndOffset | None,
     ) -> PartitionData:
         log = partition.log
         result = PartitionData(

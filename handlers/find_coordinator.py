@@ -19,7 +19,7 @@ import logging
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..group_coordinator.coordinator_log import TOPIC
+from ..group_coordinator.settings import TOPIC
 from ..replication.metadata_cache import Node
 from ..wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from .auto_creation import offsets_topic

@@ -48,7 +48,9 @@ class FlushJob:
         for file in self._files:
             file.sync()
         for path in self._paths:
-            with contextlib.suppress(FileNotFoundError):  # retention renames files meanwhile, and few have aborted transactions
+            with contextlib.suppress(
+                FileNotFoundError
+            ):  # retention renames files meanwhile, and few have aborted transactions
                 opened = disk.open(path)
                 try:
                     opened.sync()
