@@ -25,9 +25,18 @@ def declared_classes() -> list[type[Settings]]:
     from ..group_coordinator.settings import GroupSettings
     from ..log.settings import LogManagerSettings, LogSettings
     from ..replication.settings import ReplicationSettings
+    from ..transaction_coordinator.settings import TransactionSettings
     from .settings import BrokerSettings
 
-    return [BrokerSettings, LogSettings, LogManagerSettings, ReplicationSettings, ControllerSettings, GroupSettings]
+    return [
+        BrokerSettings,
+        LogSettings,
+        LogManagerSettings,
+        ReplicationSettings,
+        ControllerSettings,
+        GroupSettings,
+        TransactionSettings,
+    ]
 
 
 def declared_names() -> set[str]:
