@@ -25,6 +25,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..group_coordinator.settings import GroupSettings
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import ReplicationSettings
+    from ..transaction_coordinator.settings import TransactionSettings
     from .settings import BrokerSettings
 
     return [
@@ -35,6 +36,7 @@ def declared_classes() -> list[type[Settings]]:
         ReplicationSettings,
         ControllerSettings,
         GroupSettings,
+        TransactionSettings,
     ]
 
 

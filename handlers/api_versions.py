@@ -15,11 +15,21 @@ from __future__ import annotations
 import re
 
 from ..base.errors import ErrorCode, KafkaError
+from ..transaction_coordinator.transaction import TRANSACTIONS_V2
 from ..wire.api_keys import ApiKey
-from ..wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ..wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from .call import Call
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+_TRANSACTION_VERSION = "transaction.version"
+_LOWEST_CAN_BE_0_FROM = 4
 
 
 def _ranges() -> list[ApiVersion]:
@@ -47,7 +57,22 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
         raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is cluster {call.broker.cluster_id}")
     if request.node_id != -1 and request.node_id != call.broker.broker_id:
         raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is broker {call.broker.broker_id}")
-    return ApiVersionsResponse(api_keys=_ranges())
+    return ApiVersionsResponse(
+        api_keys=_ranges(),
+        supported_features=[
+            SupportedFeatureKey(
+                name=_TRANSACTION_VERSION,
+                min_version=0 if call.version >= _LOWEST_CAN_BE_0_FROM else 1,
+                max_version=TRANSACTIONS_V2,
+            )
+        ],
+        finalized_features_epoch=0,
+        finalized_features=[
+            FinalizedFeatureKey(
+                name=_TRANSACTION_VERSION, max_version_level=TRANSACTIONS_V2, min_version_level=TRANSACTIONS_V2
+            )
+        ],
+    )
 
 
 def error_response(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:

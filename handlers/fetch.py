@@ -3,9 +3,9 @@
 Behaviour: partitions are read in the order of the request, or of the session; at most ``max_bytes`` in all and
 ``partition_max_bytes`` each, but the first batch found is returned whole even when it is larger (KIP-74). An offset
 inside a batch returns the whole batch. With less than ``min_bytes`` the answer waits for ``max_wait_ms``, unless a
-partition has an error or filled its own limit; then everything is read once more. A read_committed consumer (isolation level 1) reads
-up to the last stable offset, and gets the aborted transactions that overlap the records it gets. One partition's error never fails
-the others. Records leave as slices of the log's files.
+partition has an error or filled its own limit; then everything is read once more. A read_committed consumer (isolation
+level 1) reads up to the last stable offset, and gets the aborted transactions that overlap the records. One partition's
+error never fails the others. Records leave as slices of the log's files.
 
 Version notes: 4 is the first without old formats and adds the isolation level; 5 the log start offset; 7 fetch
 sessions; 9 the leader epoch check; 10 allows zstd (older versions get UNSUPPORTED_COMPRESSION_TYPE only from a broker
@@ -163,7 +163,11 @@ class Reads:
         return self._result(partition, state, records, None), size
 
     def _result(
-        self, partition: Partition, state: FetchedPartition, records: SegmentSlice | None, diverging: EpochEndOffset | None
+        self,
+        partition: Partition,
+        state: FetchedPartition,
+        records: SegmentSlice | None,
+        diverging: EpochEndOffset | None,
     ) -> PartitionData:
         log = partition.log
         result = PartitionData(
