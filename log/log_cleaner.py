@@ -101,6 +101,8 @@ class LogCleaner:
     async def _find_dirtiest(self) -> CleanableLog | None:
         dirtiest: CleanableLog | None = None
         for partition_log in await self._candidates():
+            if not self._is_free(partition_log):
+                continue
             try:
                 found = find_cleanable(partition_log, partition_log.folder.clock.now_ms())
             except OSError as error:
