@@ -8,8 +8,9 @@ connection stays open for the retry.
 Transactions V2 (KIP-890) are finalized: a client that knows ``transaction.version`` 2 uses them.
 
 Version notes: 1 adds the throttle time; 3 is flexible and carries the client's software and the features; 4 allows a
-feature's lowest version to be 0, before which such a feature is finalized without being among the supported ones; 5 (KIP-1242) carries the cluster id and node id that the client believes it talks to,
-and is answered REBOOTSTRAP_REQUIRED when they are somebody else's.
+feature's lowest version to be 0, before which such a feature is finalized without being among the supported ones; 5
+(KIP-1242) carries the cluster id and node id that the client believes it talks to, and is answered REBOOTSTRAP_REQUIRED
+when they are somebody else's.
 """
 
 from __future__ import annotations

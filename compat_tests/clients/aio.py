@@ -133,6 +133,7 @@ class Consumer(model.Consumer):
 
     def __init__(self, loop: Loop, bootstrap: str, settings: model.ConsumerSettings) -> None:
         self._loop = loop
+        self._group_id = settings.group_id
 
         async def start() -> AIOKafkaConsumer:
             consumer = AIOKafkaConsumer(

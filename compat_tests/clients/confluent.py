@@ -155,7 +155,8 @@ class Producer(model.Producer):
 
     def close(self) -> None:
         self._producer.purge()
-        self._producer.flush(1)
+        with contextlib.suppress(KafkaException):  # what was fatal has been reported
+            self._producer.flush(1)
 
 
 class Consumer(model.Consumer):

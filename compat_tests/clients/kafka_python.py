@@ -43,7 +43,7 @@ class Producer(model.Producer):
                 bootstrap_servers=bootstrap,
                 acks=settings.acks,
                 compression_type=None if settings.compression == "none" else settings.compression,
-                enable_idempotence=settings.idempotent,
+                enable_idempotence=settings.idempotent or settings.transactional_id is not None,
                 linger_ms=settings.linger_ms,
                 max_request_size=settings.max_request_size,
                 delivery_timeout_ms=settings.delivery_timeout_ms,
