@@ -5,9 +5,12 @@ Kafka's pattern (KIP-511) is answered INVALID_REQUEST. A request at a version th
 before its body is read, in the layout of version 0 with UNSUPPORTED_VERSION and the range of this one API, and the
 connection stays open for the retry.
 
+Transactions V2 (KIP-890) are finalized: a client that knows ``transaction.version`` 2 uses them.
+
 Version notes: 1 adds the throttle time; 3 is flexible and carries the client's software and the features; 4 allows a
-feature's lowest version to be 0; 5 (KIP-1242) carries the cluster id and node id that the client believes it talks to,
-and is answered REBOOTSTRAP_REQUIRED when they are somebody else's.
+feature's lowest version to be 0, before which such a feature is finalized without being among the supported ones; 5
+(KIP-1242) carries the cluster id and node id that the client believes it talks to, and is answered REBOOTSTRAP_REQUIRED
+when they are somebody else's.
 """
 
 from __future__ import annotations
@@ -45,6 +48,12 @@ def _ranges() -> list[ApiVersion]:
     ]
 
 
+def _supported_features(version: int) -> list[SupportedFeatureKey]:
+    if version < _LOWEST_CAN_BE_0_FROM:
+        return []
+    return [SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=TRANSACTIONS_V2)]
+
+
 async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
     if call.version >= 3:
         name, version = request.client_software_name, request.client_software_version
@@ -59,13 +68,7 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
         raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is broker {call.broker.broker_id}")
     return ApiVersionsResponse(
         api_keys=_ranges(),
-        supported_features=[
-            SupportedFeatureKey(
-                name=_TRANSACTION_VERSION,
-                min_version=0 if call.version >= _LOWEST_CAN_BE_0_FROM else 1,
-                max_version=TRANSACTIONS_V2,
-            )
-        ],
+        supported_features=_supported_features(call.version),
         finalized_features_epoch=0,
         finalized_features=[
             FinalizedFeatureKey(
