@@ -106,7 +106,7 @@ class LogCleaner:
             try:
                 found = find_cleanable(partition_log, partition_log.folder.clock.now_ms())
             except OSError as error:
-                self._give_up(partition_log, error)
+                partition_log.folder.fail(f"cannot read {partition_log.directory}", error)
                 continue
             if found is not None and (dirtiest is None or found.dirty_ratio > dirtiest.dirty_ratio):
                 dirtiest = found

@@ -322,12 +322,17 @@ class ProducerStateManager:
     def path_of(self, offset: int) -> str:
         return join(self.directory, file_name(offset, SNAPSHOT_SUFFIX))
 
-    def take_snapshot(self, *, sync: bool = False) -> None:
-        """Write the state as of ``map_end_offset``, unless the newest snapshot is as new. Raises OSError."""
+    @property
+    def wants_snapshot(self) -> bool:
+        """Whether a clean stop is to take one. A log that has none and no producers goes without: that says it, too."""
+        return self.map_end_offset > self.last_snapshot_offset and bool(self.producers or self.snapshots)
+
+    def take_snapshot(self) -> None:
+        """Write the state as of ``map_end_offset``, unless the newest snapshot is as new. A flush syncs it. Raises OSError."""
         if self.map_end_offset <= self.last_snapshot_offset:
             return
         data = encode_snapshot(self.producers.values())
-        self.disk.write_file(self.path_of(self.map_end_offset), data, sync=sync)
+        self.disk.write_file(self.path_of(self.map_end_offset), data, sync=False)
         self.last_snapshot_offset = self.map_end_offset
         if self.map_end_offset not in self.snapshots:
             insort(self.snapshots, self.map_end_offset)

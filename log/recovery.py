@@ -98,6 +98,9 @@ class LogLoader:
         log.producer_state = ProducerStateManager(disk, self._directory, 0, snapshots)
         if not base_offsets:
             log.producer_state.truncate_fully(0)
+            if self._log_start_offset:
+                log.log_start_offset = self._log_start_offset
+                self._start_anew()
             return log
         log.segments = [self._segment(base_offset) for base_offset in base_offsets]
         for segment, following in zip(log.segments, log.segments[1:], strict=False):
@@ -223,6 +226,7 @@ class LogLoader:
             segment.next_offset = next_offset
             if valid_size < segment.size:
                 file.truncate(valid_size)
+                file.sync()  # the recovery point may already be at the cut
                 segment.size = valid_size
         finally:
             file.close()
@@ -280,6 +284,7 @@ class LogLoader:
             logger.warning("%s is behind the cut and is removed", segment.path)
             for suffix in _SEGMENT_SUFFIXES:
                 self._disk.remove(segment.path_of(suffix))
+        self._disk.sync_dir(self._directory)
 
     # --- what follows from the segments -------------------------------------------------------------------------------
 
@@ -289,7 +294,9 @@ class LogLoader:
         log.log_end_offset = log.segments[-1].next_offset
         if log.log_end_offset < log.log_start_offset:
             self._start_anew()
-        if self._is_clean:
+        if self._is_clean and not producers.snapshots:
+            producers.map_end_offset = producers.last_snapshot_offset = log.log_end_offset  # there were no producers
+        elif self._is_clean:
             producers.load_newest_snapshot(log.log_start_offset, log.log_end_offset)
             self._replay(producers, log.segments, log.log_end_offset)
         else:
@@ -340,4 +347,4 @@ def _is_legacy_message(file: OpenFile) -> bool:
         return False
     crc_end = LENGTH_PREFIX_SIZE + 4
     body = file.read(min(size - 4, _MAX_LEGACY_MESSAGE), crc_end)
-    return len(body) == size - 4 and zlib.crc32(body) == crc
+    return len(body) == size - 4 and zlib.crc32(body) == int(crc)

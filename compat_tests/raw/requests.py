@@ -101,6 +101,6 @@ def list_offset(connection: Connection, topic: str, timestamp: int, version: int
 
 def new_producer(connection: Connection) -> tuple[int, int]:
     """A producer id and its epoch."""
-    answer = connection.call(InitProducerIdRequest(transaction_timeout_ms=60_000), 4)
+    answer = connection.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4)
     assert answer.error_code == 0
     return answer.producer_id, answer.producer_epoch

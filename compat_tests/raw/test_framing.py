@@ -1,7 +1,8 @@
 """Frames, headers and the negotiation of versions.
 
 Not here: that tagged fields are only written where the version has them is held for every message and version by the
-conformance tests of the codec; which version each client picks shows in the tests of the clients.
+conformance tests of the codec; that the ranges are those of one release of Kafka, and not too old for anybody, shows in the
+tests of the clients, each of which derives its features from them; share groups are not served.
 """
 
 from __future__ import annotations

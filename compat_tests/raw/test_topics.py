@@ -1,7 +1,8 @@
 """Metadata, topic ids, CreateTopics and CreatePartitions.
 
 Not here: validate_only, invalid counts and configs (tests of the admin clients do them), writable broker configs (they are
-described only), Confluent's REST proxy and other tools that want Metadata 2 (its layout is in the framing tests).
+described only), Confluent's REST proxy and other tools that want Metadata 2 (its layout is in the framing tests), more than
+one replica, filters of ACLs (without an authorizer they are not even looked at).
 """
 
 from __future__ import annotations
