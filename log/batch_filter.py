@@ -20,7 +20,7 @@ from ..wire.records import LOG_APPEND_TIME, Record, RecordBatch, RecordsBuilder
 from .cleaned_transactions import CleanedTransactions
 from .offset_map import OffsetMap
 from .settings import LONG_MAX
-from .timestamps import MAX_DECOMPRESSED_BYTES
+from .validation import MAX_DECOMPRESSED_BYTES
 
 LastRecords = dict[int, tuple[int, int]]
 """Producer id -> (last offset of its newest data, -1 for none; producer epoch)."""

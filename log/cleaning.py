@@ -30,7 +30,7 @@ from .offset_map import OffsetMap
 from .scan import scan_batches
 from .segment import LogSegment
 from .segment_swap import remove_cleaned, replace_segments
-from .timestamps import MAX_DECOMPRESSED_BYTES
+from .validation import MAX_DECOMPRESSED_BYTES
 
 if TYPE_CHECKING:
     from .partition_log import PartitionLog
