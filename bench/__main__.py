@@ -13,7 +13,6 @@ import os
 import platform
 import re
 import shlex
-import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterable
@@ -29,6 +28,7 @@ from .java import ToolFailed
 from .report import Results, profile_table
 from .rows import LIFECYCLES, LOADS, WARM_UP, Figure
 
+_PAIRS = 3
 _PAGE = Path(__file__).resolve().parent.parent / "docs" / "bench.md"
 
 
@@ -92,9 +92,18 @@ def _about(pairs: int, scale: float) -> list[str]:
     ]
 
 
+def _command(rows: str, pairs: int, scale: float, only_ottla: bool) -> str:
+    """The command that makes the same table again."""
+    options = ["--rows", rows] if rows else []
+    options += ["--pairs", str(pairs)] if pairs != _PAIRS else []
+    options += ["--scale", f"{scale:g}"] if scale != 1 else []
+    options += ["--only-ottla"] if only_ottla else []
+    return f"make bench ARGS={shlex.quote(shlex.join(options))}" if options else "make bench"
+
+
 def main(
     rows: Annotated[str, typer.Option(help="Regular expression: only loads whose name it finds.")] = "",
-    pairs: Annotated[int, typer.Option(min=1, help="How often each load is run on each broker.")] = 3,
+    pairs: Annotated[int, typer.Option(min=1, help="How often each load is run on each broker.")] = _PAIRS,
     scale: Annotated[float, typer.Option(min=0.001, help="Multiplies the number of records.")] = 1.0,
     only_ottla: Annotated[bool, typer.Option("--only-ottla", help="Without Apache Kafka: no ratios.")] = False,
     output: Annotated[Path | None, typer.Option(help="Page to write; docs/bench.md when nothing is left out.")] = None,
@@ -123,9 +132,7 @@ def main(
     if output is None and not rows and len(kinds) > 1:
         output = _PAGE
     if output is not None:
-        arguments = shlex.join(sys.argv[1:])
-        command = f"make bench ARGS={shlex.quote(arguments)}" if arguments else "make bench"
-        output.write_text(bench.results.markdown(command, _about(pairs, scale)))
+        output.write_text(bench.results.markdown(_command(rows, pairs, scale, only_ottla), _about(pairs, scale)))
     for missed in bench.results.missed():
         print(f"missed: {missed}")
     if bench.failures:

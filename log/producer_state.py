@@ -337,15 +337,15 @@ class ProducerStateManager:
         if self.map_end_offset not in self.snapshots:
             insort(self.snapshots, self.map_end_offset)
 
-    def load_newest_snapshot(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Start from the newest sound snapshot at or below ``log_end_offset``; others above it are removed.
+    def load_newest_snapshot(self, first_offset: int, end_offset: int) -> None:
+        """Start from the newest sound snapshot from ``first_offset`` to ``end_offset``; those above it are removed.
 
         ``map_end_offset`` says afterwards up to where the state reaches. Raises OSError.
         """
         self._forget()
-        for offset in self.snapshots[bisect_right(self.snapshots, log_end_offset) :]:
+        for offset in self.snapshots[bisect_right(self.snapshots, end_offset) :]:
             self.remove_snapshot(offset)
-        while self.snapshots and self.snapshots[-1] >= log_start_offset:
+        while self.snapshots and self.snapshots[-1] >= first_offset:
             offset = self.snapshots[-1]
             try:
                 states = decode_snapshot(self.disk.read_file(self.path_of(offset)))
@@ -358,7 +358,7 @@ class ProducerStateManager:
             self.ongoing = dict(sorted(begun))
             self.map_end_offset = self.last_snapshot_offset = offset
             return
-        self.map_end_offset = self.last_snapshot_offset = log_start_offset
+        self.map_end_offset = self.last_snapshot_offset = first_offset
 
     def _forget(self) -> None:
         self.producers = {}

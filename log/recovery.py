@@ -184,24 +184,28 @@ class LogLoader:
         first = max((i for i, s in enumerate(segments) if s.base_offset <= self._recovery_point), default=0)
         doubtful = segments[first:]
         producers = log.producer_state
-        producers.load_newest_snapshot(log.log_start_offset, doubtful[0].base_offset)
+        producers.load_newest_snapshot(segments[0].base_offset, doubtful[0].base_offset)
         self._replay(producers, segments[:first], doubtful[0].base_offset)
-        for slot, segment in enumerate(doubtful):
+        for slot, segment in enumerate(doubtful, first):
+            if slot > first and segment.base_offset < segments[slot - 1].next_offset:
+                # A truncation took it away, but its removal did not last.
+                logger.warning("%s begins before offset %d", segment.path, segments[slot - 1].next_offset)
+                self._drop(slot)
+                return
             producers.map_end_offset = max(producers.map_end_offset, segment.base_offset)
             producers.take_snapshot()
             size = segment.size
             self._recover_segment(segment)
-            following = doubtful[slot + 1 :]
-            has_gap = bool(following) and segment.next_offset < following[0].base_offset and not self._was_compacted
-            if segment.size < size or has_gap:
+            following = segments[slot + 1] if slot + 1 < len(segments) else None
+            has_gap = following is not None and segment.next_offset < following.base_offset
+            if segment.size < size or (has_gap and not self._was_compacted):
                 logger.warning(
                     "%s: cut from %d to %d bytes, at offset %d", segment.path, size, segment.size, segment.next_offset
                 )
-                self._drop(following)
-                del segments[first + slot + 1 :]
+                self._drop(slot + 1)
                 return
-            if following:
-                segment.next_offset = following[0].base_offset
+            if following is not None and has_gap:
+                segment.next_offset = following.base_offset
 
     def _recover_segment(self, segment: LogSegment) -> None:
         """Scan one segment: cut it behind its last valid batch, build its indexes, follow producers and epochs."""
@@ -279,11 +283,14 @@ class LogLoader:
                 file.close()
         producers.map_end_offset = max(producers.map_end_offset, end_offset)
 
-    def _drop(self, segments: Iterable[LogSegment]) -> None:
-        for segment in segments:
-            logger.warning("%s is behind the cut and is removed", segment.path)
+    def _drop(self, first: int) -> None:
+        """Remove the segments from the list's place ``first`` on."""
+        for segment in self._log.segments[first:]:
+            logger.warning("%s is behind the end of the log and is removed", segment.path)
             for suffix in _SEGMENT_SUFFIXES:
                 self._disk.remove(segment.path_of(suffix))
+            self._log.producer_state.remove_snapshot(segment.base_offset)
+        del self._log.segments[first:]
         self._disk.sync_dir(self._directory)
 
     # --- what follows from the segments -------------------------------------------------------------------------------
@@ -297,7 +304,7 @@ class LogLoader:
         if self._is_clean and not producers.snapshots:
             producers.map_end_offset = producers.last_snapshot_offset = log.log_end_offset  # there were no producers
         elif self._is_clean:
-            producers.load_newest_snapshot(log.log_start_offset, log.log_end_offset)
+            producers.load_newest_snapshot(log.segments[0].base_offset, log.log_end_offset)
             self._replay(producers, log.segments, log.log_end_offset)
         else:
             for offset in [offset for offset in producers.snapshots if offset > log.log_end_offset]:
@@ -314,7 +321,7 @@ class LogLoader:
         """The files end before the log starts: somebody took them away. Begin an empty segment at the start."""
         log = self._log
         logger.warning("%s ends at %d, before its start %d", self._directory, log.log_end_offset, log.log_start_offset)
-        self._drop(log.segments)
+        self._drop(0)
         segment = LogSegment(self._folder, self._directory, log.log_start_offset, self._folder.clock.now_ms())
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._disk.open(segment.path_of(suffix), create=True).close()

@@ -336,6 +336,7 @@ def test_log_is_what_the_model_says(make_world, kind):
             max_examples=120 if kind == "memory" else 40,
             stateful_step_count=40,
             deadline=None,
+            report_multiple_bugs=False,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
         ),
     )
