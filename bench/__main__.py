@@ -13,8 +13,8 @@ import os
 import platform
 import re
 import shlex
-import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -23,11 +23,12 @@ import typer
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from .brokers import ApacheKafka, Kind, Ottla, RunningBroker
+from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
 from .java import ToolFailed
-from .report import Results
+from .report import Results, profile_table
 from .rows import LIFECYCLES, LOADS, WARM_UP, Figure
 
+_PAIRS = 3
 _PAGE = Path(__file__).resolve().parent.parent / "docs" / "bench.md"
 
 
@@ -38,6 +39,7 @@ class Bench:
         self._kinds, self._pairs, self._scale, self._folder = kinds, pairs, scale, folder
         self.results = Results(kinds[0].name, kinds[1].name if len(kinds) > 1 else None)
         self.failures: list[str] = []
+        self.profiles: dict[str, Counter[str]] = {}
         self._console = Console(stderr=True, highlight=False)
 
     def _measure(self, name: str, broker: str, pair: int, figures: Iterable[Figure]) -> None:
@@ -78,6 +80,7 @@ class Bench:
             for load in chosen:
                 for pair, broker in itertools.product(range(self._pairs), brokers):
                     self._measure(load.name, broker.name, pair, load.run(broker, self._scale))
+            self.profiles = brokers[0].profiles
 
 
 def _about(pairs: int, scale: float) -> list[str]:
@@ -89,12 +92,24 @@ def _about(pairs: int, scale: float) -> list[str]:
     ]
 
 
+def _command(rows: str, pairs: int, scale: float, only_ottla: bool) -> str:
+    """The command that makes the same table again."""
+    options = ["--rows", rows] if rows else []
+    options += ["--pairs", str(pairs)] if pairs != _PAIRS else []
+    options += ["--scale", f"{scale:g}"] if scale != 1 else []
+    options += ["--only-ottla"] if only_ottla else []
+    return f"make bench ARGS={shlex.quote(shlex.join(options))}" if options else "make bench"
+
+
 def main(
     rows: Annotated[str, typer.Option(help="Regular expression: only loads whose name it finds.")] = "",
-    pairs: Annotated[int, typer.Option(min=1, help="How often each load is run on each broker.")] = 3,
+    pairs: Annotated[int, typer.Option(min=1, help="How often each load is run on each broker.")] = _PAIRS,
     scale: Annotated[float, typer.Option(min=0.001, help="Multiplies the number of records.")] = 1.0,
     only_ottla: Annotated[bool, typer.Option("--only-ottla", help="Without Apache Kafka: no ratios.")] = False,
     output: Annotated[Path | None, typer.Option(help="Page to write; docs/bench.md when nothing is left out.")] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Only Ottla, and where its CPU time goes, row by row.")
+    ] = False,
     folder: Annotated[Path | None, typer.Option(help="Where the data goes; a temporary folder by default.")] = None,
     list_rows: Annotated[bool, typer.Option("--list", help="Print the names of the loads.")] = False,
 ) -> None:
@@ -102,7 +117,9 @@ def main(
     if list_rows:
         print(*(row.name for row in LIFECYCLES), *(row.name for row in LOADS), sep="\n")
         return
-    kinds: list[Kind] = [Ottla()] if only_ottla else [Ottla(), ApacheKafka()]
+    kinds: list[Kind] = [Ottla(), ApacheKafka()]
+    if only_ottla or profile:
+        kinds = [ProfiledOttla() if profile else Ottla()]
     wanted = re.compile(rows)
     with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=folder) as temporary:
         bench = Bench(kinds, pairs, scale, Path(temporary))
@@ -110,12 +127,12 @@ def main(
         bench.loads(wanted)
     console = Console()
     bench.results.print(console if console.is_terminal else Console(width=170))
-    if output is None and not rows and not only_ottla:
+    if profile:
+        print(*profile_table(bench.profiles), sep="\n")
+    if output is None and not rows and len(kinds) > 1:
         output = _PAGE
     if output is not None:
-        arguments = shlex.join(sys.argv[1:])
-        command = f"make bench ARGS={shlex.quote(arguments)}" if arguments else "make bench"
-        output.write_text(bench.results.markdown(command, _about(pairs, scale)))
+        output.write_text(bench.results.markdown(_command(rows, pairs, scale, only_ottla), _about(pairs, scale)))
     for missed in bench.results.missed():
         print(f"missed: {missed}")
     if bench.failures:

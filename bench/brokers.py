@@ -6,12 +6,16 @@ on a folder formatted beforehand: formatting is not part of its start-up time.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -19,7 +23,9 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from .java import java_command, run_tool
 from .raw_client import answers_metadata
+from .usage import Span
 
+_ROOT = Path(__file__).resolve().parent.parent
 _START_LIMIT_S = 90
 _STOP_LIMIT_S = 60
 # The topic of every run is deleted after it; a minute's worth of them, which is the default, would fill a small disk.
@@ -52,6 +58,14 @@ class Ottla:
             "--override",
             _DELETE_AT_ONCE,
         ]
+
+
+class ProfiledOttla(Ottla):
+    """Ottla under ``profiled_broker``, which writes what it counts to ``profile.json``."""
+
+    def prepare(self, folder: Path, port: int) -> list[str]:
+        _, *arguments = super().prepare(folder, port)
+        return [sys.executable, "-m", "bench.profiled_broker", str(folder / "profile.json"), *arguments]
 
 
 class ApacheKafka:
@@ -103,6 +117,8 @@ class RunningBroker:
         self._log: IO[bytes] | None = None
         self.port = 0
         self.startup_s = 0.0
+        self.profiles: dict[str, Counter[str]] = {}
+        """row -> part of the broker -> samples; filled by a ProfiledOttla."""
 
     @property
     def bootstrap(self) -> str:
@@ -120,7 +136,12 @@ class RunningBroker:
         self._log = (self._folder / "broker.log").open("wb")
         started = time.monotonic()
         self._process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            cwd=_ROOT,
         )
         try:
             while not answers_metadata(self.port):
@@ -150,6 +171,22 @@ class RunningBroker:
 
     def _last_lines(self) -> str:
         return (self._folder / "broker.log").read_text(errors="replace")[-2000:]
+
+    @contextlib.contextmanager
+    def measured(self, row: str) -> Iterator[Span]:
+        """What the block costs: ``with broker.measured(row) as span: ...``, then the fields of ``span``."""
+        profiling = isinstance(self._kind, ProfiledOttla)
+        if profiling:
+            self._process.send_signal(signal.SIGUSR1)
+        with Span(self.pid) as span:
+            yield span
+        if profiling:
+            file = self._folder / "profile.json"
+            file.unlink(missing_ok=True)
+            self._process.send_signal(signal.SIGUSR2)
+            while not file.exists():
+                time.sleep(0.01)
+            self.profiles.setdefault(row, Counter()).update(json.loads(file.read_text()))
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """Create ``topic`` and wait until each of its partitions has a leader."""

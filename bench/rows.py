@@ -120,14 +120,14 @@ def _java_load(shape: _Shape) -> Load:
     def run(broker: RunningBroker, scale: float) -> Iterator[Figure]:
         records = shape.records(scale)
         with _Topic(broker, shape.partitions) as topic:
-            with Span(broker.pid) as span:
-                made = java.producer_perf(broker.bootstrap, topic, records, shape.size, shape.compression)
             row = f"produce, Java, {shape}"
+            with broker.measured(row) as span:
+                made = java.producer_perf(broker.bootstrap, topic, records, shape.size, shape.compression)
             yield from _throughput(row, made["records_s"], records * shape.size, span, at_least(0.9), at_most(0.8))
             yield Figure(row, "p99 ms", made["p99_ms"], None, span.noise)
-            with Span(broker.pid) as span:
-                read = java.consumer_perf(broker.bootstrap, topic, records)
             row = f"consume, Java, {shape}"
+            with broker.measured(row) as span:
+                read = java.consumer_perf(broker.bootstrap, topic, records)
             yield from _throughput(row, read["records_s"], records * shape.size, span, at_least(0.9), at_most(0.7))
             yield Figure(row, "records/s after the join", read["fetch_records_s"], at_least(0.9), span.noise)
 
@@ -150,9 +150,9 @@ def _confluent_load(shape: _Shape) -> Load:
                 ("consume", at_least(0.9), at_most(0.7)),
             ):
                 arguments = action, broker.bootstrap, topic, shape.partitions, records, shape.size
-                with Span(broker.pid) as span:
-                    done = _worker("confluent_client", *arguments)
                 row = f"{action}, confluent-kafka, {shape}"
+                with broker.measured(row) as span:
+                    done = _worker("confluent_client", *arguments)
                 yield from _throughput(row, done["records_s"], records * shape.size, span, rate_floor, cpu_floor)
 
     return Load(f"confluent-kafka, {shape}", run)
@@ -163,7 +163,7 @@ def _one_record_load(in_flight: int, floor: Floor) -> Load:
 
     def run(broker: RunningBroker, scale: float) -> Iterator[Figure]:
         with _Topic(broker, 1) as topic:
-            with Span(broker.pid) as span:
+            with broker.measured(name) as span:
                 done = _worker("raw_client", broker.bootstrap, topic, max(1000, int(40_000 * scale)), in_flight)
             yield Figure(name, "requests/s", done["requests_s"], floor, span.noise)
             yield Figure(name, "p50 µs", done["p50_us"], None, span.noise)
@@ -175,7 +175,7 @@ def _one_record_load(in_flight: int, floor: Floor) -> Load:
 def _end_to_end(broker: RunningBroker, scale: float) -> Iterator[Figure]:
     row = "end-to-end latency, Java, one record at a time"
     with _Topic(broker, 1) as topic:
-        with Span(broker.pid) as span:
+        with broker.measured(row) as span:
             done = java.end_to_end_latency(broker.bootstrap, topic, max(500, int(10_000 * scale)))
         yield Figure(row, "avg ms", done["avg_ms"], None, span.noise)
         yield Figure(row, "p99 ms", done["p99_ms"], None, span.noise)

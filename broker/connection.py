@@ -5,7 +5,7 @@ Invariants:
 - Requests of a connection are handled one at a time and answered in order; while one is handled nothing is read, which
   is how Kafka holds back a client too.
 - Every complete frame in the buffer is handled before one write; a handler that is about to wait has the answers made
-  so far sent first (``flush``).
+  so far sent first (``flush``), and so does a request that ends the connection.
 - The buffer grows as bytes arrive, never by the size a frame announces, and shrinks when its owner goes quiet. A view
   into it lives no longer than its request.
 - After 32 requests or 1 ms without a wait the loop goes to somebody else.
@@ -92,7 +92,11 @@ class ClientConnection:
         turn_started = time.perf_counter()
         handled = 0
         while not self._stopping:
-            handled += await self._handle_frames()
+            try:
+                handled += await self._handle_frames()
+            except (ProtocolError, CloseConnection):
+                await self._flush()  # what was asked before the bad request has its answers
+                raise
             if self._answers:
                 await self._flush()
             if self._stopping:

@@ -12,7 +12,6 @@ import errno
 import logging
 import random
 from collections.abc import Callable
-from pathlib import Path
 
 import trio
 
@@ -80,14 +79,6 @@ class BrokerServer:
     def bootstrap_servers(self) -> str:
         """Address of the first listener as clients are to name it."""
         return join_host_port(self.endpoints[0].host, self.endpoints[0].port)
-
-    def ready_line(self) -> str:
-        """What a start prints once clients can connect."""
-        assert self.assembly is not None
-        from .. import __version__
-
-        folder = Path(self.data_dir).absolute()
-        return f"Ottla {__version__} is ready on {self.bootstrap_servers}, cluster {self.assembly.cluster_id}, data in {folder}"
 
     def stop(self) -> None:
         """Ask ``serve`` to come to its end; safe to call twice."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import trio
 
+from .. import __version__
 from ..base.config import Config
 from ..base.settings import SettingError
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
@@ -109,7 +110,12 @@ def _ready(server: BrokerServer) -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
-    print(server.ready_line(), flush=True)
+    assert server.assembly is not None
+    folder = Path(server.data_dir).absolute()
+    print(
+        f"Ottla {__version__} is ready on {server.bootstrap_servers}, cluster {server.assembly.cluster_id}, data in {folder}",
+        flush=True,
+    )
 
 
 def _refuse(message: str) -> int:

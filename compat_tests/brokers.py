@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 
+from ottla.compat_tests import toolchains
 from ottla.compat_tests.java.tools import SHORT_LIVED, java_command
 
 START_TIMEOUT_S = 60.0
@@ -143,3 +144,19 @@ def shared(kind: str, folder: Path) -> Iterator[str]:
     else:
         with process(kind, folder) as running:
             yield running.bootstrap
+
+
+def kafka_version() -> str:
+    """Apache Kafka and the version in its jars' names."""
+    (jar,) = toolchains.kafka_jars().glob("kafka-clients-*.jar")
+    return f"Apache Kafka {jar.stem.removeprefix('kafka-clients-')}"
+
+
+def ottla_version() -> str:
+    """Ottla and its version."""
+    import ottla
+
+    return f"Ottla {ottla.__version__}"
+
+
+VERSIONS = {"kafka": kafka_version, "ottla": ottla_version}

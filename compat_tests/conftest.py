@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import os
 import re
@@ -116,12 +117,14 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the table if it was asked for."""
-    path = session.config.getoption("--capability-table")
+    config = session.config
+    path = config.getoption("--capability-table")
     if path:
-        broker = session.config.getoption("--bootstrap-server") or session.config.getoption("--broker")
-        command = f"`ottla compat {' '.join(session.config.invocation_params.args[-4:])}`"
-        seen: dict[str, str] = session.config.stash[versions]
-        session.config.stash[record].write(Path(path), f"# Clients and capabilities on {broker}\n\n{command}", seen)
+        broker = config.getoption("--bootstrap-server") or brokers.VERSIONS[config.getoption("--broker")]()
+        introduction = f"Written on {datetime.date.today()} by `pytest {' '.join(config.invocation_params.args)}`."
+        seen: dict[str, str] = config.stash[versions]
+        page = config.stash[record].page(f"Stock clients on {broker}", introduction, CLIENTS, seen)
+        Path(path).write_text(page)
 
 
 @pytest.fixture(scope="session")

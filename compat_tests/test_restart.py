@@ -1,21 +1,27 @@
 """A broker that stops, dies and comes back: nothing acknowledged is lost, doubled or reordered, and clients go on.
 
 These tests start a broker of their own; there is nothing for them to do with one that somebody else runs.
+
+Not here, but in the tests of the log, on a disk that fails when it is told to: a crash while logs are loaded, a tail of
+zeros, a full disk.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 
 from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
+from ottla.compat_tests.raw.requests import batch, fetch, new_producer, produce
 from ottla.compat_tests.session import ClientSession, consume, eventually
-from ottla.compat_tests.wire_client import Operator
+from ottla.compat_tests.wire_client import Operator, connect
 
 pytestmark = pytest.mark.restart
 KILLS = 10
@@ -133,3 +139,25 @@ def test_committed_offsets_survive_a_kill(client: ClientSession, broker_process:
     after = ClientSession(client.name, CLIENTS[client.name].connect(broker_process.bootstrap))
     assert after.admin.group_offsets("group")["log", 0].offset == 4
     after.close()
+
+
+@pytest.mark.client("wire protocol")
+@pytest.mark.capability("kill -9: a repeated batch is still known")
+def test_sequences_survive_kills(broker_process: BrokerProcess) -> None:
+    Operator(broker_process.bootstrap).create_topic("log", 1, {})
+    with connect(broker_process.bootstrap) as connection:
+        producer_id, epoch = new_producer(connection)
+    now_ms = int(time.time() * 1000)  # the age of a producer is that of its newest record
+    producer: dict[str, Any] = {"producer_id": producer_id, "producer_epoch": epoch, "timestamp_ms": now_ms}
+    batches = [batch(b"%d" % sequence, base_sequence=sequence, **producer) for sequence in range(6)]
+    for written in (2, 4, 6):
+        # The last five are remembered: those of earlier rounds are answered with their old offsets.
+        with connect(broker_process.bootstrap) as connection:
+            answers = [produce(connection, "log", content) for content in batches[:written][-5:]]
+            offsets = list(range(written))[-5:]
+            assert [(answer.error_code, answer.base_offset) for answer in answers] == [(0, each) for each in offsets]
+        broker_process.kill()
+        broker_process.start()
+    with connect(broker_process.bootstrap) as connection:
+        assert new_producer(connection)[0] != producer_id
+        assert fetch(connection, "log", {0: 0})[0].high_watermark == 6

@@ -32,7 +32,7 @@ def kafka_python_2() -> Path:
     """The interpreter of the virtualenv that holds kafka-python 2.x."""
     python = _variable_or("OTTLA_KAFKA_PYTHON_2", PACKAGE / ".venv-kafka-python-2" / "bin" / "python")
     if not python.exists():
-        missing(f"no virtualenv with kafka-python 2.x at {python} (tools/make_client_venv.sh; OTTLA_KAFKA_PYTHON_2)")
+        missing(f"no virtualenv with kafka-python 2.x at {python} (make setup, or OTTLA_KAFKA_PYTHON_2)")
     return python
 
 
@@ -40,7 +40,7 @@ def kafka_jars() -> Path:
     """The folder with the jars of Kafka's tools and broker."""
     folder = _variable_or("OTTLA_KAFKA_JARS", PACKAGE / ".jars" / KAFKA_JARS)
     if not list(folder.glob("kafka-tools-*.jar")):
-        missing(f"no jars of Kafka's tools in {folder} (tools/fetch_jars.sh kafka; OTTLA_KAFKA_JARS)")
+        missing(f"no jars of Kafka's tools in {folder} (make setup, or OTTLA_KAFKA_JARS)")
     return folder
 
 

@@ -2,7 +2,8 @@
 
 Behaviour: everything below the offset is gone at once for readers; the files follow with retention. -1 stands for the
 high watermark. An offset above it is OFFSET_OUT_OF_RANGE, a topic whose cleanup.policy does not include delete
-POLICY_VIOLATION. The answer holds the new log start offset.
+POLICY_VIOLATION, a coordinator's topic INVALID_TOPIC_EXCEPTION. The answer holds the new log start offset. Each partition
+is answered as often as it is named (Kafka goes by the last of its offsets).
 
 Version notes: 2 is flexible.
 """
@@ -10,6 +11,7 @@ Version notes: 2 is flexible.
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
+from ..controller.topic_names import INTERNAL_TOPICS
 from ..wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -35,6 +37,8 @@ async def handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResp
 
 def _delete(call: Call, topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
     try:
+        if topic in INTERNAL_TOPICS:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own")
         partition = call.broker.replicas.partition(topic, asked.partition_index)
         partition.check_leader()
         log = partition.log

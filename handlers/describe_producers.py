@@ -1,8 +1,12 @@
-"""DescribeProducers (key 61): the idempotent producers a partition remembers (KIP-664)."""
+"""DescribeProducers (key 61): the idempotent producers a partition remembers (KIP-664).
+
+Behaviour: a partition that is not there is an error of its own, of an illegal topic name INVALID_TOPIC_EXCEPTION.
+"""
 
 from __future__ import annotations
 
 from ..base.errors import KafkaError
+from ..controller.topic_names import check_name
 from ..wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -26,6 +30,7 @@ async def handle(call: Call, request: DescribeProducersRequest) -> DescribeProdu
 
 def _describe(call: Call, topic: str, index: int) -> PartitionResponse:
     try:
+        check_name(topic)
         partition = call.broker.replicas.partition(topic, index)
         partition.check_leader()
     except KafkaError as error:

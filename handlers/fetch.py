@@ -3,9 +3,16 @@
 Behaviour: partitions are read in the order of the request, or of the session; at most ``max_bytes`` in all and
 ``partition_max_bytes`` each, but the first batch found is returned whole even when it is larger (KIP-74). An offset
 inside a batch returns the whole batch. With less than ``min_bytes`` the answer waits for ``max_wait_ms``, unless a
-partition has an error or filled its own limit; then everything is read once more. A read_committed consumer (isolation
-level 1) reads up to the last stable offset, and gets the aborted transactions that overlap the records. One partition's
-error never fails the others. Records leave as slices of the log's files.
+partition has an error, diverges or filled its own limit; then everything is read once more. Unknown partitions do not
+end the wait of the others, or consumers of a deleted topic would ask without a pause. A read_committed consumer
+(isolation level 1) reads up to the last stable offset, and gets the aborted transactions that overlap the records. One
+partition's error never fails the others. Records leave as slices of the log's files. A broker's fetch is
+NOT_LEADER_OR_FOLLOWER: nobody replicates from this broker.
+
+Other than Kafka: an answer ends with a whole batch, and bytes that are left go to the next partition (Kafka sends a part
+of a batch, of which clients can't use anything). A negative limit counts as 0 and an isolation level that does not exist
+is INVALID_REQUEST (Kafka: UNKNOWN_SERVER_ERROR). A topic that was deleted is UNKNOWN_TOPIC_ID by its id, in a session
+too, where Kafka goes by the name it knew.
 
 Version notes: 4 is the first without old formats and adds the isolation level; 5 the log start offset; 7 fetch
 sessions; 9 the leader epoch check; 10 allows zstd (older versions get UNSUPPORTED_COMPRESSION_TYPE only from a broker
@@ -38,6 +45,7 @@ _FINAL_EPOCH = -1
 _INITIAL_EPOCH = 0
 _FIRST_TOPIC_ID_VERSION = 13
 _EMPTY = b""
+_UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _SESSION_ERRORS = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -46,6 +54,8 @@ _SESSION_ERRORS = (
 
 
 async def handle(call: Call, request: FetchRequest) -> FetchResponse:
+    if request.isolation_level not in (0, 1):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"isolation level {request.isolation_level}")
     by_id = call.version >= _FIRST_TOPIC_ID_VERSION
     sessions = call.broker.fetch_sessions
     session: FetchSession | None = None
@@ -58,18 +68,20 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
         fetched = list(asked.values())
     else:
         session = sessions.resume(request, by_id)
+        if session is None:
+            return FetchResponse()
         incremental = True
         fetched = list(session.partitions.values())
     reads = Reads(call, request)
     reads.read_all(fetched)
-    if not reads.enough and request.max_wait_ms > 0 and (fetched or incremental):
+    if not reads.enough and request.max_wait_ms > 0 and any(state.partition is not None for state in fetched):
         await _wait_for_more(call, request, reads, fetched)
     return _response(reads, fetched, session, incremental, by_id)
 
 
 async def _wait_for_more(call: Call, request: FetchRequest, reads: Reads, fetched: list[FetchedPartition]) -> None:
     """Wait for the bytes that are missing, then read everything again."""
-    waiter = FetchWaiter(request.min_bytes - reads.total, read_committed=request.isolation_level == 1)
+    waiter = FetchWaiter(reads.min_bytes - reads.total, read_committed=request.isolation_level == 1)
     reads.release()
     registered = [state.partition for state in fetched if state.partition is not None]
     for partition in registered:
@@ -85,16 +97,18 @@ async def _wait_for_more(call: Call, request: FetchRequest, reads: Reads, fetche
 
 
 class Reads:
-    """The results of reading the partitions of one fetch."""
+    """The results of reading the partitions of one fetch; ``min_bytes`` is never more than its limit."""
 
-    __slots__ = ("_call", "_isolation_level", "_limit", "_min_bytes", "enough", "results", "total")
+    __slots__ = ("_call", "_is_replica", "_isolation_level", "_limit", "enough", "min_bytes", "results", "total")
 
     def __init__(self, call: Call, request: FetchRequest) -> None:
         self._call = call
+        replica_state = request.replica_state
+        self._is_replica = (request.replica_id if replica_state is None else replica_state.replica_id) >= 0
         self._isolation_level = request.isolation_level
         limit = call.broker.config.settings(ReplicationSettings).fetch_max_bytes
         self._limit = min(request.max_bytes, limit)
-        self._min_bytes = request.min_bytes
+        self.min_bytes = min(request.min_bytes, self._limit)
         self.results: list[PartitionData] = []
         self.total = 0
         self.enough = False
@@ -116,20 +130,21 @@ class Reads:
                 result, size = self._read(state, remaining)
             except KafkaError as error:
                 state.partition = None
-                result = PartitionData(
-                    partition_index=state.number, error_code=error.code, high_watermark=-1, records=_EMPTY
-                )
+                result = _error(state.number, error)
                 size = 0
-                self.enough = True
+                # Of a partition that is not here nothing can be said that would make an answer urgent.
+                self.enough |= error.code not in _UNKNOWN_PARTITION
             self.results.append(result)
             self.total += size
             remaining -= size
-        if self.total >= self._min_bytes:
+        if self.total >= self.min_bytes:
             self.enough = True
 
     def _partition(self, state: FetchedPartition) -> Partition:
         """The partition a state stands for, looked up anew when it is not the one that was found before."""
         broker = self._call.broker
+        if self._is_replica:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "no broker replicates from this one")
         topic = state.topic
         if self._call.version >= _FIRST_TOPIC_ID_VERSION:
             topic = broker.metadata.topic_name(state.topic_id) or ""
@@ -149,6 +164,7 @@ class Reads:
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"no epoch at or below {state.last_fetched_epoch}")
             if epoch < state.last_fetched_epoch or end_offset < state.fetch_offset:
                 diverging = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+                self.enough = True
                 return self._result(partition, state, None, diverging), 0
         up_to = partition.fetchable_end(self._isolation_level)
         records: SegmentSlice | None = None
@@ -160,6 +176,8 @@ class Reads:
                 size = records.nbytes
                 if size >= state.max_bytes:
                     self.enough = True
+        elif not log.log_start_offset <= state.fetch_offset <= log.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {state.fetch_offset} is not in the log")
         return self._result(partition, state, records, None), size
 
     def _result(
@@ -178,7 +196,7 @@ class Reads:
             aborted_transactions=None,
             records=_EMPTY if records is None else records,
         )
-        if self._isolation_level:
+        if self._isolation_level and diverging is None:
             result.aborted_transactions = _aborted(log, state.fetch_offset, records)
         if diverging is not None:
             result.diverging_epoch = diverging
@@ -191,6 +209,17 @@ def _aborted(log: PartitionLog, offset: int, records: SegmentSlice | None) -> li
         return []
     found = log.aborted_transactions(offset, records)
     return [AbortedTransaction(producer_id=entry.producer_id, first_offset=entry.first_offset) for entry in found]
+
+
+def _error(number: int, error: KafkaError) -> PartitionData:
+    """What is answered for a partition; without the list of transactions when there is none to make a list of."""
+    return PartitionData(
+        partition_index=number,
+        error_code=error.code,
+        high_watermark=-1,
+        aborted_transactions=[] if error.code in _UNKNOWN_PARTITION else None,
+        records=_EMPTY,
+    )
 
 
 def _response(
@@ -242,12 +271,7 @@ def error_response(request: FetchRequest, error: KafkaError) -> FetchResponse:
             FetchableTopicResponse(
                 topic=topic.topic,
                 topic_id=topic.topic_id,
-                partitions=[
-                    PartitionData(
-                        partition_index=asked.partition, error_code=error.code, high_watermark=-1, records=_EMPTY
-                    )
-                    for asked in topic.partitions
-                ],
+                partitions=[_error(asked.partition, error) for asked in topic.partitions],
             )
             for topic in request.topics
         ],

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ..wire.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .call import Call
 from .fenced import as_known
 
@@ -24,7 +25,7 @@ _PRODUCER_FENCED_FROM = 4
 async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
     if request.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
-    if (request.producer_id < 0) != (request.producer_epoch < 0):
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a producer id without an epoch, or the other way round")
     if request.transactional_id is not None:
         return await _initialize(call, request, request.transactional_id)

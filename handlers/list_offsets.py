@@ -4,13 +4,16 @@ Behaviour: -1 is the end a consumer may read (the high watermark, or the last st
 start; both are answered from memory, because Spark asks for them after every poll. A timestamp of 0 or more is looked
 up by record, inside batches too; -1 with no error when every record is older. -3 is the record with the largest
 timestamp, -4 the earliest local offset (the log start: nothing is tiered), -5 the last tiered and -6 the earliest
-pending upload, of which there is none.
+pending upload, of which there is none. A partition that is named twice is answered once, with INVALID_REQUEST. An
+isolation level that does not exist is INVALID_REQUEST too (Kafka: UNKNOWN_SERVER_ERROR).
 
 Version notes: 1 is the first with one offset per partition; 2 adds the isolation level; 4 leader epochs; 6 is flexible;
 7, 8, 9 and 11 admit -3, -4, -5 and -6; 10 adds a timeout for tiered look-ups.
 """
 
 from __future__ import annotations
+
+from collections import Counter
 
 from ..base.errors import ErrorCode, KafkaError
 from ..replication.partition import Partition
@@ -31,41 +34,42 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
 _FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_NO_VERSION = 1 << 15
 _CONSUMER_REPLICA_ID = -1
 
 
 async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    replicas = call.broker.replicas
-    seen: set[tuple[str, int]] = set()
-    repeated = set()
-    for topic in request.topics:
-        for asked in topic.partitions:
-            key = (topic.name, asked.partition_index)
-            if key in seen:
-                repeated.add(key)
-            seen.add(key)
+    if request.isolation_level not in (0, 1):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"isolation level {request.isolation_level}")
+    times_named = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     topics = []
     for topic in request.topics:
         answers = []
         for asked in topic.partitions:
+            times = times_named.pop((topic.name, asked.partition_index), 0)
+            if times == 0:
+                continue
             try:
-                if (topic.name, asked.partition_index) in repeated:
+                if times > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "the partition stands in the request twice")
-                partition = replicas.partition(topic.name, asked.partition_index)
-                partition.check_leader(asked.current_leader_epoch)
-                answers.append(await _answer(call, partition, asked, request))
+                answers.append(await _answer(call, topic.name, asked, request))
             except KafkaError as error:
                 answers.append(
                     ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error.code)
                 )
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        if answers:
+            topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return ListOffsetsResponse(topics=topics)
 
 
 async def _answer(
-    call: Call, partition: Partition, asked: ListOffsetsPartition, request: ListOffsetsRequest
+    call: Call, topic: str, asked: ListOffsetsPartition, request: ListOffsetsRequest
 ) -> ListOffsetsPartitionResponse:
     timestamp = asked.timestamp
+    partition = call.broker.replicas.partition(topic, asked.partition_index)
+    if timestamp < EARLIEST and call.version < _FIRST_VERSION.get(timestamp, _NO_VERSION):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} at version {call.version}")
+    partition.check_leader(asked.current_leader_epoch)
     log = partition.log
     if timestamp == LATEST:
         consumer = request.replica_id == _CONSUMER_REPLICA_ID
@@ -73,8 +77,6 @@ async def _answer(
         return _found(call, asked, end, -1, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return _found(call, asked, log.log_start_offset, -1, _epoch_of_start(partition))
-    if timestamp < 0 and call.version < _FIRST_VERSION.get(timestamp, 1 << 15):
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} at version {call.version}")
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     up_to = partition.fetchable_end(request.isolation_level)

@@ -2,10 +2,16 @@
 
 Behaviour: each partition's records must be exactly one batch of format v2; it is validated and appended in one piece,
 and one partition's error does not touch the others. Where ``flush.messages`` is reached the answer waits for the flush.
-A batch of a transaction needs the request's transactional id, and the transaction's coordinator is asked where it begins in
-a partition (``transaction_partitions``). acks=1 answers after the append, acks=-1 once the high watermark
-passed the records or the timeout went by, acks=0 gets no answer at all: there, an error closes the connection, as in
-Kafka. A repeated batch of an idempotent producer is answered with the offset it was given the first time.
+acks=1 answers after the append, acks=-1 once the high watermark passed the records or the timeout went by, acks=0 gets no
+answer at all: there, an error closes the connection, as in Kafka. A repeated batch of an idempotent producer is answered
+with the offset it was given the first time. A batch of a transaction needs the request's transactional id, which alone
+does not matter, as in Kafka; where the transaction begins in a partition, its coordinator is asked
+(``transaction_partitions``). To the coordinators' topics nobody writes but who calls himself ``__admin_client``.
+
+Other than Kafka: errors carry a text wherever there is something to say; null records are refused (Kafka never answers),
+and so are records behind the first batch when they are cut short (Kafka drops them and answers no error); a partition
+that is named twice is appended to twice (Kafka forgets the first one); a repeated batch of a CreateTime topic has no
+append time (Kafka gives the time of its last record, which is not that of the others).
 
 Version notes: 0-2 (old record formats) are advertised but refused; 7 is the first that may carry zstd; 8 adds the
 error text and the index of the record at fault; 9 is flexible; 11 knows TRANSACTION_ABORTABLE; 12 is transactions V2: the
@@ -17,6 +23,7 @@ from __future__ import annotations
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..controller.topic_names import INTERNAL_TOPICS
 from ..log.partition_log import AppendResult
 from ..log.validation import RecordsRefusedError
 from ..replication.partition import Partition
@@ -29,16 +36,28 @@ from ..wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from ..wire.records import RecordBatch
+from ..wire.records import MAGIC, RecordBatch
 from .call import Call, CloseConnection
 from .transaction_partitions import Entry, enter
 
-_ATTRIBUTES_OFFSET = 22
+_MAGIC_POSITION = 16
+_ATTRIBUTES_POSITION = 22
+_CODEC_MASK = 0x07
 _TRANSACTIONAL_BIT = 0x10
+_ADMIN_CLIENT_ID = "__admin_client"
 _FIRST_ABORTABLE_VERSION = 11
 _FIRST_V2_VERSION = 12
 _FIRST_ZSTD_VERSION = 7
 _FIRST_TOPIC_ID_VERSION = 13
+# Errors at which Kafka does not say where the log starts; at the others producers use it to tell lost state from old.
+_WITHOUT_LOG_START = (
+    ErrorCode.MESSAGE_TOO_LARGE,
+    ErrorCode.RECORD_LIST_TOO_LARGE,
+    ErrorCode.CORRUPT_MESSAGE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+)
 
 Waiting = list[tuple[Partition, AppendResult, PartitionProduceResponse]]
 Refusals = dict[tuple[str, int], KafkaError]
@@ -46,8 +65,6 @@ Refusals = dict[tuple[str, int], KafkaError]
 
 
 async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
-    if request.acks not in (-1, 0, 1):
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}")
     now_ms = call.broker.clock.now_ms()
     waiting: Waiting = []
     topics = []
@@ -62,15 +79,16 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
         answers = []
         for data in topic_data.partition_data:
             if not_in_transaction and (error := not_in_transaction.get((name, data.index))) is not None:
-                answer = _refused(data.index, error)
+                answer = _refused(data.index, error, -1)
             else:
                 answer = _append(call, name, data, request, now_ms, waiting)
             if answer.error_code:
                 failed = answer
             answers.append(answer)
-        topics.append(
-            TopicProduceResponse(name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=answers)
-        )
+        if answers:
+            topics.append(
+                TopicProduceResponse(name=topic_data.name, topic_id=topic_data.topic_id, partition_responses=answers)
+            )
     if request.acks == 0:
         if failed is not None:
             raise CloseConnection(
@@ -114,28 +132,28 @@ def _append(
 ) -> PartitionProduceResponse:
     """Append one partition's batch; its answer, error or not."""
     try:
-        if not name:
+        if not name and call.version >= _FIRST_TOPIC_ID_VERSION:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
         partition = call.broker.replicas.partition(name, data.index)
         records = data.records
         if records is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
         assert isinstance(records, memoryview)
-        if (
-            call.version < _FIRST_ZSTD_VERSION
-            and len(records) > _ATTRIBUTES_OFFSET
-            and records[_ATTRIBUTES_OFFSET] & 7 == ZSTD
-        ):
-            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
-        if (
-            request.transactional_id is None
-            and len(records) > _ATTRIBUTES_OFFSET
-            and records[_ATTRIBUTES_OFFSET] & _TRANSACTIONAL_BIT
-        ):
+        attributes = _attributes(records)
+        if attributes & _TRANSACTIONAL_BIT and request.transactional_id is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the request has no transactional id")
+        if attributes & _CODEC_MASK == ZSTD and call.version < _FIRST_ZSTD_VERSION:
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
+        if request.acks not in (-1, 0, 1):
+            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}")
+        if name in INTERNAL_TOPICS and call.client_id != _ADMIN_CLIENT_ID:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is the broker's own")
+    except KafkaError as error:
+        return _refused(data.index, error, -1)
+    try:
         result = partition.append(records, now_ms, acks=request.acks)
     except KafkaError as error:
-        return _refused(data.index, error)
+        return _refused(data.index, error, -1 if error.code in _WITHOUT_LOG_START else partition.log.log_start_offset)
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=result.first_offset,
@@ -147,14 +165,26 @@ def _append(
     return answer
 
 
-def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
+def _attributes(records: memoryview) -> int:
+    """The low byte of a batch's attributes; 0 where no v2 batch begins."""
+    if len(records) > _ATTRIBUTES_POSITION and records[_MAGIC_POSITION] == MAGIC:
+        return records[_ATTRIBUTES_POSITION]
+    return 0
+
+
+def _refused(index: int, error: KafkaError, log_start_offset: int) -> PartitionProduceResponse:
     record_errors = []
     if isinstance(error, RecordsRefusedError):
         record_errors = [
             BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=why) for at, why in error.record_errors
         ]
     return PartitionProduceResponse(
-        index=index, error_code=error.code, base_offset=-1, record_errors=record_errors, error_message=error.message
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        log_start_offset=log_start_offset,
+        record_errors=record_errors,
+        error_message=error.message,
     )
 
 

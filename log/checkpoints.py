@@ -63,9 +63,9 @@ def _read_entries(disk: Disk, path: str, columns: int) -> list[list[str]]:
     return entries
 
 
-def _write_entries(disk: Disk, path: str, lines: Iterable[str]) -> None:
+def _encode_entries(lines: Iterable[str]) -> bytes:
     entries = list(lines)
-    disk.write_file(path, "".join(f"{line}\n" for line in ("0", str(len(entries)), *entries)).encode())
+    return "".join(f"{line}\n" for line in ("0", str(len(entries)), *entries)).encode()
 
 
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
@@ -78,7 +78,8 @@ def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
 
 def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, int]) -> None:
     """Replace an offset checkpoint. Raises OSError."""
-    _write_entries(disk, path, (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()))
+    lines = (f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items())
+    disk.write_file(path, _encode_entries(lines))
 
 
 def read_leader_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
@@ -90,8 +91,9 @@ def read_leader_epochs(disk: Disk, path: str) -> list[tuple[int, int]]:
 
 
 def write_leader_epochs(disk: Disk, path: str, entries: Iterable[tuple[int, int]]) -> None:
-    """Replace a leader epoch checkpoint. Raises OSError."""
-    _write_entries(disk, path, (f"{epoch} {start_offset}" for epoch, start_offset in entries))
+    """Replace a leader epoch checkpoint; the caller syncs the folder. Raises OSError."""
+    lines = (f"{epoch} {start_offset}" for epoch, start_offset in entries)
+    disk.write_file(path, _encode_entries(lines), sync_name=False)
 
 
 def read_topic_id(disk: Disk, path: str) -> bytes | None:

@@ -13,6 +13,7 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import shutil
 from typing import ClassVar, Protocol
 
@@ -56,14 +57,21 @@ class Lock(Protocol):
 class Disk(Protocol):
     """A file system."""
 
+    def max_open_files(self) -> int:
+        """How many files the logs of a folder may keep open."""
+        ...
+
     def open(self, path: str, *, create: bool = False) -> OpenFile:
         """Open for reading and writing. ``create`` makes a missing file; without it FileNotFoundError."""
         ...
 
     def read_file(self, path: str) -> bytes: ...
 
-    def write_file(self, path: str, data: Bytes, *, sync: bool = True) -> None:
-        """Replace the whole file atomically (``path.tmp`` and rename); durable on return unless ``sync`` is False."""
+    def write_file(self, path: str, data: Bytes, *, sync: bool = True, sync_name: bool = True) -> None:
+        """Replace the whole file atomically (``path.tmp`` and rename); durable on return.
+
+        With ``sync_name`` False its folder is left for the caller to sync, with ``sync`` False the content, too.
+        """
         ...
 
     def names(self, path: str) -> list[str]:
@@ -187,6 +195,9 @@ class _OsLock:
 class OsDisk:
     """The machine's file system."""
 
+    def max_open_files(self) -> int:
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+
     def open(self, path: str, *, create: bool = False) -> OpenFile:
         return OsFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
 
@@ -194,7 +205,7 @@ class OsDisk:
         with open(path, "rb") as file:
             return file.read()
 
-    def write_file(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+    def write_file(self, path: str, data: Bytes, *, sync: bool = True, sync_name: bool = True) -> None:
         temporary = path + ".tmp"
         with open(temporary, "wb", buffering=0) as file:
             rest = memoryview(data)
@@ -203,7 +214,7 @@ class OsDisk:
             if sync:
                 os.fdatasync(file.fileno())
         os.replace(temporary, path)
-        if sync:
+        if sync and sync_name:
             self.sync_dir(os.path.dirname(path))
 
     def names(self, path: str) -> list[str]:

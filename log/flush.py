@@ -25,19 +25,28 @@ class FlushJob:
     """What one flush has to do, gathered on the loop; ``run`` touches files only. The caller pins the segments."""
 
     def __init__(
-        self, partition_log: PartitionLog, segments: Sequence[LogSegment], epochs: list[tuple[int, int]] | None
+        self,
+        partition_log: PartitionLog,
+        segments: Sequence[LogSegment],
+        epochs: list[tuple[int, int]] | None,
+        *,
+        is_last: bool,
     ) -> None:
-        """``segments`` are to be flushed; ``epochs`` are the leader epochs to write, None for none. Raises OSError."""
+        """``segments`` are to be flushed; ``epochs`` are the leader epochs to write, None for none. Raises OSError.
+
+        ``is_last``: a clean stop, whose indexes and snapshot of the active segment are in their files already.
+        """
         self._disk = partition_log.folder.disk
         self._directory = partition_log.directory
         self._epochs = epochs
         self._files = [segment.file() for segment in segments]
         self._paths: list[str] = []
         recovery_point = partition_log.recovery_point
-        self._has_new_files = any(segment.base_offset >= recovery_point for segment in segments)
+        self._has_new_names = is_last or epochs is not None
+        self._has_new_names |= any(segment.base_offset >= recovery_point for segment in segments)
         self._has_new_folder = recovery_point <= partition_log.segments[0].base_offset
         for segment in segments:
-            if segment is not partition_log.segments[-1]:
+            if is_last or segment is not partition_log.segments[-1]:
                 indexes = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
                 self._paths += [segment.path_of(suffix) for suffix in indexes]
                 self._paths.append(partition_log.producer_state.path_of(segment.next_offset))
@@ -48,17 +57,17 @@ class FlushJob:
         for file in self._files:
             file.sync()
         for path in self._paths:
-            with contextlib.suppress(
-                FileNotFoundError
-            ):  # retention renames files meanwhile, and few have aborted transactions
+            # Retention renames files meanwhile, and few segments have aborted transactions.
+            with contextlib.suppress(FileNotFoundError):
                 opened = disk.open(path)
                 try:
-                    opened.sync()
+                    if opened.size():
+                        opened.sync()
                 finally:
                     opened.close()
         if self._epochs is not None:
             write_leader_epochs(disk, join(self._directory, LEADER_EPOCH_CHECKPOINT), self._epochs)
-        if self._has_new_files:
+        if self._has_new_names:
             disk.sync_dir(self._directory)
         if self._has_new_folder:
             disk.sync_dir(os.path.dirname(self._directory))

@@ -6,6 +6,7 @@ every later read and write of its logs fails with KAFKA_STORAGE_ERROR, and the b
 
 from __future__ import annotations
 
+import errno
 import functools
 import heapq
 import itertools
@@ -53,14 +54,13 @@ class LogFolder:
         workers: Workers,
         *,
         rng: random.Random | None = None,
-        max_open_files: int = 4096,
     ) -> None:
         self.disk = disk
         self.path = path
         self.clock = clock
         self.workers = workers
         self.rng = rng or random.Random()
-        self.max_open_files = max_open_files
+        self.max_open_files = disk.max_open_files()
         self.failure: Exception | None = None
         self.on_offline: Callable[[LogFolder], None] | None = None
         self.wants_flush: Callable[[PartitionLog, bool], None] | None = None
@@ -82,8 +82,14 @@ class LogFolder:
         if self.failure is not None:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data folder {self.path} is offline: {self.failure}")
 
-    def fail(self, what: str, error: Exception) -> KafkaError:
-        """Take the folder offline; returns the error to raise."""
+    def fail(self, what: str, error: Exception, *, is_half_done: bool = False) -> KafkaError:
+        """Take the folder offline; returns the error to raise.
+
+        Unless something is half done, running out of descriptors passes by, and only the one operation has failed.
+        """
+        if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE) and not is_half_done:
+            logger.warning("%s: %s", what, error)
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}")
         if self.failure is None:
             self.failure = error
             logger.error("%s: %s. The data folder %s is offline from now on.", what, error, self.path)

@@ -45,6 +45,7 @@ logger = logging.getLogger(__name__)
 
 _INITIAL_DELAY_SECONDS = 30.0
 _LOGS_PER_TURN = 20
+_FLUSHES_AT_ONCE = 8  # file systems commit several syncs together
 _CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
 
 Offsets = dict[TopicPartition, int]
@@ -102,6 +103,7 @@ class LogManager:
     async def start(self, broker_id: int) -> None:
         """Take the folder and open every log in it. Raises LogStartError."""
         folder = self.folder
+        folder.max_open_files = folder.disk.max_open_files()
         try:
             folder.disk.make_dir(folder.path)
             self._lock = folder.disk.lock(join(folder.path, LOCK))
@@ -176,6 +178,8 @@ class LogManager:
                 nursery.start_soon(load_some)
         if errors:
             raise errors[0]
+        if not self._logs.keys() >= recovery_points.keys() | start_offsets.keys():
+            folder.deleted_logs += 1
         self._expire_producers()
         self._is_loaded = True
 
@@ -391,15 +395,12 @@ class LogManager:
                 if self.folder.is_offline:
                     return
                 try:
-                    await self.folder.workers.run(partition_log.write_out)
-                    await partition_log.flush()
-                except OSError as error:
-                    self.folder.fail(f"cannot write to {partition_log.directory}", error)
+                    await partition_log.flush_for_stop()
                 except KafkaError:
                     return
 
         async with trio.open_nursery() as nursery:
-            for _ in range(self.manager_settings.recovery_threads_per_data_dir):
+            for _ in range(_FLUSHES_AT_ONCE):
                 nursery.start_soon(write_some)
         return not self.folder.is_offline
 

@@ -179,6 +179,9 @@ class MemoryDisk:
             return 1 << 62
         return self.capacity - sum(len(inode.data) for inode in self._names.values() if inode is not None)
 
+    def max_open_files(self) -> int:
+        return 1 << 20
+
     # --- names --------------------------------------------------------------------------------------------------------
 
     def _happen(self, path: str, change: Callable[[_Names], None]) -> None:
@@ -206,7 +209,7 @@ class MemoryDisk:
         self.check("read", path)
         return bytes(self._file(path).data)
 
-    def write_file(self, path: str, data: Bytes, *, sync: bool = True) -> None:
+    def write_file(self, path: str, data: Bytes, *, sync: bool = True, sync_name: bool = True) -> None:
         temporary = path + ".tmp"
         file = self.open(temporary, create=True)
         file.truncate(0)
@@ -215,7 +218,7 @@ class MemoryDisk:
             file.sync()
         file.close()
         self.rename(temporary, path)
-        if sync:
+        if sync and sync_name:
             self.sync_dir(os.path.dirname(path))
 
     def names(self, path: str) -> list[str]:

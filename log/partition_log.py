@@ -39,7 +39,7 @@ ZERO_UUID = bytes(16)
 _base_offset = attrgetter("base_offset")
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class AppendResult:
     """Where an append went. ``log_append_time_ms`` is -1 unless the topic uses LogAppendTime.
 
@@ -307,7 +307,8 @@ class PartitionLog:
     def roll(self) -> LogSegment:
         """Close the active segment and begin a new one at the log's end. Raises OSError."""
         old = self.segments[-1]
-        old.write_indexes()
+        # Once there is a segment that begins at the recovery point, the one before it is no longer scanned.
+        old.write_indexes(sync=old.next_offset <= self.recovery_point)
         segment = self._new_segment(self.log_end_offset)
         old.drop_indexes()
         self.producer_state.map_end_offset = self.log_end_offset
@@ -347,7 +348,7 @@ class PartitionLog:
                 if found is not None or offset < segment.next_offset:
                     return found
         except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
+            raise self.folder.fail(f"cannot read {self.directory}", error) from error
         return None
 
     def aborted_transactions(self, offset: int, found: SegmentSlice) -> list[AbortedTransaction]:
@@ -419,7 +420,6 @@ class PartitionLog:
     def advance_log_start_offset(self, offset: int) -> None:
         """Raise the log start offset, and with it what cannot be below."""
         self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
         self.leader_epochs.truncate_from_start(offset)
 
     def delete_old_segments(self, now_ms: int) -> int:
@@ -428,7 +428,8 @@ class PartitionLog:
         try:
             count = delete_old_segments(self, now_ms)
         except OSError as error:
-            raise self.folder.fail(f"cannot delete old segments of {self.directory}", error) from error
+            what = f"cannot delete old segments of {self.directory}"
+            raise self.folder.fail(what, error, is_half_done=True) from error
         for segment in self.segments:
             segment.drop_indexes()
         return count
@@ -448,7 +449,7 @@ class PartitionLog:
         try:
             truncate(self, offset)
         except (OSError, KafkaError) as error:
-            raise self.folder.fail(f"cannot truncate {self.directory}", error) from error
+            raise self.folder.fail(f"cannot truncate {self.directory}", error, is_half_done=True) from error
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Remove everything; the next record gets ``offset``. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
@@ -456,7 +457,7 @@ class PartitionLog:
         try:
             truncate_fully(self, offset)
         except OSError as error:
-            raise self.folder.fail(f"cannot truncate {self.directory}", error) from error
+            raise self.folder.fail(f"cannot truncate {self.directory}", error, is_half_done=True) from error
 
     # --- to disk ------------------------------------------------------------------------------------------------------
 
@@ -481,14 +482,16 @@ class PartitionLog:
     def _flush_target(self, inactive_only: bool) -> int:
         return self.segments[-1].base_offset if inactive_only and self.segments else self.log_end_offset
 
-    async def _flush(self, end_offset: int) -> None:
+    async def _flush(self, end_offset: int, *, is_last: bool = False) -> None:
         truncations = self.truncations
         epochs = self.leader_epochs.entries() if self.leader_epochs.is_dirty else None
         segments = [s for s in self.segments if s.next_offset > self.recovery_point and s.base_offset < end_offset]
+        if is_last and self.segments[-1] not in segments:
+            segments.append(self.segments[-1])
         for segment in segments:
             segment.pins += 1
         try:
-            job = FlushJob(self, segments, epochs)
+            job = FlushJob(self, segments, epochs, is_last=is_last)
             await self.folder.workers.run(job.run)
         except OSError as error:
             if self.is_closed:
@@ -502,13 +505,25 @@ class PartitionLog:
             if epochs == self.leader_epochs.entries():
                 self.leader_epochs.is_dirty = False
 
-    def write_out(self) -> None:
-        """Bring to the files, with a sync, what a clean stop leaves there. Nobody writes any more. Raises OSError."""
-        if self.segments:
-            if self.segments[-1].indexes_are_dirty:
-                self.segments[-1].write_indexes(sync=True)
-                self.segments[-1].sync_aborted()
-            self.producer_state.take_snapshot(sync=True)
+    async def flush_for_stop(self) -> None:
+        """Bring to stable storage all that a clean stop leaves. Nobody writes any more. Raises KafkaError."""
+        while self.flushing is not None:
+            await self.flushing.wait()
+        if not self.segments or self.is_closed:
+            return
+        self.folder.check_online()
+        active = self.segments[-1]
+        wants_snapshot = self.producer_state.wants_snapshot
+        if not active.indexes_are_dirty and not wants_snapshot and self.recovery_point >= self.log_end_offset:
+            return
+        try:
+            if active.indexes_are_dirty:
+                active.write_indexes()
+            if wants_snapshot:
+                self.producer_state.take_snapshot()
+        except OSError as error:
+            raise self.folder.fail(f"cannot write to {self.directory}", error) from error
+        await self._flush(self.log_end_offset, is_last=True)
 
     def close(self) -> None:
         """Close every file; nothing is written."""

@@ -322,25 +322,30 @@ class ProducerStateManager:
     def path_of(self, offset: int) -> str:
         return join(self.directory, file_name(offset, SNAPSHOT_SUFFIX))
 
-    def take_snapshot(self, *, sync: bool = False) -> None:
-        """Write the state as of ``map_end_offset``, unless the newest snapshot is as new. Raises OSError."""
+    @property
+    def wants_snapshot(self) -> bool:
+        """Whether a clean stop is to take one. A log that has none and no producers goes without: that says it, too."""
+        return self.map_end_offset > self.last_snapshot_offset and bool(self.producers or self.snapshots)
+
+    def take_snapshot(self) -> None:
+        """Write the state as of ``map_end_offset``, unless the newest snapshot is as new. A flush syncs it. Raises OSError."""
         if self.map_end_offset <= self.last_snapshot_offset:
             return
         data = encode_snapshot(self.producers.values())
-        self.disk.write_file(self.path_of(self.map_end_offset), data, sync=sync)
+        self.disk.write_file(self.path_of(self.map_end_offset), data, sync=False)
         self.last_snapshot_offset = self.map_end_offset
         if self.map_end_offset not in self.snapshots:
             insort(self.snapshots, self.map_end_offset)
 
-    def load_newest_snapshot(self, log_start_offset: int, log_end_offset: int) -> None:
-        """Start from the newest sound snapshot at or below ``log_end_offset``; others above it are removed.
+    def load_newest_snapshot(self, first_offset: int, end_offset: int) -> None:
+        """Start from the newest sound snapshot from ``first_offset`` to ``end_offset``; those above it are removed.
 
         ``map_end_offset`` says afterwards up to where the state reaches. Raises OSError.
         """
         self._forget()
-        for offset in self.snapshots[bisect_right(self.snapshots, log_end_offset) :]:
+        for offset in self.snapshots[bisect_right(self.snapshots, end_offset) :]:
             self.remove_snapshot(offset)
-        while self.snapshots and self.snapshots[-1] >= log_start_offset:
+        while self.snapshots and self.snapshots[-1] >= first_offset:
             offset = self.snapshots[-1]
             try:
                 states = decode_snapshot(self.disk.read_file(self.path_of(offset)))
@@ -353,7 +358,7 @@ class ProducerStateManager:
             self.ongoing = dict(sorted(begun))
             self.map_end_offset = self.last_snapshot_offset = offset
             return
-        self.map_end_offset = self.last_snapshot_offset = log_start_offset
+        self.map_end_offset = self.last_snapshot_offset = first_offset
 
     def _forget(self) -> None:
         self.producers = {}

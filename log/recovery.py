@@ -92,6 +92,9 @@ class LogLoader:
         log.producer_state = ProducerStateManager(disk, self._directory, 0, snapshots)
         if not base_offsets:
             log.producer_state.truncate_fully(0)
+            if self._log_start_offset:
+                log.log_start_offset = self._log_start_offset
+                self._start_anew()
             return log
         log.segments = [self._segment(base_offset) for base_offset in base_offsets]
         for segment, following in zip(log.segments, log.segments[1:], strict=False):
@@ -203,19 +206,21 @@ class LogLoader:
         first = max((i for i, s in enumerate(segments) if s.base_offset <= self._recovery_point), default=0)
         doubtful = segments[first:]
         producers = log.producer_state
-        producers.load_newest_snapshot(log.log_start_offset, doubtful[0].base_offset)
+        producers.load_newest_snapshot(segments[0].base_offset, doubtful[0].base_offset)
         self._replay(producers, segments[:first], doubtful[0].base_offset)
-        for slot, segment in enumerate(doubtful):
+        for slot, segment in enumerate(doubtful, first):
+            if slot > first and segment.base_offset < segments[slot - 1].next_offset:
+                # A truncation took it away, but its removal did not last.
+                logger.warning("%s begins before offset %d", segment.path, segments[slot - 1].next_offset)
+                self._drop(slot)
+                return
             producers.map_end_offset = max(producers.map_end_offset, segment.base_offset)
             producers.take_snapshot()
             size = segment.size
             self._recover_segment(segment)
             if segment.size < size:
-                logger.warning(
-                    "%s: cut from %d to %d bytes, at offset %d", segment.path, size, segment.size, segment.next_offset
-                )
-                self._drop(doubtful[slot + 1 :])
-                del segments[first + slot + 1 :]
+                logger.warning("%s: cut from %d to %d bytes", segment.path, size, segment.size)
+                self._drop(slot + 1)
                 return
 
     def _recover_segment(self, segment: LogSegment) -> None:
@@ -241,6 +246,7 @@ class LogLoader:
             segment.next_offset = next_offset
             if valid_size < segment.size:
                 file.truncate(valid_size)
+                file.sync()  # the recovery point may already be at the cut
                 segment.size = valid_size
         finally:
             file.close()
@@ -293,11 +299,15 @@ class LogLoader:
                 file.close()
         producers.map_end_offset = max(producers.map_end_offset, end_offset)
 
-    def _drop(self, segments: Iterable[LogSegment]) -> None:
-        for segment in segments:
-            logger.warning("%s is behind the cut and is removed", segment.path)
+    def _drop(self, first: int) -> None:
+        """Remove the segments from the list's place ``first`` on."""
+        for segment in self._log.segments[first:]:
+            logger.warning("%s is behind the end of the log and is removed", segment.path)
             for suffix in _SEGMENT_SUFFIXES:
                 self._disk.remove(segment.path_of(suffix))
+            self._log.producer_state.remove_snapshot(segment.base_offset)
+        del self._log.segments[first:]
+        self._disk.sync_dir(self._directory)
 
     # --- what follows from the segments -------------------------------------------------------------------------------
 
@@ -307,8 +317,10 @@ class LogLoader:
         log.log_end_offset = log.segments[-1].next_offset
         if log.log_end_offset < log.log_start_offset:
             self._start_anew()
-        if self._is_clean:
-            producers.load_newest_snapshot(log.log_start_offset, log.log_end_offset)
+        if self._is_clean and not producers.snapshots:
+            producers.map_end_offset = producers.last_snapshot_offset = log.log_end_offset  # there were no producers
+        elif self._is_clean:
+            producers.load_newest_snapshot(log.segments[0].base_offset, log.log_end_offset)
             self._replay(producers, log.segments, log.log_end_offset)
         else:
             for offset in [offset for offset in producers.snapshots if offset > log.log_end_offset]:
@@ -325,7 +337,7 @@ class LogLoader:
         """The files end before the log starts: somebody took them away. Begin an empty segment at the start."""
         log = self._log
         logger.warning("%s ends at %d, before its start %d", self._directory, log.log_end_offset, log.log_start_offset)
-        self._drop(log.segments)
+        self._drop(0)
         segment = LogSegment(self._folder, self._directory, log.log_start_offset, self._folder.clock.now_ms())
         for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._disk.open(segment.path_of(suffix), create=True).close()
@@ -358,4 +370,4 @@ def _is_legacy_message(file: OpenFile) -> bool:
         return False
     crc_end = LENGTH_PREFIX_SIZE + 4
     body = file.read(min(size - 4, _MAX_LEGACY_MESSAGE), crc_end)
-    return len(body) == size - 4 and zlib.crc32(body) == crc
+    return len(body) == size - 4 and zlib.crc32(body) == int(crc)

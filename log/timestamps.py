@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..base.errors import ErrorCode, KafkaError
+from ..base.errors import KafkaError
 from ..wire.records import RecordBatch
 from .disk import OpenFile
 from .scan import scan_batches
+from .validation import MAX_DECOMPRESSED_BYTES
 
 if TYPE_CHECKING:
     from .partition_log import PartitionLog
     from .segment import LogSegment
 
 NOT_FOUND = (-1, -1, -1)
-MAX_DECOMPRESSED_BYTES = 1 << 30
 
 TimedOffset = tuple[int, int, int]
 """Offset, timestamp in ms and leader epoch of a record; NOT_FOUND when there is none."""
@@ -45,8 +45,8 @@ async def find_max_timestamp(partition_log: PartitionLog, up_to: int) -> TimedOf
     try:
         newest = max(partition_log.segments, key=lambda segment: segment.largest_timestamp(), default=None)
     except OSError as error:
-        raise _unreadable(partition_log.directory, error) from error
-    if newest is None or newest.max_timestamp < 0:
+        raise partition_log.folder.fail(f"cannot read {partition_log.directory}", error) from error
+    if newest is None or not newest.size:
         return NOT_FOUND
     found = await _walk(newest, newest.max_timestamp, newest.base_offset)
     return found if found[0] < up_to else NOT_FOUND
@@ -60,12 +60,12 @@ async def _walk(segment: LogSegment, timestamp_ms: int, start_offset: int) -> Ti
         position = segment.position_of(max(indexed, start_offset))
         file = segment.file()
     except OSError as error:
-        raise _unreadable(segment.path, error) from error
+        raise _unreadable(segment, error) from error
     segment.pins += 1
     try:
         return await segment.folder.workers.run(_find_record, file, position, segment.size, timestamp_ms, start_offset)
     except OSError as error:
-        raise _unreadable(segment.path, error) from error
+        raise _unreadable(segment, error) from error
     finally:
         segment.unpin()
 
@@ -86,5 +86,5 @@ def _find_in_batch(batch: RecordBatch, timestamp_ms: int, start_offset: int) -> 
     return NOT_FOUND
 
 
-def _unreadable(path: str, error: OSError) -> KafkaError:
-    return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {path}: {error}")
+def _unreadable(segment: LogSegment, error: OSError) -> KafkaError:
+    return segment.folder.fail(f"cannot read {segment.path}", error)

@@ -48,7 +48,7 @@ def truncate(partition_log: PartitionLog, offset: int) -> None:
     partition_log.leader_epochs.truncate_from_end(offset)
     producers = partition_log.producer_state
     had_producers = bool(producers.producers)
-    producers.load_newest_snapshot(partition_log.log_start_offset, offset)
+    producers.load_newest_snapshot(segments[0].base_offset, offset)
     if had_producers:
         replay_producers(producers, segments, offset)
     producers.map_end_offset = offset

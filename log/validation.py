@@ -4,6 +4,9 @@ A produce request brings exactly one batch per partition (format v2). It is judg
 records; the records themselves are looked at only where a rule needs them: a compacted topic wants keys, a topic with
 ``message.timestamp.before.max.ms`` wants every timestamp, a topic with its own codec compresses anew, and a header
 without a sound ``max_timestamp`` gets one. Rules and error codes are Apache Kafka's (``LogValidator``, ``UnifiedLog``).
+
+Kafka walks the records of every batch. So it also refuses a batch whose bytes are no records although its CRC is right,
+and makes a ``max_timestamp`` right that is merely too high or too low; here both are the client's word.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from .settings import LONG_MAX, LogSettings
 _SHOWN_RECORD_ERRORS = 100
 _CODECS = {"uncompressed": compression.NONE, "gzip": compression.GZIP, "snappy": compression.SNAPPY}
 _CODECS |= {"lz4": compression.LZ4, "zstd": compression.ZSTD}
-_MAX_DECOMPRESSED_BYTES = 1 << 30
+MAX_DECOMPRESSED_BYTES = 1 << 28
 
 
 class RecordsRefusedError(KafkaError):
@@ -48,7 +51,10 @@ def check_batch(batch: RecordBatch, settings: LogSettings, topic: str) -> None:
         if attributes & 0x20:
             raise _invalid(f"Clients are not allowed to write control records in {topic}")
         if attributes & 0x07 > compression.ZSTD:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"There is no compression type {attributes & 0x07}")
+            # Kafka gives UNKNOWN_SERVER_ERROR. This one is final too, and says what is wrong.
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"There is no compression type {attributes & 0x07}"
+            )
     if batch.producer_id >= 0 and batch.base_sequence < 0:
         raise _invalid(f"Invalid sequence number {batch.base_sequence} of producer {batch.producer_id} in {topic}")
 
@@ -62,9 +68,11 @@ def prepare_batch(batch: RecordBatch, settings: LogSettings, topic: str, now_ms:
 
     Returns the batch to append, which is ``batch`` itself unless it had to be built anew. Raises KafkaError.
     """
-    if batch.timestamp_type != CREATE_TIME:
-        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "Producer should not set timestamp type to LogAppendTime.")
     create_time = settings.message_timestamp_type == "CreateTime"
+    if batch.timestamp_type != CREATE_TIME:
+        if not create_time:
+            raise KafkaError(ErrorCode.INVALID_TIMESTAMP, "Producer should not set timestamp type to LogAppendTime.")
+        batch.stamp_timestamp(CREATE_TIME, batch.max_timestamp)
     wants_records = settings.is_compacted or (
         create_time
         and (
@@ -83,34 +91,51 @@ def prepare_batch(batch: RecordBatch, settings: LogSettings, topic: str, now_ms:
 
 
 def _walk(batch: RecordBatch, settings: LogSettings, topic: str, now_ms: int, codec: int) -> RecordBatch:
-    records = list(batch.records(_MAX_DECOMPRESSED_BYTES))
-    if settings.is_compacted:
-        keyless = [index for index, record in enumerate(records) if record.key is None]
-        if keyless:
-            why = f"Compacted topic cannot accept message without key in topic {topic}."
-            raise _refused(ErrorCode.INVALID_RECORD, [(index, why) for index in keyless])
-    if settings.message_timestamp_type == "CreateTime":
-        _refuse_timestamps(batch, records, settings, now_ms)
+    records = _records(batch)
+    create_time = settings.message_timestamp_type == "CreateTime"
+    keyless = _keyless(records, topic) if settings.is_compacted else {}
+    untimely = _untimely(records, settings, now_ms) if create_time else {}
+    if keyless or untimely:
+        raise _refused(keyless, untimely)
+    if create_time:
         batch.stamp_timestamp(CREATE_TIME, max(record.timestamp for record in records))
     return batch if codec == batch.compression else _recompress(batch, records, settings, codec)
 
 
-def _refuse_timestamps(batch: RecordBatch, records: list[Record], settings: LogSettings, now_ms: int) -> None:
+def _records(batch: RecordBatch) -> list[Record]:
+    try:
+        return list(batch.records(MAX_DECOMPRESSED_BYTES))
+    except KafkaError as error:
+        if error.code is ErrorCode.CORRUPT_MESSAGE:
+            # The CRC was right, so sending it again will not help: clients retry CORRUPT_MESSAGE.
+            raise _invalid(str(error.message)) from error
+        raise
+
+
+def _keyless(records: list[Record], topic: str) -> dict[int, str]:
+    why = f"Compacted topic cannot accept message without key in topic {topic}."
+    return {index: why for index, record in enumerate(records) if record.key is None}
+
+
+def _untimely(records: list[Record], settings: LogSettings, now_ms: int) -> dict[int, str]:
     earliest = now_ms - settings.message_timestamp_before_max_ms
     latest = now_ms + settings.message_timestamp_after_max_ms
-    errors = [
-        (index, f"Timestamp {record.timestamp} is out of range. It should be within [{earliest}, {latest}]")
+    return {
+        index: f"Timestamp {record.timestamp} is out of range. It should be within [{earliest}, {latest}]"
         for index, record in enumerate(records)
         if record.timestamp != NO_TIMESTAMP and not earliest <= record.timestamp <= latest
-    ]
-    if errors:
-        raise _refused(ErrorCode.INVALID_TIMESTAMP, errors)
+    }
 
 
-def _refused(code: ErrorCode, errors: list[tuple[int, str]]) -> RecordsRefusedError:
-    message = f"{len(errors)} records have been refused; the first one: {errors[0][1]}"
-    if code is ErrorCode.INVALID_TIMESTAMP:
+def _refused(keyless: dict[int, str], untimely: dict[int, str]) -> RecordsRefusedError:
+    """The refusal of both kinds at once; a record of both is named for its key."""
+    errors = sorted({**untimely, **keyless}.items())
+    if untimely.keys() - keyless.keys():
+        code = ErrorCode.INVALID_TIMESTAMP
         message = "One or more records have been rejected due to invalid timestamp"
+    else:
+        code = ErrorCode.INVALID_RECORD
+        message = f"{len(errors)} records have been refused; the first one: {errors[0][1]}"
     return RecordsRefusedError(code, message, errors[:_SHOWN_RECORD_ERRORS])
 
 

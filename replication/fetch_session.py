@@ -5,6 +5,7 @@ Rules:
 - Session id 0 with epoch 0 asks for a new session, with epoch -1 for none. Epoch -1 with an id ends that session.
 - Else the epoch must be the one expected next (INVALID_FETCH_SESSION_EPOCH) of a known id (FETCH_SESSION_ID_NOT_FOUND);
   the request then adds, changes and forgets partitions of the session.
+- A session that has forgotten its last partition is over: it is answered once more, with id 0 and no partitions.
 - An incremental answer holds the partitions with data, an error, or a high watermark, last stable offset or log start
   that changed. A partition that had data goes to the end of the order, so that none starves.
 - The cache is bounded: when it is full the session used longest ago makes room once it was idle for two minutes; else
@@ -130,7 +131,7 @@ class FetchSessionCache:
 
     def create(self, by_id: bool, partitions: dict[PartitionKey, FetchedPartition]) -> FetchSession | None:
         """A new session, or None when there is no room."""
-        if not partitions or not self._make_room():
+        if not self._make_room():
             return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
@@ -150,8 +151,8 @@ class FetchSessionCache:
         del self._sessions[oldest.session_id]
         return True
 
-    def resume(self, request: FetchRequest, by_id: bool) -> FetchSession:
-        """The session an incremental request goes on with. Raises KafkaError by the rules above."""
+    def resume(self, request: FetchRequest, by_id: bool) -> FetchSession | None:
+        """The session an incremental request goes on with; None when it ends it. Raises KafkaError by the rules above."""
         session = self._sessions.get(request.session_id)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"no session {request.session_id}")
@@ -164,9 +165,11 @@ class FetchSessionCache:
             raise KafkaError(
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "the session was begun with the other topic naming"
             )
+        session.update(request)
+        del self._sessions[session.session_id]
+        if not session.partitions:
+            return None
         session.next_epoch = session.next_epoch + 1 if session.next_epoch < _MAX_EPOCH else 1
         session.last_used = trio.current_time()
-        del self._sessions[session.session_id]
         self._sessions[session.session_id] = session
-        session.update(request)
         return session

@@ -109,11 +109,11 @@ class Partition:
         if not self.is_leader:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
         log = self.log
-        if acks == -1 and len(self.isr) < log.settings.min_insync_replicas and not internal:
-            raise KafkaError(
-                ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{len(self.isr)} in-sync replicas, min.insync.replicas is {log.settings.min_insync_replicas}",
-            )
+        if acks == -1 and not internal:
+            # More in-sync replicas than there are replicas cannot be asked for (KAFKA-15583).
+            needed = min(log.settings.min_insync_replicas, len(self.replicas))
+            if len(self.isr) < needed:
+                raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{len(self.isr)} replicas are in sync, not {needed}")
         result = log.append_as_leader(records, self.leader_epoch, now_ms, internal=internal)
         if not result.is_duplicate:
             self._advance_high_watermark(len(records))

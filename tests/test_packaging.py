@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -103,18 +104,21 @@ def test_no_file_of_the_package_is_loaded_under_two_names() -> None:
     names: defaultdict[Path, set[str]] = defaultdict(set)
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        # The root is the exception pytest makes: it is the parent package of tests/, so it stays free of state.
-        if (
-            file
-            and file != ottla.__file__
-            and Path(file).is_relative_to(ROOT)
-            and ".venv" not in file
-            and name != "__main__"
-        ):
+        if file and Path(file).is_relative_to(ROOT) and ".venv" not in file and name != "__main__":
             names[Path(os.path.realpath(file))].add(name)
-    doubles = {str(file): found for file, found in names.items() if len(found) > 1}
-    assert not doubles
     assert names, "the package was loaded from this checkout"
+    # pytest imports the packages round a test file under a name of its own too. That does no harm where there is nothing
+    # in them; the root, whose __init__ hands out names on demand, keeps no state either.
+    doubles = {str(file): found for file, found in names.items() if len(found) > 1 and not _is_empty_package(file)}
+    doubles.pop(str(ROOT / "__init__.py"), None)
+    assert not doubles
+
+
+def _is_empty_package(file: Path) -> bool:
+    """Whether the file is an ``__init__.py`` with a docstring at most."""
+    if file.name != "__init__.py":
+        return False
+    return all(isinstance(statement, ast.Expr) for statement in ast.parse(file.read_text()).body)
 
 
 def test_importing_the_package_loads_nothing_else() -> None:

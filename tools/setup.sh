@@ -53,10 +53,19 @@ pip_install() { # venv, arguments
     PYTHONWARNINGS=ignore "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@"
 }
 
-install() { # step, arguments of pip
+install() { # step, arguments of pip; a later step holds all of the earlier ones
     step=$1
     shift
-    if ! stamped .venv "$step"; then
+    case $step in
+    run) holders="run check test" ;;
+    check) holders="check test" ;;
+    *) holders=$step ;;
+    esac
+    done=
+    for holder in $holders; do
+        if stamped .venv "$holder"; then done=yes; fi
+    done
+    if [ -z "$done" ]; then
         echo "setup: installing into .venv ($step)" >&2
         if [ "$step" != run ]; then
             pip_install .venv --upgrade 'pip>=25.1' # the first that reads [dependency-groups]

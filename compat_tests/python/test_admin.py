@@ -202,6 +202,8 @@ def test_altered_limit_is_enforced(client: ClientSession, topic: str) -> None:
 @pytest.mark.capability("compacted topics want keys")
 def test_compacted_topic_wants_keys(client: ClientSession, make_topic: Callable[..., str]) -> None:
     topic = make_topic(**{"cleanup.policy": "compact"})
+    # Kafka Connect insists on exactly this value for its own topics.
+    assert client.admin.describe_configs("topic", topic)["cleanup.policy"].value == "compact"
     producer = client.producer()
     producer.send(topic, b"with a key", key=b"k", partition=0)
     assert producer.flush()[0].offset == 0

@@ -54,7 +54,7 @@ def produce_and_poll(producer: model.Producer, consumer: model.Consumer, topic: 
 
 
 @pytest.mark.capability("consume from beginning, end, offset")
-@pytest.mark.parametrize("start", range(11))
+@pytest.mark.parametrize("start", [0, 1, 5, 9, 10])
 def test_from_any_offset(client: ClientSession, filled: str, start: int) -> None:
     # Most of these lie inside a batch: the broker sends the batch whole, the client skips.
     consumer = client.consumer()

@@ -1,15 +1,19 @@
 """Spark's ``kafka`` format bound to one broker, and rows as plain Python values.
 
-Records are written and checked by another client than the one under test: a stock kafka-python.
+Records are written and checked by another client than the one under test: a stock kafka-python. pyspark is imported only
+when it is used, so that the tests can be collected, and skipped with a reason, where it is not installed.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import pytest
 
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.session import ClientSession, consume, eventually
@@ -21,9 +25,9 @@ if TYPE_CHECKING:
 
 # A query that is stuck should fail its test long before Kafka's own two minutes.
 CLIENT_OPTIONS = {
-    "kafka.default.api.timeout.ms": "20000",
+    "kafka.default.api.timeout.ms": "60000",
     "kafka.request.timeout.ms": "10000",
-    "kafkaConsumer.pollTimeoutMs": "30000",
+    "kafkaConsumer.pollTimeoutMs": "60000",
 }
 
 
@@ -116,6 +120,16 @@ def positions(rows: DataFrame) -> list[tuple[str, int, int]]:
     return sorted(
         (row["topic"], row["partition"], row["offset"]) for row in rows.select("topic", "partition", "offset").collect()
     )
+
+
+@contextlib.contextmanager
+def spark_fails(match: str) -> Iterator[None]:
+    """Expect Spark to refuse, with this regular expression somewhere in what it says."""
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    with pytest.raises((PySparkException, Py4JJavaError), match=match):
+        yield
 
 
 def span(topic: str, *ends: int, start: int = 0) -> list[tuple[str, int, int]]:

@@ -6,12 +6,10 @@ import time
 from collections.abc import Callable
 
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.session import ClientSession
-from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill, offsets, positions, span, value_of
+from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill, offsets, positions, span, spark_fails, value_of
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("batch read")]
 MakeTopic = Callable[..., str]
@@ -114,7 +112,7 @@ def test_starts_and_ends_at_timestamps_inside_a_batch(
 def test_a_timestamp_after_the_last_record(kafka: KafkaFormat, stock: ClientSession, topic: str) -> None:
     fill(stock, topic, 10)
     late = str(int(time.time() * 1000) + 3_600_000)
-    with pytest.raises((PySparkException, Py4JJavaError), match="No offset matched"):
+    with spark_fails("No offset matched"):
         kafka.read(subscribe=topic, startingTimestamp=late, **{"fetchOffset.numRetries": "1"}).count()
     strategy = {"startingOffsetsByTimestampStrategy": "latest"}
     assert kafka.read(subscribe=topic, startingTimestamp=late, **strategy).count() == 0
@@ -170,5 +168,5 @@ def test_an_empty_topic(kafka: KafkaFormat, topic: str) -> None:
 
 
 def test_an_unknown_topic(kafka: KafkaFormat, fresh_name: Callable[[str], str]) -> None:
-    with pytest.raises((PySparkException, Py4JJavaError), match="UnknownTopicOrPartition"):
+    with spark_fails("UnknownTopicOrPartition"):
         kafka.read(subscribe=fresh_name("nobody-made-me"), **{"fetchOffset.numRetries": "1"}).count()

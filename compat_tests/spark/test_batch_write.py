@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
 
 from ottla.compat_tests.session import ClientSession, eventually
-from ottla.compat_tests.spark.kafka_format import KafkaFormat, records
+from ottla.compat_tests.spark.kafka_format import KafkaFormat, records, spark_fails
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("batch write")]
 MakeTopic = Callable[..., str]
@@ -91,7 +89,7 @@ def test_a_topic_is_created_on_the_first_write(
 def test_a_record_that_the_topic_refuses(kafka: KafkaFormat, stock: ClientSession, make_topic: MakeTopic) -> None:
     topic = make_topic(**{"max.message.bytes": "2000"})
     rows = kafka.spark.createDataFrame([(b"x" * 5000,)], "value binary")
-    with pytest.raises((PySparkException, Py4JJavaError), match="RecordTooLarge"):
+    with spark_fails("RecordTooLarge"):
         kafka.write(rows, topic=topic)
     assert records(stock, topic, 0) == []
 

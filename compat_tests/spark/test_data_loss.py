@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException, StreamingQueryException
 
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.session import ClientSession, eventually
-from ottla.compat_tests.spark.kafka_format import KafkaFormat, Rows, fill, offsets, positions, span
+from ottla.compat_tests.spark.kafka_format import KafkaFormat, Rows, fill, offsets, positions, span, spark_fails
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("data loss")]
 GO_ON = {"failOnDataLoss": "false"}
@@ -39,7 +37,7 @@ def test_batch_from_deleted_offsets(kafka: KafkaFormat, stock: ClientSession, to
     assert positions(kafka.read(subscribe=topic)) == span(topic, 200, start=150)
     old = {"subscribe": topic, "startingOffsets": offsets({topic: {0: 100}})}
     assert positions(kafka.read(**old, **GO_ON)) == span(topic, 200, start=150)
-    with pytest.raises((PySparkException, Py4JJavaError), match="data may have been lost"):
+    with spark_fails("data may have been lost"):
         kafka.read(**old, failOnDataLoss="true").count()
 
 
@@ -56,7 +54,7 @@ def test_stream_behind_the_log_start(kafka: KafkaFormat, stock: ClientSession, t
     rows.run(kafka.read_stream(subscribe=topic), checkpoint)
     fill(stock, topic, 100)
     stock.admin.delete_records(topic, 0, 150)
-    with pytest.raises(StreamingQueryException, match="data may have been lost"):
+    with spark_fails("data may have been lost"):
         rows.run(kafka.read_stream(subscribe=topic), checkpoint)
     rows.run(kafka.read_stream(subscribe=topic, **GO_ON), checkpoint)
     assert rows.all() == span(topic, 100) + span(topic, 200, start=150)
@@ -78,7 +76,7 @@ def test_topic_gone_at_restart(kafka: KafkaFormat, stock: ClientSession, fresh_n
     rows = Rows()
     rows.run(kafka.read_stream(subscribe=topic), checkpoint)
     stock.admin.delete_topic(topic)
-    with pytest.raises(StreamingQueryException, match="UnknownTopicOrPartition"):
+    with spark_fails("UnknownTopicOrPartition"):
         rows.run(kafka.read_stream(subscribe=topic, **{"fetchOffset.numRetries": "1"}), checkpoint)
 
 
@@ -89,7 +87,7 @@ def test_topic_recreated_before_a_restart(kafka: KafkaFormat, stock: ClientSessi
     rows.run(kafka.read_stream(subscribe=topic), checkpoint)
     recreate(stock, topic)
     fill(stock, topic, 30)
-    with pytest.raises(StreamingQueryException, match="data may have been lost"):
+    with spark_fails("data may have been lost"):
         rows.run(kafka.read_stream(subscribe=topic), checkpoint)
     rows.batches.clear()
     rows.run(kafka.read_stream(subscribe=topic, **GO_ON), checkpoint)

@@ -38,22 +38,24 @@ def test_streams_survive_kill_and_restart(
     stock.admin.create_topic("source", 2)
     stock.admin.create_topic("copy", 2)
     rows = Rows()
-    fill(stock, "source", 200, 200)
     mirror = kafka.write_stream(kafka.read_stream(subscribe="source").select("partition", "key", "value"), topic="copy")
     queries = [
         rows.start(kafka.read_stream(subscribe="source"), kafka.new_checkpoint()),
         mirror.option("checkpointLocation", kafka.new_checkpoint()).trigger(processingTime="0 seconds").start(),
     ]
     try:
-        rows.wait_for(queries[0], span("source", 200, 200))
-        for restart in (1, 2):
+        written = 0
+        for _ in range(2):
+            # Acknowledged, and at once the broker is gone: the queries are in the middle of it or have not begun.
+            fill(stock, "source", 2000, 2000, first=written)
             broker_process.kill()
             broker_process.start()
-            fill(stock, "source", 100, 100, first=100 + 100 * restart)
-            rows.wait_for(queries[0], span("source", 200 + 100 * restart, 200 + 100 * restart))
+            fill(stock, "source", 500, 500, first=written + 2000)
+            written += 2500
+            rows.wait_for(queries[0], span("source", written, written), timeout_s=120)
         for partition in (0, 1):
-            copied = [message.value for message in stock.read("copy", 400, partition=partition)]
-            assert copied == [value_of(partition, number) for number in range(400)]
+            copied = [message.value for message in stock.read("copy", written, partition=partition)]
+            assert copied == [value_of(partition, number) for number in range(written)]
         assert all(query.isActive for query in queries)
     finally:
         for query in queries:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from pyspark.errors import StreamingQueryException
 
 from ottla.compat_tests.session import ClientSession
-from ottla.compat_tests.spark.kafka_format import KafkaFormat, Rows, fill, offsets, records, span, value_of
+from ottla.compat_tests.spark.kafka_format import KafkaFormat, Rows, fill, offsets, records, span, spark_fails, value_of
 
 MakeTopic = Callable[..., str]
 reading = pytest.mark.capability("streaming read")
@@ -50,7 +49,7 @@ def test_a_batch_that_failed_is_repeated_with_the_same_records(
     checkpoint = kafka.new_checkpoint()
     rows = Rows()
     rows.fail_in = 1
-    with pytest.raises(StreamingQueryException, match="the sink fails, as told"):
+    with spark_fails("the sink fails, as told"):
         rows.run(kafka.read_stream(subscribe=topic, maxOffsetsPerTrigger="100"), checkpoint)
     assert sorted(rows.batches) == [0, 1]
     failed = rows.batches[1]

@@ -161,6 +161,26 @@ async def test_a_failed_produce_without_acks_closes_the_connection(tmp_path: Pat
             assert await client.receive() == b""
 
 
+@pytest.mark.parametrize("bad", ["key", "version", "body", "acks-0", "size", "empty"])
+async def test_what_came_before_a_bad_request_is_answered(tmp_path: Path, bad: str) -> None:
+    async with serving(tmp_path) as network:
+        client = await network.connect(*ADDRESS)
+        await create_topic(client, "t")
+        last_words = {
+            "key": struct.pack(">ihhih", 10, 999, 0, 3, -1),
+            "version": struct.pack(">ihhih", 10, ApiKey.METADATA, 99, 3, -1),
+            "body": struct.pack(">ihhih", 10, ApiKey.METADATA, 1, 3, -1),
+            "acks-0": frame(produce("missing", acks=0), 7, 3),
+            "size": struct.pack(">i", -1),
+            "empty": struct.pack(">i", 0),
+        }[bad]
+        unheard = frame(MetadataRequest(topics=[]), 9, 4)
+        await client.send([frame(produce("t"), 7, 1) + frame(produce("t"), 7, 2) + last_words + unheard])
+        assert [(await read_answer(client))[0] for _ in range(2)] == [1, 2]
+        with trio.fail_after(20):
+            assert await client.receive() == b""
+
+
 async def test_a_large_request_is_taken_whole_and_its_buffer_given_back(tmp_path: Path) -> None:
     async with serving(tmp_path) as network:
         client = await network.connect(*ADDRESS)

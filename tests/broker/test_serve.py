@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -42,11 +42,23 @@ class Served:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    broker = Served("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
-    yield broker
-    if broker.process.poll() is None:
-        broker.stop(signal.SIGKILL)
+def serve() -> Iterator[Callable[..., Served]]:
+    """Starts broker processes, which end with the test."""
+    started: list[Served] = []
+
+    def start(*arguments: str) -> Served:
+        started.append(Served(*arguments))
+        return started[-1]
+
+    yield start
+    for broker in started:
+        if broker.process.poll() is None:
+            broker.stop(signal.SIGKILL)
+
+
+@pytest.fixture
+def served(serve: Callable[..., Served], tmp_path: Path) -> Served:
+    return serve("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
 
 
 def refused(*arguments: str) -> str:
@@ -69,13 +81,15 @@ def test_a_signal_stops_it_cleanly(served: Served, number: int, tmp_path: Path) 
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
-def test_what_was_written_is_there_after_a_restart(served: Served, tmp_path: Path) -> None:
+def test_what_was_written_is_there_after_a_restart(
+    served: Served, serve: Callable[..., Served], tmp_path: Path
+) -> None:
     producer = KafkaProducer(bootstrap_servers=served.address)
     for number in range(100):
         producer.send("kept", str(number).encode())
     producer.close()
     assert served.stop()[0] == 0
-    again = Served("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+    again = serve("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
     assert again.cluster_id == served.cluster_id
     consumer = KafkaConsumer(
         "kept", bootstrap_servers=again.address, auto_offset_reset="earliest", consumer_timeout_ms=5000
@@ -129,10 +143,10 @@ def test_a_malformed_value_in_a_file_is_one_line(tmp_path: Path) -> None:
     assert "cannot read" in refused("--config", str(tmp_path / "missing"))
 
 
-def test_names_of_no_use_in_a_file_give_one_warning_each(tmp_path: Path) -> None:
+def test_names_of_no_use_in_a_file_give_one_warning_each(serve: Callable[..., Served], tmp_path: Path) -> None:
     properties = tmp_path / "server.properties"
     properties.write_text("num.network.threads=3\nnum.partitons=5\nnum.partitions=5\n")
-    broker = Served("--config", str(properties), "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+    broker = serve("--config", str(properties), "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
     code, log = broker.stop()
     assert code == 0
     warnings = [line for line in log.splitlines() if "WARNING" in line]
@@ -146,9 +160,9 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def test_each_listener_names_its_own_address(tmp_path: Path) -> None:
+def test_each_listener_names_its_own_address(serve: Callable[..., Served], tmp_path: Path) -> None:
     inside, outside = free_port(), free_port()
-    broker = Served(
+    broker = serve(
         "--data-dir",
         str(tmp_path / "data"),
         "--override",

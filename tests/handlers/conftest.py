@@ -14,6 +14,7 @@ import ottla
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.headers import decode_response_header, encode_request_header
+from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.wire.registry import response_class
 from ottla.wire.schema import Message
 
@@ -21,6 +22,11 @@ TIMEOUT = 20.0
 
 Send = Callable[..., Any]
 """(request, version) -> response."""
+
+MakeTopic = Callable[..., tuple[str, bytes]]
+"""(partitions=1, **configs with _ for .) -> (name, id) of a new topic."""
+
+_topic_numbers = itertools.count(1)
 
 
 class WireClient:
@@ -72,6 +78,22 @@ def send(broker: ottla.Broker) -> Iterator[Send]:
     client = WireClient(broker.bootstrap_servers)
     yield client
     client.close()
+
+
+@pytest.fixture
+def make_topic(send: Send) -> MakeTopic:
+    def make(partitions: int = 1, **configs: str) -> tuple[str, bytes]:
+        new = CreatableTopic(
+            name=f"made-{next(_topic_numbers)}",
+            num_partitions=partitions,
+            replication_factor=1,
+            configs=[CreatableTopicConfig(name=name.replace("_", "."), value=value) for name, value in configs.items()],
+        )
+        (created,) = send(CreateTopicsRequest(topics=[new], timeout_ms=10_000), 7).topics
+        assert created.error_code == 0
+        return new.name, created.topic_id
+
+    return make
 
 
 @pytest.fixture

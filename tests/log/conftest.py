@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
+import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,7 @@ from ottla.log.partition_log import AppendResult, PartitionLog
 from ottla.log.settings import LogManagerSettings, LogSettings
 from ottla.wire.records import Record, RecordBatch, build_batch, iter_batches
 
+ROOT = Path(__file__).parents[2]
 TOPIC_ID = bytes(range(16))
 
 
@@ -153,3 +157,16 @@ def make_world(tmp_path_factory: pytest.TempPathFactory) -> Any:
         return World(OsDisk(), str(tmp_path_factory.mktemp("world")))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def kafka_jars() -> Path:
+    """The folder with the jars of Apache Kafka's server and tools, fetched if need be."""
+    missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
+    if missing and os.environ.get("CI") != "true":
+        pytest.skip(f"Apache Kafka's tools need {' and '.join(missing)} on the PATH")
+    fetch = ["sh", str(ROOT / "tools/fetch_jars.sh"), "kafka"]
+    done = subprocess.run(fetch, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        pytest.fail(f"jars could not be fetched: {done.stderr}", pytrace=False)
+    return ROOT / ".jars" / "kafka-tools-4.3.1"

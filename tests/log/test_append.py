@@ -142,8 +142,17 @@ async def test_count_that_is_not_the_range_of_offsets(world, position, form, val
 
 async def test_unknown_codec(world):
     log = await world.log()
-    with refused(ErrorCode.CORRUPT_MESSAGE):
-        log.append_as_leader(with_header(world.batch(["a"]), 21, ">h", 5), 0, world.clock.now)
+    for codec in (5, 6, 7):
+        with refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE):
+            log.append_as_leader(with_header(world.batch(["a"]), 21, ">h", codec), 0, world.clock.now)
+
+
+@pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
+async def test_records_that_cannot_be_decompressed(world, codec):
+    # Not CORRUPT_MESSAGE, which clients retry: the CRC is right, the batch will never be.
+    log = await world.log(compression_type="uncompressed")
+    with refused(ErrorCode.INVALID_RECORD):
+        log.append_as_leader(with_header(world.batch(["abc"]), 21, ">h", codec), 0, world.clock.now)
 
 
 async def test_control_batch_of_a_client(world):
@@ -171,8 +180,18 @@ async def test_log_append_time(world, read_batches):
     assert [record.timestamp for record in batch.records()] == [world.clock.now] * 2
 
 
-async def test_producer_may_not_say_log_append_time(world):
+@pytest.mark.parametrize("codec", [NONE, GZIP])
+async def test_log_append_time_of_the_producer_is_taken_back(world, read_batches, codec):
     log = await world.log()
+    world.append(log, "a", timestamp=5, timestamp_type=LOG_APPEND_TIME, compression=codec)
+    (batch,) = read_batches(log)
+    batch.check_crc()
+    assert (batch.timestamp_type, batch.max_timestamp) == (CREATE_TIME, 5)
+    assert [record.timestamp for record in batch.records()] == [5]
+
+
+async def test_log_append_time_is_the_brokers_to_say(world):
+    log = await world.log(message_timestamp_type="LogAppendTime")
     with refused(ErrorCode.INVALID_TIMESTAMP):
         world.append(log, "a", timestamp_type=LOG_APPEND_TIME)
 
@@ -262,6 +281,18 @@ async def test_compacted_topic_wants_keys(world):
     assert caught.value.code is ErrorCode.INVALID_RECORD
     assert [index for index, _ in caught.value.record_errors] == [1, 2]
     assert log.log_end_offset == 2
+
+
+async def test_what_is_wrong_with_any_record_is_told_at_once(world):
+    log = await world.log(cleanup_policy=("compact",))
+    ahead = world.clock.now + (1 << 40)
+    with pytest.raises(RecordsRefusedError) as caught:
+        world.append(log, Record(key=b"k", timestamp=ahead), Record(key=b"k", timestamp=1), Record(timestamp=ahead))
+    assert caught.value.code is ErrorCode.INVALID_TIMESTAMP
+    (first, timestamp), (second, key) = caught.value.record_errors
+    assert (first, second) == (0, 2)
+    assert timestamp.startswith("Timestamp")
+    assert "without key" in key
 
 
 # --- coordinators -----------------------------------------------------------------------------------------------------

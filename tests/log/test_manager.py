@@ -323,6 +323,33 @@ async def test_io_error_never_leaves_a_clean_mark(memory_world, read_values, ope
     assert read_values(log)[0] == (0, "a" * 100)
 
 
+async def test_read_error_takes_the_folder_offline(memory_world):
+    world = memory_world
+    log = await world.log()
+    for _ in range(3):
+        world.append(log)
+    world.disk.fail("read")
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.read(1, 1000, up_to=3, at_least_one=True)
+    assert world.managers[-1].is_offline
+
+
+async def test_out_of_descriptors_fails_one_operation_only(memory_world, read_values):
+    world = memory_world
+    manager = await world.start(segment_bytes=200)
+    log = manager.get_or_create("t", 0, bytes(16))
+    for code in (errno.EMFILE, errno.ENFILE):
+        world.disk.fail("open", code)
+        for _ in range(2):
+            with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+                world.append(log, "x" * 130)
+        world.disk.heal()
+        world.append(log, "y" * 130)
+    assert not manager.is_offline
+    await manager.stop()
+    assert read_values(await world.log()) == [(0, "y" * 130), (1, "y" * 130)]
+
+
 async def test_failed_flush_acknowledges_nothing(memory_world):
     world = memory_world
     log = await world.log()

@@ -309,3 +309,27 @@ async def test_power_loss_keeps_what_was_flushed(memory_world, read_values, seed
         again = memory_world.append(log, f"a{n}", f"b{n}", producer_id=7, producer_epoch=0, base_sequence=2 * n)
         assert not again.is_duplicate
     assert log.log_end_offset == 24
+
+
+@pytest.mark.parametrize("seed", range(25))
+async def test_power_loss_after_a_topic_was_deleted_and_made_again(memory_world, read_values, seed):
+    rng = random.Random(seed)
+    manager = await memory_world.start(**SETTINGS)
+    old = manager.get_or_create("t", 0, b"a" * 16)
+    for _ in range(10):
+        memory_world.append(old, "old" + "x" * 100)
+    old.delete_records_before(8)
+    await old.flush()
+    await manager.write_checkpoints()
+    manager.delete("t", 0)
+    new = manager.get_or_create("t", 0, b"b" * 16)
+    for n in range(rng.randrange(1, 8)):
+        memory_world.append(new, f"{n}" + "y" * 100)
+    await new.flush()
+    records = read_values(new)
+    memory_world.append(new, "not flushed")
+    memory_world.disk.crash(rng)
+    manager = await memory_world.start(**SETTINGS)
+    again = manager.get_or_create("t", 0, b"b" * 16)
+    assert again.log_start_offset == 0
+    assert read_values(again)[: len(records)] == records

@@ -99,7 +99,11 @@ async def test_log_append_time(world, read_batches):
 async def test_records_without_time(world):
     log = await written(world, [[-1, -1], [-1]])
     assert await log.offset_for_timestamp(0, 1 << 60) == NONE_FOUND
-    assert await log.max_timestamp(1 << 60) == NONE_FOUND
+    assert await log.max_timestamp(1 << 60) == (0, -1, 0)
+
+
+async def test_a_log_without_records_has_no_largest_timestamp(world):
+    assert await (await world.log()).max_timestamp(1 << 60) == NONE_FOUND
 
 
 async def test_after_truncation_the_largest_timestamp_is_that_of_what_is_left(world):

@@ -1,0 +1,99 @@
+"""ApiVersions and InitProducerId: what a client asks before anything else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.handlers.table import HANDLERS
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+
+Send = Callable[..., Any]
+
+
+def api_versions(
+    send: Send, version: int, name: str = "tests", software: str = "1.0", **fields: Any
+) -> ApiVersionsResponse:
+    request = ApiVersionsRequest(client_software_name=name, client_software_version=software, **fields)
+    response = send(request, version)
+    assert isinstance(response, ApiVersionsResponse)
+    return response
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_every_version_names_what_is_served(send: Send, version: int) -> None:
+    response = api_versions(send, version)
+    assert response.error_code == ErrorCode.NONE
+    served = {each.api_key: (each.min_version, each.max_version) for each in response.api_keys}
+    assert served.keys() == {handler.api_key for handler in HANDLERS}
+    assert served[ApiKey.PRODUCE] == (0, 13)
+    assert served[ApiKey.FETCH] == (4, 18)
+
+
+@pytest.mark.parametrize("word", ["a", "1", "a-b", "a.b", "a--b", "a" * 300])
+def test_legal_software(send: Send, word: str) -> None:
+    assert api_versions(send, 3, word, word).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("word", ["", "-a", "a-", ".", "a b", "a_b", "a\n", "\u00e4"])
+def test_illegal_software(send: Send, word: str) -> None:
+    for name, software in ((word, "1"), ("a", word)):
+        response = api_versions(send, 3, name, software)
+        assert (response.error_code, response.api_keys) == (ErrorCode.INVALID_REQUEST, [])
+    # Before version 3 nobody says what he is, and the connection is as good as before.
+    assert api_versions(send, 2).error_code == ErrorCode.NONE
+
+
+def test_whom_the_client_believes_it_talks_to(send: Send) -> None:
+    cluster = send(DescribeClusterRequest(), 0)
+    (broker,) = cluster.brokers
+    for fields, code in (
+        ({"cluster_id": cluster.cluster_id, "node_id": broker.broker_id}, ErrorCode.NONE),
+        ({"cluster_id": "another"}, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ({"cluster_id": cluster.cluster_id, "node_id": broker.broker_id + 1}, ErrorCode.REBOOTSTRAP_REQUIRED),
+    ):
+        assert api_versions(send, 5, **fields).error_code == code
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_producer_ids_are_new_each_time(send: Send, version: int) -> None:
+    answers = [
+        send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), version) for _ in range(3)
+    ]
+    assert {(answer.error_code, answer.producer_epoch) for answer in answers} == {(ErrorCode.NONE, 0)}
+    first, second, third = (answer.producer_id for answer in answers)
+    assert 0 <= first < second < third
+
+
+@pytest.mark.parametrize(
+    ("producer_id", "epoch", "code"),
+    [
+        (5, 3, ErrorCode.NONE),
+        (5, 32767, ErrorCode.NONE),
+        (5, -1, ErrorCode.INVALID_REQUEST),
+        (-1, 4, ErrorCode.INVALID_REQUEST),
+        (-1, -2, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_producer_with_an_id_gets_another(send: Send, producer_id: int, epoch: int, code: ErrorCode) -> None:
+    request = InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=1000, producer_id=producer_id, producer_epoch=epoch
+    )
+    answer = send(request, 4)
+    assert answer.error_code == code
+    assert (answer.producer_epoch == 0) == (code == ErrorCode.NONE)
+
+
+@pytest.mark.parametrize(
+    ("transactional_id", "code"),
+    [("", ErrorCode.INVALID_REQUEST), ("tx", ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)],
+)
+def test_transactional_ids_are_refused(send: Send, transactional_id: str, code: ErrorCode) -> None:
+    answer = send(InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000), 2)
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (code, -1, -1)

@@ -1,0 +1,363 @@
+"""A partition: who may append and read, how far the high watermark goes, and what those who wait are told.
+
+On a real log in a simulated disk, with a clock that jumps to the next deadline.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.base.seams import InlineWorkers, SimulatedClock
+from ottla.log.log_manager import LogManager
+from ottla.log.memory_disk import MemoryDisk
+from ottla.log.settings import LogManagerSettings, LogSettings
+from ottla.replication.partition import Partition
+from ottla.replication.replica_manager import ReplicaManager
+from ottla.replication.waiters import FetchWaiter
+from ottla.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from ottla.wire.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from ottla.wire.records import Record, build_batch
+
+ME, OTHER = 1, 2
+TOPIC_ID = b"i" * 16
+NOW_MS = 1_700_000_000_000
+Told = list[tuple[str, int, int | None]]
+
+
+class Replicas:
+    """A replica manager and the controller's requests to it; ``told`` is what its leadership listener heard."""
+
+    def __init__(self, manager: ReplicaManager) -> None:
+        self.manager = manager
+        self.told: Told = []
+        manager.leadership_listeners.append(lambda *change: self.told.append(change))
+
+    def lead(
+        self,
+        leader: int = ME,
+        epoch: int = 0,
+        *,
+        isr: tuple[int, ...] = (ME,),
+        replicas: tuple[int, ...] = (ME,),
+        controller_epoch: int = 1,
+        topic_id: bytes = TOPIC_ID,
+    ) -> int:
+        """Let ``leader`` lead partition 0 of "t"; the error code, of the request or else of the partition."""
+        state = LeaderAndIsrPartitionState(
+            partition_index=0,
+            leader=leader,
+            leader_epoch=epoch,
+            partition_epoch=epoch,
+            isr=list(isr),
+            replicas=list(replicas),
+        )
+        topic = LeaderAndIsrTopicState(topic_name="t", topic_id=topic_id, partition_states=[state])
+        answer = self.manager.leader_and_isr(
+            LeaderAndIsrRequest(controller_epoch=controller_epoch, topic_states=[topic])
+        )
+        return answer.error_code or answer.topics[0].partition_errors[0].error_code
+
+    def stop(self, *, delete: bool = False, controller_epoch: int = 1) -> int:
+        state = StopReplicaPartitionState(partition_index=0, delete_partition=delete)
+        topic = StopReplicaTopicState(topic_name="t", partition_states=[state])
+        answer = self.manager.stop_replica(StopReplicaRequest(controller_epoch=controller_epoch, topic_states=[topic]))
+        return answer.error_code
+
+    @property
+    def partition(self) -> Partition:
+        return self.manager.partition("t", 0)
+
+
+@asynccontextmanager
+async def replicas(**settings: Any) -> AsyncIterator[Replicas]:
+    log_settings = LogSettings(settings)
+    logs = LogManager(
+        MemoryDisk(), ["data"], log_settings, LogManagerSettings(), SimulatedClock(), InlineWorkers(), random.Random(1)
+    )
+    await logs.start(ME)
+    yield Replicas(ReplicaManager(ME, logs, log_settings, lambda topic: {}))
+    await logs.stop()
+
+
+def batch(*values: bytes) -> bytearray:
+    return build_batch([Record(timestamp=NOW_MS, value=value) for value in values or (b"a",)])
+
+
+def refused(code: ErrorCode) -> pytest.RaisesExc[KafkaError]:
+    return pytest.RaisesExc(KafkaError, check=lambda error: error.code is code)
+
+
+# --- the high watermark -----------------------------------------------------------------------------------------------
+
+
+async def test_alone_the_high_watermark_is_the_end_of_the_log() -> None:
+    async with replicas() as world:
+        world.lead()
+        partition = world.partition
+        assert (partition.log.high_watermark, partition.fetchable_end(0), partition.fetchable_end(1)) == (0, 0, 0)
+        result = partition.append(batch(b"a", b"b"), NOW_MS)
+        assert (result.first_offset, result.last_offset) == (0, 1)
+        assert (partition.log.high_watermark, partition.fetchable_end(0), partition.fetchable_end(1)) == (2, 2, 2)
+
+
+async def test_what_a_follower_lacks_is_not_committed() -> None:
+    async with replicas() as world:
+        world.lead(isr=(ME, OTHER), replicas=(ME, OTHER))
+        partition = world.partition
+        partition.append(batch(), NOW_MS)
+        assert (partition.log.log_end_offset, partition.log.high_watermark) == (1, 0)
+        assert partition.read(0, 1000, partition.fetchable_end(0), at_least_one=True) is None
+        # The follower falls out of sync: what this broker has is now all there is to wait for.
+        world.lead(epoch=0, isr=(ME,), replicas=(ME, OTHER))
+        assert partition.log.high_watermark == 1
+
+
+async def test_a_refused_batch_moves_nothing() -> None:
+    async with replicas() as world:
+        world.lead()
+        with refused(ErrorCode.INVALID_RECORD):
+            world.partition.append(batch() + batch(), NOW_MS)
+        assert (world.partition.log.log_end_offset, world.partition.log.high_watermark) == (0, 0)
+
+
+async def test_a_duplicate_moves_nothing() -> None:
+    async with replicas() as world:
+        world.lead()
+        content = build_batch([Record(timestamp=NOW_MS)], producer_id=7, producer_epoch=0, base_sequence=0)
+        first, again = (world.partition.append(bytes(content), NOW_MS) for _ in range(2))
+        assert (first.first_offset, again.first_offset, again.is_duplicate) == (0, 0, True)
+        assert world.partition.log.high_watermark == 1
+
+
+@pytest.mark.parametrize(
+    ("needed", "isr", "number", "enough"),
+    [(2, (ME,), 2, False), (2, (ME, OTHER), 2, True), (2, (ME,), 1, True), (3, (ME,), 1, True), (3, (ME,), 2, False)],
+)
+async def test_acks_of_all_need_enough_replicas_in_sync(
+    needed: int, isr: tuple[int, ...], number: int, enough: bool
+) -> None:
+    async with replicas(min_insync_replicas=needed) as world:
+        world.lead(isr=isr, replicas=(ME, OTHER)[:number])
+        if enough:
+            world.partition.append(batch(), NOW_MS, acks=-1)
+        else:
+            with refused(ErrorCode.NOT_ENOUGH_REPLICAS):
+                world.partition.append(batch(), NOW_MS, acks=-1)
+        world.partition.append(batch(), NOW_MS, acks=1)
+        assert world.partition.log.log_end_offset == 1 + enough
+
+
+# --- leadership -------------------------------------------------------------------------------------------------------
+
+
+async def test_only_the_leader_appends_and_answers() -> None:
+    async with replicas() as world:
+        with refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            world.manager.partition("t", 0)
+        world.lead(OTHER, isr=(OTHER,), replicas=(ME, OTHER))
+        for action in (world.partition.check_leader, lambda: world.partition.append(batch(), NOW_MS)):
+            with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
+                action()
+        world.lead(ME, 1)
+        world.partition.check_leader()
+        world.partition.append(batch(), NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("current", "code"),
+    [(-1, None), (3, None), (2, ErrorCode.FENCED_LEADER_EPOCH), (4, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+)
+async def test_the_epoch_that_a_client_knows(current: int, code: ErrorCode | None) -> None:
+    async with replicas() as world:
+        world.lead(epoch=3)
+        if code is None:
+            world.partition.check_leader(current)
+        else:
+            with refused(code):
+                world.partition.check_leader(current)
+
+
+async def test_each_batch_has_the_epoch_of_its_leader() -> None:
+    async with replicas() as world:
+        for epoch in (0, 4):
+            world.lead(epoch=epoch)
+            world.partition.append(batch(), NOW_MS)
+        assert world.partition.log.end_offset_for_epoch(0) == (0, 1)
+        assert world.partition.log.end_offset_for_epoch(4) == (4, 2)
+
+
+async def test_past_decisions_and_past_controllers_are_refused() -> None:
+    async with replicas() as world:
+        assert world.lead(epoch=5, controller_epoch=2) == ErrorCode.NONE
+        assert world.lead(epoch=4, controller_epoch=2) == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert world.lead(epoch=6, controller_epoch=1) == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert world.stop(delete=True, controller_epoch=1) == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert world.lead(epoch=6, controller_epoch=2, topic_id=b"j" * 16) == ErrorCode.INCONSISTENT_TOPIC_ID
+        assert world.partition.leader_epoch == 5
+
+
+async def test_coordinators_are_told_when_leadership_comes_and_goes() -> None:
+    async with replicas() as world:
+        world.lead(epoch=0)
+        world.lead(epoch=0)  # the same again, with another ISR perhaps: no news
+        world.lead(epoch=1)
+        world.lead(OTHER, 2)
+        world.lead(OTHER, 3)
+        world.lead(epoch=4)
+        world.stop()
+        assert world.told == [("t", 0, 0), ("t", 0, 1), ("t", 0, None), ("t", 0, 4), ("t", 0, None)]
+
+
+async def test_a_stopped_partition_is_kept_a_deleted_one_begins_anew() -> None:
+    async with replicas() as world:
+        world.lead()
+        world.partition.append(batch(), NOW_MS)
+        world.stop()
+        world.lead(epoch=1)
+        assert world.partition.log.log_end_offset == 1
+        world.stop(delete=True)
+        world.lead(epoch=0, topic_id=b"j" * 16)
+        assert (world.partition.log.log_end_offset, world.partition.log.high_watermark) == (0, 0)
+
+
+# --- those who wait for the high watermark ----------------------------------------------------------------------------
+
+
+async def test_what_is_committed_needs_no_wait() -> None:
+    async with replicas() as world:
+        world.lead()
+        world.partition.append(batch(), NOW_MS)
+        with trio.testing.assert_no_checkpoints():
+            await world.partition.wait_for_high_watermark(1, timeout=0)
+
+
+async def test_waiters_are_woken_in_the_order_of_their_offsets(autojump_clock: trio.testing.MockClock) -> None:
+    async with replicas() as world:
+        world.lead()
+        reached = []
+
+        async def wait_for(offset: int) -> None:
+            await world.partition.wait_for_high_watermark(offset)
+            reached.append(offset)
+
+        async with trio.open_nursery() as nursery:
+            for offset in (3, 1, 2):
+                nursery.start_soon(wait_for, offset)
+            await trio.testing.wait_all_tasks_blocked()
+            for offset in (1, 2, 3):
+                world.partition.append(batch(), NOW_MS)
+                await trio.testing.wait_all_tasks_blocked()
+                assert reached == list(range(1, offset + 1))
+        assert world.partition.offset_waiters == []
+
+
+@pytest.mark.parametrize("timeout", [30.0, 0.0, -1.0])
+async def test_a_wait_ends_with_its_timeout(autojump_clock: trio.testing.MockClock, timeout: float) -> None:
+    async with replicas() as world:
+        world.lead(isr=(ME, OTHER), replicas=(ME, OTHER))
+        world.partition.append(batch(), NOW_MS)
+        started = trio.current_time()
+        with refused(ErrorCode.REQUEST_TIMED_OUT):
+            await world.partition.wait_for_high_watermark(1, timeout)
+        assert trio.current_time() - started == max(timeout, 0)
+        assert world.partition.offset_waiters == []
+
+
+async def test_a_wait_that_is_cancelled_leaves_nothing_behind(autojump_clock: trio.testing.MockClock) -> None:
+    async with replicas() as world:
+        world.lead()
+        with trio.move_on_after(5) as scope:
+            await world.partition.wait_for_high_watermark(1)
+        assert scope.cancelled_caught
+        assert world.partition.offset_waiters == []
+
+
+@pytest.mark.parametrize("change", ["follower", "stopped", "deleted", "new-epoch"])
+async def test_lost_leadership_answers_those_who_wait(autojump_clock: trio.testing.MockClock, change: str) -> None:
+    async with replicas() as world:
+        world.lead(isr=(ME, OTHER), replicas=(ME, OTHER))
+        partition = world.partition
+        partition.append(batch(), NOW_MS)
+        answers = []
+
+        async def wait() -> None:
+            try:
+                await partition.wait_for_high_watermark(1, timeout=3600)
+            except KafkaError as error:
+                answers.append(error.code)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait)
+            nursery.start_soon(wait)
+            await trio.testing.wait_all_tasks_blocked()
+            if change == "follower":
+                world.lead(OTHER, 1)
+            elif change == "new-epoch":
+                # Led again, but under an epoch in which the records may have been cut: whether they are, nobody knows.
+                world.lead(OTHER, 1)
+                world.lead(ME, 2)
+            else:
+                world.stop(delete=change == "deleted")
+        assert answers == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2
+        assert trio.current_time() < 3600
+
+
+# --- those who wait for bytes -----------------------------------------------------------------------------------------
+
+
+async def test_a_fetch_waits_for_the_sum_of_its_partitions() -> None:
+    async with replicas() as world:
+        world.lead()
+        size = len(batch())
+        waiter = FetchWaiter(2 * size)
+        world.partition.fetch_waiters.add(waiter)
+        world.partition.append(batch(), NOW_MS)
+        assert not waiter.event.is_set()
+        waiter.visible(size - 1)  # as another partition would
+        assert not waiter.event.is_set()
+        waiter.visible(1)
+        assert waiter.event.is_set()
+
+
+async def test_a_fetch_does_not_wait_for_what_it_cannot_see() -> None:
+    async with replicas() as world:
+        world.lead(isr=(ME, OTHER), replicas=(ME, OTHER))
+        waiter = FetchWaiter(1)
+        world.partition.fetch_waiters.add(waiter)
+        world.partition.append(batch(), NOW_MS)
+        world.partition.append(batch(), NOW_MS)
+        assert (waiter.event.is_set(), waiter.missing) == (False, 1)
+        world.lead(isr=(ME,), replicas=(ME, OTHER))
+        # Both batches become visible at once.
+        assert (waiter.event.is_set(), waiter.missing) == (True, 1 - 2 * len(batch()))
+
+
+@pytest.mark.parametrize("how", ["follower", "stopped", "broker-stops"])
+async def test_a_fetch_that_waits_is_answered_when_there_is_nothing_to_wait_for(how: str) -> None:
+    async with replicas() as world:
+        world.lead()
+        waiter = FetchWaiter(1 << 20)
+        world.partition.fetch_waiters.add(waiter)
+        if how == "follower":
+            world.lead(OTHER, 1)
+        elif how == "stopped":
+            world.stop()
+        else:
+            world.manager.release_waiters()
+        assert waiter.event.is_set()

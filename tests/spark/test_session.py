@@ -1,0 +1,100 @@
+"""Where the connector comes from, and what is said when something that Spark needs is missing."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from ottla.spark import session
+from ottla.spark.session import SPARK_VERSION, SparkSetupError, check_setup, connector_settings
+
+
+@pytest.fixture
+def pyspark(monkeypatch: pytest.MonkeyPatch) -> types.ModuleType:
+    """Something that says it is the right pyspark, whether or not the extra is installed here."""
+    module = types.ModuleType("pyspark")
+    vars(module)["__version__"] = SPARK_VERSION
+    monkeypatch.setitem(sys.modules, "pyspark", module)
+    return module
+
+
+@pytest.fixture(autouse=True)
+def _no_jars_but_named_ones(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv(session.JARS_VARIABLE, raising=False)
+    monkeypatch.setattr(session, "_CHECKOUT_JARS", tmp_path / "checkout")
+
+
+def folder_with_jars(folder: Path, *names: str) -> Path:
+    folder.mkdir()
+    for name in (*names, "notes.txt"):
+        (folder / name).touch()
+    return folder
+
+
+def test_jars_of_a_folder(tmp_path: Path) -> None:
+    folder = folder_with_jars(tmp_path / "jars", "b.jar", "a.jar")
+    assert connector_settings(folder) == {"spark.jars": f"{folder}/a.jar,{folder}/b.jar"}
+
+
+def test_the_folder_given_wins_over_the_environment_and_that_over_the_checkout(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder_with_jars(tmp_path / "checkout", "checkout.jar")
+    assert connector_settings() == {"spark.jars": f"{tmp_path}/checkout/checkout.jar"}
+    monkeypatch.setenv(session.JARS_VARIABLE, str(folder_with_jars(tmp_path / "variable", "variable.jar")))
+    assert connector_settings() == {"spark.jars": f"{tmp_path}/variable/variable.jar"}
+    given = folder_with_jars(tmp_path / "given", "given.jar")
+    assert connector_settings(given) == {"spark.jars": f"{tmp_path}/given/given.jar"}
+
+
+def test_without_jars_spark_fetches_the_connector_and_nothing_that_pyspark_has() -> None:
+    settings = connector_settings()
+    assert settings["spark.jars.packages"] == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
+    assert "org.apache.hadoop:hadoop-client-runtime" in settings["spark.jars.excludes"].split(",")
+
+
+def test_a_named_folder_without_jars_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(SparkSetupError, match=f"no jars in {tmp_path}/none"):
+        connector_settings(tmp_path / "none")
+    monkeypatch.setenv(session.JARS_VARIABLE, str(tmp_path / "nowhere"))
+    with pytest.raises(SparkSetupError, match=r"no jars in .*nowhere"):
+        connector_settings()
+
+
+def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    with pytest.raises(SparkSetupError, match=r"^pyspark is missing: pip install 'ottla\[spark\]'$"):
+        check_setup()
+
+
+def test_another_pyspark(pyspark: types.ModuleType) -> None:
+    vars(pyspark)["__version__"] = "3.5.1"
+    with pytest.raises(SparkSetupError, match=f"pyspark 3.5.1 is installed.*pyspark=={SPARK_VERSION}"):
+        check_setup()
+
+
+@pytest.mark.usefixtures("pyspark")
+def test_java_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SparkSetupError, match=r"^java is missing: Spark needs Java 17"):
+        check_setup()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(SparkSetupError, match=f"JAVA_HOME is {tmp_path}, and there is no bin/java"):
+        check_setup()
+
+
+@pytest.mark.usefixtures("pyspark")
+def test_java_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    check_setup()
+    monkeypatch.delenv("JAVA_HOME")
+    monkeypatch.setenv("PATH", str(java.parent))
+    check_setup()

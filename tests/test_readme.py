@@ -1,0 +1,95 @@
+"""Every quickstart of the README, run as it stands there; only the address of the broker is another.
+
+A quickstart is the fenced block after a ``<!-- quickstart: NAME -->`` comment.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.compat_tests import brokers, toolchains
+from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
+
+ROOT = Path(__file__).resolve().parent.parent
+QUICKSTART = re.compile(r"<!-- quickstart: ([\w-]+) -->\n```(\w+)\n(.*?)```", re.DOTALL)
+QUICKSTARTS = {name: (language, code) for name, language, code in QUICKSTART.findall((ROOT / "README.md").read_text())}
+SPARK_JARS = ROOT / ".jars" / "spark-kafka-4.0.0"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A broker process, as the README has one running."""
+    with brokers.process("ottla", tmp_path_factory.mktemp("broker")) as broker:
+        yield broker.bootstrap
+
+
+def run(name: str, address: str, folder: Path, code: str | None = None, **environment: str) -> str:
+    """Run a quickstart; what it printed."""
+    language, text = QUICKSTARTS[name]
+    program = folder / f"quickstart.{language}"
+    program.write_text((code or text).replace("127.0.0.1:9092", address))
+    command = {"python": [sys.executable, str(program)], "sh": ["sh", "-e", str(program)]}[language]
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=240, cwd=folder, env=os.environ | environment
+    )
+    assert done.returncode == 0, f"{name}:\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def test_every_quickstart_is_run_here() -> None:
+    run_here = {"kafka-python", "confluent-kafka", "pyspark", "console-tools", "embedded"}
+    assert QUICKSTARTS.keys() == run_here
+    assert (ROOT / "README.md").read_text().count("<!-- quickstart:") == len(run_here)
+
+
+@pytest.mark.parametrize("name", ["kafka-python", "confluent-kafka"])
+def test_python_clients(name: str, address: str, tmp_path: Path) -> None:
+    printed = run(name, address, tmp_path)
+    assert [line.split(maxsplit=1)[1] for line in printed.splitlines()] == [f"{n} hello {n}" for n in range(10)]
+
+
+def test_embedded(address: str, tmp_path: Path) -> None:
+    assert re.fullmatch(r"clients connect to 127\.0\.0\.1:\d+\n", run("embedded", address, tmp_path))
+
+
+def test_console_tools(address: str, tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for tool, main_class in MAIN_CLASSES.items():
+        command = " ".join(f"'{word}'" for word in [*java_command(tmp_path, *SHORT_LIVED), main_class])
+        (programs / f"kafka-{tool}.sh").write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+        (programs / f"kafka-{tool}.sh").chmod(0o755)
+    printed = run("console-tools", address, tmp_path, PATH=f"{programs}:{os.environ['PATH']}")
+    assert "Created topic console." in printed
+    assert {"one", "two", "three"} <= set(printed.splitlines())
+    assert sum(map(int, re.findall(r"^console:\d:(\d+)$", printed, re.MULTILINE))) == 3
+    assert re.search(r"^shell\s+console\s+\d\s+\d\s+\d\s+0\s", printed, re.MULTILINE)
+    assert "Completed updating config for topic console." in printed
+    assert re.search(r"PartitionCount: 3\s.*retention.ms=60000", printed)
+
+
+def test_pyspark(address: str, tmp_path: Path) -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        toolchains.missing("no pyspark (pip install 'ottla[spark]')")
+    toolchains.java()
+    code = QUICKSTARTS["pyspark"][1]
+    (coordinates,) = re.findall(r'"org\.apache\.spark:([\w.-]+):([\d.]+)"', code)
+    if not (SPARK_JARS / f"{coordinates[0]}-{coordinates[1]}.jar").exists():
+        toolchains.missing(f"no {coordinates} in {SPARK_JARS} (tools/fetch_jars.sh spark)")
+    # The same jars, already fetched: Spark's own download is not what is tested.
+    jars = ",".join(str(jar) for jar in sorted(SPARK_JARS.glob("*.jar")))
+    offline = code.replace('"spark.jars.packages"', '"spark.jars"')
+    offline = re.sub(r'"org\.apache\.spark:[^"]*"', f'"{jars}"', offline)
+    assert offline.count("spark.jars") == 1
+    printed = run("pyspark", address, tmp_path, offline, SPARK_LOCAL_IP="127.0.0.1")
+    assert "1000 records" in printed
