@@ -4,9 +4,9 @@ Behaviour: partitions are read in the order of the request, or of the session; a
 ``partition_max_bytes`` each, but the first batch found is returned whole even when it is larger (KIP-74). An offset
 inside a batch returns the whole batch. With less than ``min_bytes`` the answer waits for ``max_wait_ms``, unless a
 partition has an error, diverges or filled its own limit; then everything is read once more. Unknown partitions do not
-end the wait of the others, or consumers of a deleted topic would ask without a pause. One partition's error never fails
-the others. Records leave as slices of the log's files. A read_committed consumer (isolation level 1) reads up to the
-last stable offset, and gets the aborted transactions that overlap the records. A broker's fetch is
+end the wait of the others, or consumers of a deleted topic would ask without a pause. A read_committed consumer
+(isolation level 1) reads up to the last stable offset, and gets the aborted transactions that overlap the records. One
+partition's error never fails the others. Records leave as slices of the log's files. A broker's fetch is
 NOT_LEADER_OR_FOLLOWER: nobody replicates from this broker.
 
 Other than Kafka: an answer ends with a whole batch, and bytes that are left go to the next partition (Kafka sends a part
@@ -188,17 +188,16 @@ class Reads:
         diverging: EpochEndOffset | None,
     ) -> PartitionData:
         log = partition.log
-        aborted = None
-        if self._isolation_level and diverging is None:
-            aborted = _aborted(log, state.fetch_offset, records)
         result = PartitionData(
             partition_index=state.number,
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted_transactions=aborted,
+            aborted_transactions=None,
             records=_EMPTY if records is None else records,
         )
+        if self._isolation_level and diverging is None:
+            result.aborted_transactions = _aborted(log, state.fetch_offset, records)
         if diverging is not None:
             result.diverging_epoch = diverging
         return result

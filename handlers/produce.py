@@ -2,12 +2,11 @@
 
 Behaviour: each partition's records must be exactly one batch of format v2; it is validated and appended in one piece,
 and one partition's error does not touch the others. Where ``flush.messages`` is reached the answer waits for the flush.
-A batch of a transaction needs the request's transactional id, and the transaction's coordinator is asked where it begins in
-a partition (``transaction_partitions``). acks=1 answers after the append, acks=-1 once the high watermark
-passed the records or the timeout went by, acks=0 gets no answer at all: there, an error closes the connection, as in
-Kafka. A repeated batch of an idempotent producer is answered with the offset it was given the first time. A
-transactional id alone does not matter, as in Kafka. To the coordinators' topics nobody writes but who calls himself
-``__admin_client``.
+acks=1 answers after the append, acks=-1 once the high watermark passed the records or the timeout went by, acks=0 gets no
+answer at all: there, an error closes the connection, as in Kafka. A repeated batch of an idempotent producer is answered
+with the offset it was given the first time. A batch of a transaction needs the request's transactional id, which alone
+does not matter, as in Kafka; where the transaction begins in a partition, its coordinator is asked
+(``transaction_partitions``). To the coordinators' topics nobody writes but who calls himself ``__admin_client``.
 
 Other than Kafka: errors carry a text wherever there is something to say; null records are refused (Kafka never answers),
 and so are records behind the first batch when they are cut short (Kafka drops them and answers no error); a partition
@@ -141,7 +140,7 @@ def _append(
             raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
         assert isinstance(records, memoryview)
         attributes = _attributes(records)
-        if request.transactional_id is None and attributes & _TRANSACTIONAL_BIT:
+        if attributes & _TRANSACTIONAL_BIT and request.transactional_id is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the request has no transactional id")
         if attributes & _CODEC_MASK == ZSTD and call.version < _FIRST_ZSTD_VERSION:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")

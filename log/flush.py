@@ -57,9 +57,8 @@ class FlushJob:
         for file in self._files:
             file.sync()
         for path in self._paths:
-            with contextlib.suppress(
-                FileNotFoundError
-            ):  # retention renames files meanwhile, and few have aborted transactions
+            # Retention renames files meanwhile, and few segments have aborted transactions.
+            with contextlib.suppress(FileNotFoundError):
                 opened = disk.open(path)
                 try:
                     if opened.size():

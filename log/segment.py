@@ -325,15 +325,6 @@ class LogSegment:
             file.close()
         entries.append(entry)
 
-    def sync_aborted(self) -> None:
-        """Bring the entries to stable storage. Raises OSError."""
-        if self._aborted:
-            file = self.folder.disk.open(self.path_of(TRANSACTION_INDEX_SUFFIX))
-            try:
-                file.sync()
-            finally:
-                file.close()
-
     def clear_aborted(self) -> None:
         """Start over without entries. Raises OSError."""
         self.folder.disk.remove(self.path_of(TRANSACTION_INDEX_SUFFIX))
