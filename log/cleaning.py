@@ -24,7 +24,7 @@ from ..wire.records import RecordBatch
 from .batch_filter import BatchFilter, LastRecords
 from .cleaned_transactions import CleanedTransactions
 from .disk import Disk
-from .files import CLEANED_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from .files import CLEANED_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 from .offset_index import MAX_RELATIVE_OFFSET
 from .offset_map import OffsetMap
 from .scan import scan_batches
@@ -303,5 +303,10 @@ def _finish(cleaned: LogSegment, newest_path: str) -> None:
     disk = cleaned.folder.disk
     cleaned.file().sync()
     cleaned.write_indexes(sync=True)
-    cleaned.sync_aborted()
+    if cleaned.aborted():
+        transaction_index = disk.open(cleaned.path_of(TRANSACTION_INDEX_SUFFIX))
+        try:
+            transaction_index.sync()
+        finally:
+            transaction_index.close()
     disk.set_modified_ms(cleaned.path, disk.modified_ms(newest_path))
