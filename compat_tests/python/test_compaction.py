@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -109,28 +110,49 @@ def fill(connection: Connection, topic: str) -> int:
     return timestamp
 
 
-@pytest.fixture(scope="module", params=["long", "short"])
-def compacted(
-    request: pytest.FixtureRequest, bootstrap: str, operator: Operator, fresh_name: Callable[[str], str]
-) -> Iterator[Compacted]:
-    """A topic that keeps tombstones for a day, or hardly at all, once the broker has cleaned it twice."""
-    topic = fresh_name("compacted")
-    keeps_tombstones = request.param == "long"
-    operator.create_topic(topic, 1, CONFIGS | {"delete.retention.ms": "86400000" if keeps_tombstones else "0"})
+@pytest.fixture(scope="session")
+def both_compacted(
+    bootstrap: str, operator: Operator, fresh_name: Callable[[str], str]
+) -> Iterator[dict[str, Compacted]]:
+    """A topic that keeps tombstones for a day, and one that hardly keeps them, once the broker has cleaned both twice."""
     everything = written()
+    active = everything[-1][0]
+    values = compacted_to(everything, active, tombstones=False)
+    topics = {"long": fresh_name("keeps-tombstones"), "short": fresh_name("drops-tombstones")}
+    result = {}
     with connect(bootstrap) as connection:
-        timestamp = fill(connection, topic)
-        active = everything[-1][0]
-        values = compacted_to(everything, active, tombstones=False)
-        eventually(lambda: [pair for pair in read_all(connection, topic) if pair[2] is not None] == values, TIMEOUT_S)
+        for kind, topic in topics.items():
+            operator.create_topic(topic, 1, CONFIGS | {"delete.retention.ms": "86400000" if kind == "long" else "0"})
+            timestamp = fill(connection, topic)
+        for topic in topics.values():
+            eventually(partial(has_values, connection, topic, values), TIMEOUT_S)
         for number, pair in enumerate(LATER):
             timestamp += 2000
-            produce(connection, topic, build_batch(records([pair], timestamp)))
             everything.append((active + 1 + number, *pair))
-        left = compacted_to(everything, everything[-1][0], tombstones=keeps_tombstones)
-        eventually(lambda: read_all(connection, topic) == left, TIMEOUT_S)
-    yield Compacted(topic, left)
-    operator.delete_topic(topic)
+            for topic in topics.values():
+                produce(connection, topic, build_batch(records([pair], timestamp)))
+        for kind, topic in topics.items():
+            left = compacted_to(everything, everything[-1][0], tombstones=kind == "long")
+            eventually(partial(has_become, connection, topic, left), TIMEOUT_S)
+            result[kind] = Compacted(topic, left)
+    yield result
+    for topic in topics.values():
+        operator.delete_topic(topic)
+
+
+def has_values(connection: Connection, topic: str, values: Pairs) -> bool:
+    """Whether the topic holds these, whatever tombstones are among them."""
+    return [pair for pair in read_all(connection, topic) if pair[2] is not None] == values
+
+
+def has_become(connection: Connection, topic: str, left: Pairs) -> bool:
+    return read_all(connection, topic) == left
+
+
+@pytest.fixture(params=["long", "short"])
+def compacted(request: pytest.FixtureRequest, both_compacted: dict[str, Compacted]) -> Compacted:
+    """One of the two topics."""
+    return both_compacted[request.param]
 
 
 @pytest.mark.timeout(300)
