@@ -37,7 +37,11 @@ async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartition
         results = []
         for asked in request.transactions:
             codes = await _one(call, asked, asked.verify_only)
-            results.append(AddPartitionsToTxnResult(asked.transactional_id, _results(asked.topics, codes)))
+            results.append(
+                AddPartitionsToTxnResult(
+                    transactional_id=asked.transactional_id, topic_results=_results(asked.topics, codes)
+                )
+            )
         return AddPartitionsToTxnResponse(results_by_transaction=results)
     asked = AddPartitionsToTxnTransaction(
         transactional_id=request.v3_and_below_transactional_id,

@@ -43,9 +43,9 @@ async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommit
             await _enter(call, request)
             response = await call.broker.groups.commit_transactional_offsets(wanted, call.flush)
         except KafkaError as error:
-            if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and call.version < _LOAD_IN_PROGRESS_FROM:
-                error = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
-            response = error_response(wanted, error)
+            is_unknown = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and call.version < _LOAD_IN_PROGRESS_FROM
+            known = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) if is_unknown else error
+            response = error_response(wanted, known)
     response.topics += refused
     return response
 
@@ -66,10 +66,10 @@ async def _enter(call: Call, request: TxnOffsetCommitRequest) -> None:
         adds=call.version >= _V2_FROM,
         knows_abortable=call.version >= _ABORTABLE_FROM,
     )
-    for error in refused.values():
-        if error.code is ErrorCode.NOT_ENOUGH_REPLICAS:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, error.message)
-        raise error
+    for reason in refused.values():
+        if reason.code is ErrorCode.NOT_ENOUGH_REPLICAS:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, reason.message)
+        raise reason
 
 
 def _sort(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,11 @@ from ottla.compat_tests.raw.transactional import (
 )
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection, connect
+from ottla.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
@@ -153,8 +159,14 @@ def test_outside_of_a_transaction(connection: Connection, new_producer: NewProdu
     assert refused == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the request does not name the transactional id"
     assert producer.end(commit=True) == NONE
     eventually(lambda: end_offset(connection, topic) == 2)
-    refused = eventually(lambda: (code := producer.send(topic, b"x", version=9)) is not TRY_AGAIN and code)
-    assert refused == ErrorCode.INVALID_TXN_STATE, "the transaction is closed"
+    codes: list[ErrorCode] = []
+
+    def is_answered() -> bool:
+        codes.append(producer.send(topic, b"x", version=9))
+        return codes[-1] != TRY_AGAIN
+
+    eventually(is_answered)
+    assert codes[-1] == ErrorCode.INVALID_TXN_STATE, "the transaction is closed"
     assert values_in(fetch(connection, topic)) == [b"a"]
 
 
@@ -228,6 +240,43 @@ def test_unknown_partitions(new_producer: NewProducer, topic: str) -> None:
     assert producer.end(commit=True) == ErrorCode.INVALID_TXN_STATE, "nothing was added"
 
 
+@pytest.mark.capability("transactions: what leaders ask the coordinator")
+def test_batched_requests(connection: Connection, new_producer: NewProducer, make_topic: Callable[[int], str]) -> None:
+    topic = make_topic(2)
+    first, second = new_producer(), new_producer()
+
+    def asked(producer: RawProducer, *partitions: int, verify_only: bool) -> AddPartitionsToTxnTransaction:
+        return AddPartitionsToTxnTransaction(
+            transactional_id=producer.transactional_id,
+            producer_id=producer.producer_id,
+            producer_epoch=producer.epoch,
+            verify_only=verify_only,
+            topics=[AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))],
+        )
+
+    def call(*transactions: AddPartitionsToTxnTransaction) -> dict[str, list[ErrorCode]]:
+        answer = connection.call(AddPartitionsToTxnRequest(transactions=list(transactions)), 5)
+        assert answer.error_code == NONE
+        return {
+            each.transactional_id: [
+                ErrorCode(part.partition_error_code)
+                for of_topic in each.topic_results
+                for part in of_topic.results_by_partition
+            ]
+            for each in answer.results_by_transaction
+        }
+
+    codes = call(asked(first, 0, verify_only=False), asked(second, 0, verify_only=True))
+    assert codes == {first.transactional_id: [NONE], second.transactional_id: [ErrorCode.TRANSACTION_ABORTABLE]}
+    codes = call(asked(first, 0, 1, verify_only=True))
+    assert sorted(codes[first.transactional_id]) == [NONE, ErrorCode.TRANSACTION_ABORTABLE]
+    first.epoch += 1
+    assert call(asked(first, 0, verify_only=True)) == {first.transactional_id: [ErrorCode.PRODUCER_FENCED]}
+    first.epoch -= 1
+    assert first.end(commit=False, version=V2_END) == NONE
+    assert second.end(commit=False) == ErrorCode.INVALID_TXN_STATE
+
+
 @pytest.mark.capability("transactions: offsets")
 @pytest.mark.parametrize("is_v2", [False, True], ids=["classic", "v2"])
 def test_offsets(connection: Connection, new_producer: NewProducer, topic: str, group_id: str, is_v2: bool) -> None:
@@ -284,7 +333,7 @@ def test_descriptions(connection: Connection, new_producer: NewProducer, topic: 
     assert producer.send(topic, b"a") == NONE
     assert describe(name) == (NONE, "Ongoing", 44_000, [(topic, [0])])
 
-    def listed(**filters: object) -> list[tuple[str, str]]:
+    def listed(**filters: Any) -> list[tuple[str, str]]:
         answer = connection.call(ListTransactionsRequest(**filters), 1)
         assert answer.error_code == NONE
         states = [(each.transactional_id, each.transaction_state) for each in answer.transaction_states]
