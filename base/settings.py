@@ -115,7 +115,7 @@ class Setting:
             return "true" if value else "false"
         if isinstance(value, tuple):
             return ",".join(value)
-        return str(value)
+        return str(value).replace("e+", "E")  # as Java prints large doubles
 
     def names(self) -> tuple[str, ...]:
         """Every broker property that sets this value, the strongest first."""

@@ -24,17 +24,21 @@ from ..controller.state_files import DiskStateFiles
 from ..controller.store import ClusterStore
 from ..controller.znodes import BrokerEndpoint, BrokerRegistration
 from ..group_coordinator.coordinator import GroupCoordinator
-from ..group_coordinator.coordinator_log import TOPIC as OFFSETS_TOPIC
+from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..handlers.services import Services
 from ..log.disk import Disk, join
 from ..log.log_manager import LogManager
-from ..log.settings import LogManagerSettings, LogSettings
+from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from ..replication.coordinator_partition_log import CoordinatorPartitionLog
+from ..replication.end_markers import EndMarkers, LocalMarkerChannels
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.metadata_cache import MetadataCache
 from ..replication.replica_manager import ReplicaManager
 from ..replication.settings import ReplicationSettings
+from ..transaction_coordinator.coordinator import TransactionCoordinator
+from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
+from ..transaction_coordinator.settings import TransactionSettings
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -90,7 +94,7 @@ class Assembly:
         self._session: ClusterStore | None = None
         self._state_files: DiskStateFiles | None = None
         self._loads: trio.Nursery | None = None
-        self._early_loads: list[tuple[int, int]] = []
+        self._early_loads: list[tuple[str, int, int]] = []
         self.logs = LogManager(
             disk,
             [data_dir],
@@ -99,6 +103,7 @@ class Assembly:
             clock,
             workers,
             randomness,
+            config.settings(LogCleanerSettings),
         )
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
@@ -124,6 +129,16 @@ class Assembly:
         )
         log = CoordinatorPartitionLog(OFFSETS_TOPIC, replicas, metadata, self._clock, self._workers)
         groups = GroupCoordinator(log, config.settings(GroupSettings), self._clock, self._random)
+        producer_ids = ProducerIds(store, self._broker_id)
+        end_markers = EndMarkers(replicas, self._clock)
+        end_markers.owners[OFFSETS_TOPIC] = groups.end_transaction
+        transactions = TransactionCoordinator(
+            CoordinatorPartitionLog(TRANSACTIONS_TOPIC, replicas, metadata, self._clock, self._workers),
+            config.settings(TransactionSettings),
+            self._clock,
+            producer_ids,
+            LocalMarkerChannels(self._broker_id, metadata, end_markers),
+        )
         slots = config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
         self.services = Services(
             broker_id=self._broker_id,
@@ -138,7 +153,9 @@ class Assembly:
             controller=controller,
             configs=configs,
             groups=groups,
-            producer_ids=ProducerIds(store, self._broker_id),
+            transactions=transactions,
+            end_markers=end_markers,
+            producer_ids=producer_ids,
         )
         configs.on_topic_config.append(self._topic_config_changed)
         replicas.leadership_listeners.append(self._leadership_changed)
@@ -166,21 +183,25 @@ class Assembly:
 
     def _leadership_changed(self, topic: str, partition: int, leader_epoch: int | None) -> None:
         """A partition of a coordinator came or went."""
-        if topic != OFFSETS_TOPIC:
+        coordinator = self._coordinators().get(topic)
+        if coordinator is None:
             return
-        groups = self.services.groups
         if leader_epoch is None:
-            groups.unload(partition)
+            coordinator.unload(partition)
         elif self._loads is None:
-            self._early_loads.append((partition, leader_epoch))
+            self._early_loads.append((topic, partition, leader_epoch))
         else:
-            self._loads.start_soon(groups.load, partition, leader_epoch)
+            self._loads.start_soon(coordinator.load, partition, leader_epoch)
+
+    def _coordinators(self) -> dict[str, GroupCoordinator | TransactionCoordinator]:
+        """By the topic they keep their state in."""
+        return {OFFSETS_TOPIC: self.services.groups, TRANSACTIONS_TOPIC: self.services.transactions}
 
     async def _finish_early_loads(self) -> None:
         """Load what the start itself made this broker the leader of, before the first client comes."""
         early, self._early_loads = self._early_loads, []
-        for partition, leader_epoch in early:
-            await self.services.groups.load(partition, leader_epoch)
+        for topic, partition, leader_epoch in early:
+            await self._coordinators()[topic].load(partition, leader_epoch)
 
     def run_in(self, nursery: trio.Nursery) -> None:
         """Start the background loops; if one of them dies, the broker stops loudly."""
@@ -189,11 +210,13 @@ class Assembly:
         nursery.start_soon(self.services.configs.run)
         nursery.start_soon(self.services.controller.run)
         nursery.start_soon(self.services.groups.run)
+        nursery.start_soon(self.services.transactions.run)
 
     async def stop(self) -> None:
         """Flush, mark the data folder clean, and let go of everything."""
         self._loads = None
         self.services.groups.stop()
+        self.services.transactions.stop()
         if self._session is not None:
             await self._session.close()
         if self._state_files is not None:

@@ -23,11 +23,21 @@ def declared_classes() -> list[type[Settings]]:
     """Every Settings class of Ottla, in the order of the reference page."""
     from ..controller.settings import ControllerSettings
     from ..group_coordinator.settings import GroupSettings
-    from ..log.settings import LogManagerSettings, LogSettings
+    from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import ReplicationSettings
+    from ..transaction_coordinator.settings import TransactionSettings
     from .settings import BrokerSettings
 
-    return [BrokerSettings, LogSettings, LogManagerSettings, ReplicationSettings, ControllerSettings, GroupSettings]
+    return [
+        BrokerSettings,
+        LogSettings,
+        LogManagerSettings,
+        LogCleanerSettings,
+        ReplicationSettings,
+        ControllerSettings,
+        GroupSettings,
+        TransactionSettings,
+    ]
 
 
 def declared_names() -> set[str]:

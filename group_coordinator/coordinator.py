@@ -1,11 +1,6 @@
 """The group coordinator of one broker: its shards, who waits on them, and the loops that drive their timers.
 
-A *shard* (``shard.py``) is one partition of ``__consumer_offsets`` that this broker leads. It comes by ``load`` and goes
-whole by ``unload``: whoever waits is told NOT_COORDINATOR, and another broker replays the same records. While it loads,
-requests are told COORDINATOR_LOAD_IN_PROGRESS.
-
-Every answer, of reads too, waits until the high watermark has passed the last record it depends on; otherwise a client
-could see what a change of leader takes back.
+A *shard* (``shard.py``) is one partition of ``__consumer_offsets`` that this broker leads.
 
 Timers never fire straight after the loop stood still: nobody could be heard meanwhile. The timer loop wakes at least once
 a second while timers run; when it comes more than 100 ms late, that much is granted to every timer.
@@ -16,13 +11,15 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 import trio
 
-from ..base.errors import ErrorCode, KafkaError, ProtocolError
+from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
+from ..replication.coordinator_log import CoordinatorLog, Flush, Moment, partition_of
+from ..replication.coordinator_shards import CoordinatorShards
 from ..wire.messages.delete_groups import DeletableGroupResult
 from ..wire.messages.describe_groups import DescribedGroup
 from ..wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -33,35 +30,22 @@ from ..wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRespo
 from ..wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from ..wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from ..wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from ..wire.records import iter_batches
-from . import expiry, membership, offsets, rebalance
-from .coordinator_log import CoordinatorLog
+from ..wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from ..wire.messages.write_txn_markers import WritableTxnMarker
+from . import expiry, membership, offsets, rebalance, transactional
 from .describe import describe, list_groups
 from .membership import Client
 from .settings import GroupSettings
-from .shard import Moment, Shard, as_seen_by_clients
+from .shard import Shard
 from .waiter import Waiter
 
 logger = logging.getLogger(__name__)
 
-Flush = Callable[[], Awaitable[None]]
-"""Sends what the connection has answered so far; called before any wait."""
-
 TICK_MS = 1000
 STALL_MS = 100
-_BATCHES_PER_TURN = 16
 _GROUPS_PER_TURN = 64
 
 T = TypeVar("T")
-
-
-def java_hash(text: str) -> int:
-    """``String.hashCode`` of Java: over UTF-16 units, an int32."""
-    value = 0
-    data = text.encode("utf-16-be", "surrogatepass")
-    for position in range(0, len(data), 2):
-        value = (31 * value + (data[position] << 8) + data[position + 1]) & 0xFFFFFFFF
-    return value - (1 << 32) if value >= 1 << 31 else value
 
 
 class GroupCoordinator:
@@ -75,9 +59,7 @@ class GroupCoordinator:
         self._log = log
         self._clock = clock
         self._random = random
-        self._shards: dict[int, Shard] = {}
-        self._loading: dict[int, int] = {}
-        self._loaded = trio.Event()
+        self._shards = CoordinatorShards("Group coordinator", log, self._new_shard, settings.offsets_commit_timeout_ms)
         self._sleeps_until_ms = -math.inf
         self._wake = trio.Event()
 
@@ -85,73 +67,41 @@ class GroupCoordinator:
 
     def partition_for(self, group_id: str) -> int:
         """The partition of ``__consumer_offsets`` that keeps the group. The setting counts only until the topic exists."""
-        count = self._log.partition_count() or self.settings.offsets_topic_num_partitions
-        return (java_hash(group_id) & 0x7FFFFFFF) % count
+        return partition_of(group_id, self._log.partition_count() or self.settings.offsets_topic_num_partitions)
+
+    def _new_shard(self, partition: int, leader_epoch: int) -> Shard:
+        return Shard(partition, leader_epoch, self._log, self.settings, self._random)
 
     async def load(self, partition: int, leader_epoch: int) -> None:
         """This broker leads the partition from now on: replay its log, then serve its groups."""
-        known = self._shards.get(partition)
-        known_epoch = self._loading.get(partition, -1) if known is None else known.leader_epoch
-        if known_epoch >= leader_epoch:
+        if not self._shards.is_older(partition, leader_epoch):
             return
         self.unload(partition)
-        self._loading[partition] = leader_epoch
-        shard = Shard(partition, leader_epoch, self._log, self.settings, self._random)
-        try:
-            await self._replay(shard)
-        except (KafkaError, ProtocolError) as error:
-            logger.error("Group coordinator: partition %d cannot be loaded: %s", partition, error)
-            if self._loading.get(partition) == leader_epoch:
-                del self._loading[partition]
-            return
-        if self._loading.get(partition) != leader_epoch:
-            return
-        del self._loading[partition]
-        self._shards[partition] = shard
-        self._loaded.set()
-        self._loaded = trio.Event()
-        rebalance.resume(shard, self._now())
-        self._timers_moved(shard)
-        if shard.groups:
-            logger.debug("Group coordinator: partition %d has %d groups", partition, len(shard.groups))
-
-    async def _replay(self, shard: Shard) -> None:
-        count = 0
-        async for chunk in self._log.batches(shard.partition):
-            for batch in iter_batches(chunk):
-                shard.load(batch)
-                count += 1
-                if count % _BATCHES_PER_TURN == 0:
-                    await trio.lowlevel.checkpoint()
-            if self._loading.get(shard.partition) != shard.leader_epoch:
-                return
+        shard = await self._shards.load(partition, leader_epoch)
+        if shard is not None:
+            rebalance.resume(shard, self._now())
+            self._timers_moved(shard)
+            if shard.groups:
+                logger.debug("Group coordinator: partition %d has %d groups", partition, len(shard.groups))
 
     async def wait_loaded(self, partition: int) -> None:
         """Return once the groups of the partition are served here."""
-        while partition not in self._shards:
-            await self._loaded.wait()
+        await self._shards.wait_loaded(partition)
 
     def unload(self, partition: int) -> None:
         """This broker does not lead the partition any more; nothing happens when it did not."""
-        self._loading.pop(partition, None)
-        shard = self._shards.pop(partition, None)
+        shard = self._shards.unload(partition)
         if shard is not None:
             rebalance.release(shard)
 
     def stop(self) -> None:
         """Let go of every partition, so that nobody goes on waiting."""
-        for partition in [*self._shards, *self._loading]:
+        for partition in self._shards.partitions():
             self.unload(partition)
 
     def _shard(self, group_id: str) -> Shard:
         # Offsets may be committed, read and deleted for the empty group id, which very old clients did.
-        partition = self.partition_for(group_id)
-        shard = self._shards.get(partition)
-        if shard is None:
-            loading = partition in self._loading
-            code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR
-            raise KafkaError(code, f"group {group_id} belongs to partition {partition}")
-        return shard
+        return self._shards.find(self.partition_for(group_id), group_id)
 
     def _shard_of_member(self, group_id: str) -> Shard:
         if not group_id:
@@ -163,20 +113,6 @@ class GroupCoordinator:
     def _now(self) -> Moment:
         return Moment(self._clock.now_ms(), trio.current_time() * 1000)
 
-    async def _committed(self, shard: Shard, offset: int, flush: Flush) -> None:
-        """Return when everything below ``offset`` is committed."""
-        try:
-            if self._log.high_watermark(shard.partition) < offset:
-                await flush()
-                with trio.fail_after(self.settings.offsets_commit_timeout_ms / 1000):
-                    await self._log.wait_committed(shard.partition, offset)
-        except trio.TooSlowError:
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"offset {offset} is not committed yet") from None
-        except KafkaError as error:
-            raise as_seen_by_clients(error) from error
-        if self._shards.get(shard.partition) is not shard:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, "the partition has moved")
-
     async def _answer(self, shard: Shard, waiter: Waiter[T], flush: Flush, abandon: Callable[[], None]) -> T:
         self._timers_moved(shard)
         try:
@@ -184,10 +120,10 @@ class GroupCoordinator:
                 await flush()
             response = await waiter.wait()
         finally:
-            if waiter.answer is None and self._shards.get(shard.partition) is shard:
+            if waiter.answer is None and self._shards.is_current(shard):
                 abandon()
                 self._timers_moved(shard)
-        await self._committed(shard, waiter.offset, flush)
+        await self._shards.committed(shard, waiter.offset, flush)
         return response
 
     # Membership
@@ -226,7 +162,7 @@ class GroupCoordinator:
             raise
         offset = shard.depends_on(request.group_id)
         response = membership.heartbeat(shard, request, self._now())
-        await self._committed(shard, offset, flush)
+        await self._shards.committed(shard, offset, flush)
         return response
 
     async def leave_group(self, request: LeaveGroupRequest, flush: Flush) -> LeaveGroupResponse:
@@ -234,7 +170,7 @@ class GroupCoordinator:
         shard = self._shard_of_member(request.group_id)
         response = membership.leave(shard, request, self._now())
         self._timers_moved(shard)
-        await self._committed(shard, shard.depends_on(request.group_id), flush)
+        await self._shards.committed(shard, shard.depends_on(request.group_id), flush)
         return response
 
     # Offsets
@@ -243,8 +179,32 @@ class GroupCoordinator:
         """OffsetCommit, with topics by name."""
         shard = self._shard(request.group_id)
         response = offsets.commit(shard, request, version, self._now())
-        await self._committed(shard, shard.depends_on(request.group_id), flush)
+        await self._shards.committed(shard, shard.depends_on(request.group_id), flush)
         return response
+
+    async def commit_transactional_offsets(
+        self, request: TxnOffsetCommitRequest, flush: Flush
+    ) -> TxnOffsetCommitResponse:
+        """TxnOffsetCommit, with topics by name; what is committed counts once the transaction does.
+
+        The append comes before the first wait, so that a check made just before this call still holds.
+        """
+        shard = self._shard_of_member(request.group_id)
+        response = transactional.commit(shard, request, self._now())
+        await self._shards.committed(shard, shard.depends_on(request.group_id), flush)
+        return response
+
+    def end_transaction(self, partition: int, marker: WritableTxnMarker) -> int:
+        """Write a transaction's end marker to ``__consumer_offsets``, and take over or drop its commits.
+
+        The offset after the marker, until which to wait. KafkaError when it was not written; NOT_LEADER_OR_FOLLOWER, which
+        asks to try again, when the partition is not served here yet.
+        """
+        try:
+            shard = self._shards.find(partition, f"producer {marker.producer_id}")
+        except KafkaError as error:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, error.message) from error
+        return shard.end_transaction(marker)
 
     async def fetch_offsets(
         self, request: OffsetFetchRequestGroup, require_stable: bool, flush: Flush
@@ -253,14 +213,14 @@ class GroupCoordinator:
         shard = self._shard(request.group_id)
         offset = shard.depends_on(request.group_id)
         response = offsets.fetch(shard, request, require_stable=require_stable)
-        await self._committed(shard, offset, flush)
+        await self._shards.committed(shard, offset, flush)
         return response
 
     async def delete_offsets(self, request: OffsetDeleteRequest, flush: Flush) -> OffsetDeleteResponse:
         """OffsetDelete."""
         shard = self._shard_of_member(request.group_id)
         response = offsets.delete(shard, request, self._now())
-        await self._committed(shard, shard.depends_on(request.group_id), flush)
+        await self._shards.committed(shard, shard.depends_on(request.group_id), flush)
         return response
 
     # Administration
@@ -270,20 +230,20 @@ class GroupCoordinator:
         shard = self._shard(group_id)
         offset = shard.depends_on(group_id)
         response = describe(shard, group_id, version)
-        await self._committed(shard, offset, flush)
+        await self._shards.committed(shard, offset, flush)
         return response
 
     async def list_groups(self, states: Collection[str], types: Collection[str], flush: Flush) -> list[ListedGroup]:
         """ListGroups of this broker. COORDINATOR_LOAD_IN_PROGRESS while some of it is not known yet."""
-        if self._loading:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{len(self._loading)} partitions are loading")
+        if self._shards.loading:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self._shards.loading} partitions are loading")
         listed: list[ListedGroup] = []
         waits = []
-        for shard in self._shards.values():
+        for shard in self._shards:
             listed += list_groups(shard, states, types)
             waits.append((shard, shard.last_offset))
         for shard, offset in waits:
-            await self._committed(shard, offset, flush)
+            await self._shards.committed(shard, offset, flush)
         return listed
 
     async def delete_groups(self, group_ids: Sequence[str], flush: Flush) -> list[DeletableGroupResult]:
@@ -293,7 +253,7 @@ class GroupCoordinator:
             try:
                 shard = self._shard(group_id)
                 results.append(expiry.delete_group(shard, group_id, self._now()))
-                await self._committed(shard, shard.depends_on(group_id), flush)
+                await self._shards.committed(shard, shard.depends_on(group_id), flush)
             except KafkaError as error:
                 results.append(
                     DeletableGroupResult(group_id=group_id, error_code=error.code, error_message=error.message)
@@ -302,7 +262,7 @@ class GroupCoordinator:
 
     def delete_topics(self, topics: Collection[str]) -> None:
         """Topics are gone: so are all offsets committed for them."""
-        for shard in self._shards.values():
+        for shard in self._shards:
             try:
                 expiry.delete_topics(shard, topics, self._now())
             except KafkaError as error:
@@ -323,7 +283,7 @@ class GroupCoordinator:
 
     async def _run_timers(self) -> None:
         while True:
-            deadlines = [shard.timers.next_deadline() for shard in self._shards.values()]
+            deadlines = [shard.timers.next_deadline() for shard in self._shards]
             deadline = min((deadline for deadline in deadlines if deadline is not None), default=math.inf)
             tick = math.inf if deadline == math.inf else trio.current_time() * 1000 + TICK_MS
             self._sleeps_until_ms = min(deadline, tick)
@@ -333,13 +293,13 @@ class GroupCoordinator:
             late_ms = trio.current_time() * 1000 - self._sleeps_until_ms
             if late_ms > STALL_MS:
                 logger.warning("The event loop stood still for %d ms; sessions are extended by that", late_ms)
-                for shard in self._shards.values():
+                for shard in self._shards:
                     shard.timers.grant(late_ms)
             self._fire_timers()
 
     def _fire_timers(self) -> None:
         now = self._now()
-        for shard in list(self._shards.values()):
+        for shard in self._shards:
             while (name := shard.timers.pop_expired(now.monotonic_ms)) is not None:
                 rebalance.expire(shard, name, now)
 
@@ -350,9 +310,9 @@ class GroupCoordinator:
 
     async def expire_offsets(self) -> None:
         """Remove the offsets that are too old now, and the groups that have nothing left."""
-        for shard in list(self._shards.values()):
+        for shard in self._shards:
             for count, group in enumerate(list(shard.groups.values()), 1):
-                if self._shards.get(shard.partition) is not shard:
+                if not self._shards.is_current(shard):
                     break
                 try:
                     expiry.expire_group(shard, group, self._now())

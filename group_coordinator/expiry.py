@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 
 from ..base.errors import ErrorCode, KafkaError
+from ..replication.coordinator_log import Moment
 from ..wire.messages.consumer_offsets import OffsetCommitValue
 from ..wire.messages.delete_groups import DeletableGroupResult
 from .group import CommittedOffset, Group, GroupState
 from .records import CoordinatorRecord, group_tombstone, offset_tombstone
-from .shard import Moment, Shard
+from .shard import Shard
 
 TOMBSTONES_PER_BATCH = 1000
 """Deletions need not be atomic, and a batch has to stay below message.max.bytes."""

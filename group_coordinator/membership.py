@@ -20,6 +20,7 @@ from __future__ import annotations
 import dataclasses
 
 from ..base.errors import ErrorCode, KafkaError
+from ..replication.coordinator_log import Moment, as_seen_by_clients
 from ..wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ..wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ..wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
@@ -40,7 +41,7 @@ from .rebalance import (
     synced,
 )
 from .records import group_metadata
-from .shard import Moment, Shard, as_seen_by_clients
+from .shard import Shard
 from .waiter import Waiter
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..base.errors import ErrorCode, KafkaError
+from ..replication.coordinator_log import Moment, as_seen_by_clients
 from ..wire.messages.consumer_offsets import OffsetCommitValue
 from ..wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -39,7 +40,7 @@ from ..wire.schema import ZERO_UUID
 from .group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
 from .rebalance import restart_session
 from .records import CoordinatorRecord, offset_commit, offset_tombstone
-from .shard import Moment, Shard, as_seen_by_clients
+from .shard import Shard
 
 GROUP_ID_NOT_FOUND_FROM = 9
 """Version of OffsetCommit that knows this error."""
@@ -61,7 +62,7 @@ def commit(shard: Shard, request: OffsetCommitRequest, version: int, now: Moment
         response.topics.append(answers)
         for partition in topic.partitions:
             code = ErrorCode.NONE
-            if _too_long(partition.committed_metadata, shard.settings.offset_metadata_max_bytes):
+            if is_metadata_too_long(partition.committed_metadata, shard.settings.offset_metadata_max_bytes):
                 code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             else:
                 value = _value(topic.topic_id, partition, now.wall_ms, expire_timestamp)
@@ -78,7 +79,8 @@ def commit(shard: Shard, request: OffsetCommitRequest, version: int, now: Moment
     return response
 
 
-def _too_long(metadata: str | None, limit: int) -> bool:
+def is_metadata_too_long(metadata: str | None, limit: int) -> bool:
+    """Whether what a client wants to keep with an offset is longer than ``offset.metadata.max.bytes``."""
     # Kafka counts UTF-16 units here, whatever the setting's name says.
     return metadata is not None and len(metadata.encode("utf-16-le", "surrogatepass")) // 2 > limit
 

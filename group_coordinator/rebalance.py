@@ -12,11 +12,12 @@ import logging
 from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
+from ..replication.coordinator_log import Moment, as_seen_by_clients
 from ..wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ..wire.messages.sync_group import SyncGroupResponse
 from .group import Group, GroupState, InitialRebalance, Member
 from .records import group_metadata
-from .shard import Moment, Shard, as_seen_by_clients
+from .shard import Shard
 from .timers import TimerName
 
 logger = logging.getLogger(__name__)

@@ -110,9 +110,17 @@ def group_metadata(group: Group, assignments: Mapping[str, bytes], now_ms: int) 
     return GroupRecord(GroupMetadataKey(group=group.group_id), value)
 
 
-def build_batch(records: Sequence[CoordinatorRecord], now_ms: int, compression: int) -> bytearray:
-    """One batch of ``records``, all with the timestamp ``now_ms``."""
-    builder = RecordsBuilder(compression=compression)
+def build_batch(
+    records: Sequence[CoordinatorRecord], now_ms: int, compression: int, producer: tuple[int, int] = (-1, -1)
+) -> bytearray:
+    """One batch of ``records``, all with the timestamp ``now_ms``; ``producer`` (id, epoch) makes it transactional."""
+    producer_id, producer_epoch = producer
+    builder = RecordsBuilder(
+        compression=compression,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        is_transactional=producer_id >= 0,
+    )
     for record in records:
         key = encode_coordinator_record(record.key, 0)
         value = None if record.value is None else encode_coordinator_record(record.value, record.version)

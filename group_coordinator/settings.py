@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from ..base.settings import Kind, Settings, setting
 
+TOPIC = "__consumer_offsets"
+
 
 class GroupSettings(Settings):
     """Groups and committed offsets."""

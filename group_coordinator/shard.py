@@ -14,12 +14,11 @@ import logging
 import random
 import uuid
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from ..base.errors import ErrorCode, KafkaError
+from ..replication.coordinator_log import CoordinatorLog, Moment
 from ..wire.messages.consumer_offsets import GroupMetadataValue, MemberMetadata
+from ..wire.messages.write_txn_markers import WritableTxnMarker
 from ..wire.records import RecordBatch
-from .coordinator_log import CoordinatorLog
 from .group import CommittedOffset, Group, GroupState, Member
 from .records import CoordinatorRecord, OffsetRecord, build_batch, read_batch
 from .settings import GroupSettings
@@ -30,31 +29,6 @@ logger = logging.getLogger(__name__)
 
 COMMIT_MARKER = b"\0\1"
 """What follows the int16 version in the key of the control record that commits a transaction."""
-
-
-class Moment(NamedTuple):
-    """Now: wall time for records and retention, and a clock that never goes back for timers. Milliseconds."""
-
-    wall_ms: int
-    monotonic_ms: float
-
-
-_SEEN_BY_CLIENTS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-
-
-def as_seen_by_clients(error: KafkaError) -> KafkaError:
-    """What a member is told when the log refused: it did not produce, so errors of producing mean nothing to it."""
-    code = _SEEN_BY_CLIENTS.get(error.code)
-    return error if code is None else KafkaError(code, error.message)
 
 
 class Shard:
@@ -83,14 +57,28 @@ class Shard:
         group = self.groups.get(group_id)
         return self.last_offset if group is None else group.last_offset
 
-    def write(self, records: Sequence[CoordinatorRecord], now: Moment) -> None:
-        """Append ``records`` as one batch and replay them. KafkaError, and nothing changed, when the log refuses."""
+    def write(self, records: Sequence[CoordinatorRecord], now: Moment, producer: tuple[int, int] = (-1, -1)) -> None:
+        """Append ``records`` as one batch and replay them. KafkaError, and nothing changed, when the log refuses.
+
+        ``producer`` is the id and epoch of the transaction they are part of.
+        """
         if not records:
             return
-        batch = build_batch(records, now.wall_ms, self.settings.offsets_topic_compression_codec)
+        batch = build_batch(records, now.wall_ms, self.settings.offsets_topic_compression_codec, producer)
         end_offset = self._log.append(self.partition, batch)
         for offset, record in enumerate(records, end_offset - len(records)):
-            self.replay(record, offset)
+            self.replay(record, offset, producer[0])
+
+    def end_transaction(self, marker: WritableTxnMarker) -> int:
+        """Append a transaction's end marker and replay it; the offset after it. KafkaError when the log refuses."""
+        groups = {group_id for group_id, _, _ in self.transactional.get(marker.producer_id, ())}
+        end_offset = self._log.append_end_marker(self.partition, marker)
+        self._end_transaction(marker.producer_id, committed=marker.transaction_result)
+        for group_id in groups:
+            if group_id in self.groups:
+                self.groups[group_id].last_offset = end_offset
+        self.last_offset = end_offset
+        return end_offset
 
     def load(self, batch: RecordBatch) -> None:
         """Replay a batch of the log. KafkaError or ProtocolError when it is damaged."""

@@ -5,9 +5,12 @@ Kafka's pattern (KIP-511) is answered INVALID_REQUEST. A request at a version th
 before its body is read, in the layout of version 0 with UNSUPPORTED_VERSION and the range of this one API, and the
 connection stays open for the retry.
 
+Transactions V2 (KIP-890) are finalized: a client that knows ``transaction.version`` 2 uses them.
+
 Version notes: 1 adds the throttle time; 3 is flexible and carries the client's software and the features; 4 allows a
-feature's lowest version to be 0; 5 (KIP-1242) carries the cluster id and node id that the client believes it talks to,
-and is answered REBOOTSTRAP_REQUIRED when they are somebody else's.
+feature's lowest version to be 0, before which such a feature is finalized without being among the supported ones; 5
+(KIP-1242) carries the cluster id and node id that the client believes it talks to, and is answered REBOOTSTRAP_REQUIRED
+when they are somebody else's.
 """
 
 from __future__ import annotations
@@ -15,11 +18,21 @@ from __future__ import annotations
 import re
 
 from ..base.errors import ErrorCode, KafkaError
+from ..transaction_coordinator.transaction import TRANSACTIONS_V2
 from ..wire.api_keys import ApiKey
-from ..wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ..wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from .call import Call
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+_TRANSACTION_VERSION = "transaction.version"
+_LOWEST_CAN_BE_0_FROM = 4
 
 
 def _ranges() -> list[ApiVersion]:
@@ -35,6 +48,12 @@ def _ranges() -> list[ApiVersion]:
     ]
 
 
+def _supported_features(version: int) -> list[SupportedFeatureKey]:
+    if version < _LOWEST_CAN_BE_0_FROM:
+        return []
+    return [SupportedFeatureKey(name=_TRANSACTION_VERSION, min_version=0, max_version=TRANSACTIONS_V2)]
+
+
 async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse:
     if call.version >= 3:
         name, version = request.client_software_name, request.client_software_version
@@ -47,7 +66,16 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
         raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is cluster {call.broker.cluster_id}")
     if request.node_id != -1 and request.node_id != call.broker.broker_id:
         raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is broker {call.broker.broker_id}")
-    return ApiVersionsResponse(api_keys=_ranges())
+    return ApiVersionsResponse(
+        api_keys=_ranges(),
+        supported_features=_supported_features(call.version),
+        finalized_features_epoch=0,
+        finalized_features=[
+            FinalizedFeatureKey(
+                name=_TRANSACTION_VERSION, max_version_level=TRANSACTIONS_V2, min_version_level=TRANSACTIONS_V2
+            )
+        ],
+    )
 
 
 def error_response(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:

@@ -1,7 +1,7 @@
-"""Topics made because somebody asked for them: by Metadata, or by the first group that needs ``__consumer_offsets``.
+"""Topics made because somebody asked for them: by Metadata, or by the first client that needs a coordinator.
 
-An ordinary topic gets the broker's defaults. The group coordinator's own topic is compacted and has the partitions,
-replicas (all brokers where there are fewer) and segment size of the coordinator's settings, as in Kafka.
+An ordinary topic gets the broker's defaults. A coordinator's own topic is compacted and has the partitions, replicas (all
+brokers where there are fewer) and segment size of the coordinator's settings, as in Kafka.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ from collections.abc import Iterable
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.topics import NewTopic
-from ..group_coordinator.coordinator_log import TOPIC as OFFSETS_TOPIC
+from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
+from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
+from ..transaction_coordinator.settings import TransactionSettings
 from .services import Services
 
 _BEING_MADE = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NOT_CONTROLLER)
@@ -37,19 +39,35 @@ def _told(code: ErrorCode) -> ErrorCode:
 
 
 def _new_topic(broker: Services, name: str) -> NewTopic:
-    return offsets_topic(broker) if name == OFFSETS_TOPIC else NewTopic(name)
+    return coordinator_topics(broker).get(name) or NewTopic(name)
 
 
-def offsets_topic(broker: Services) -> NewTopic:
-    """``__consumer_offsets`` as this broker would make it."""
-    settings = broker.config.settings(GroupSettings)
-    return NewTopic(
+def coordinator_topics(broker: Services) -> dict[str, NewTopic]:
+    """``__consumer_offsets`` and ``__transaction_state`` as this broker would make them."""
+    brokers = len(list(broker.metadata.broker_ids()))
+    groups = broker.config.settings(GroupSettings)
+    transactions = broker.config.settings(TransactionSettings)
+    transaction_replicas = min(transactions.transaction_state_log_replication_factor, brokers)
+    offsets = NewTopic(
         OFFSETS_TOPIC,
-        partition_count=settings.offsets_topic_num_partitions,
-        replication_factor=min(settings.offsets_topic_replication_factor, len(list(broker.metadata.broker_ids()))),
+        partition_count=groups.offsets_topic_num_partitions,
+        replication_factor=min(groups.offsets_topic_replication_factor, brokers),
         configs={
             "compression.type": "producer",
             "cleanup.policy": "compact",
-            "segment.bytes": str(settings.offsets_topic_segment_bytes),
+            "segment.bytes": str(groups.offsets_topic_segment_bytes),
         },
     )
+    state = NewTopic(
+        TRANSACTIONS_TOPIC,
+        partition_count=transactions.transaction_state_log_num_partitions,
+        replication_factor=transaction_replicas,
+        configs={
+            "compression.type": "uncompressed",
+            "cleanup.policy": "compact",
+            "segment.bytes": str(transactions.transaction_state_log_segment_bytes),
+            "min.insync.replicas": str(min(transactions.transaction_state_log_min_isr, transaction_replicas)),
+            "unclean.leader.election.enable": "false",
+        },
+    )
+    return {OFFSETS_TOPIC: offsets, TRANSACTIONS_TOPIC: state}

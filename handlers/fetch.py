@@ -4,9 +4,10 @@ Behaviour: partitions are read in the order of the request, or of the session; a
 ``partition_max_bytes`` each, but the first batch found is returned whole even when it is larger (KIP-74). An offset
 inside a batch returns the whole batch. With less than ``min_bytes`` the answer waits for ``max_wait_ms``, unless a
 partition has an error, diverges or filled its own limit; then everything is read once more. Unknown partitions do not
-end the wait of the others, or consumers of a deleted topic would ask without a pause. One partition's error never fails
-the others. Records leave as slices of the log's files. A broker's fetch is NOT_LEADER_OR_FOLLOWER: nobody replicates
-from this broker.
+end the wait of the others, or consumers of a deleted topic would ask without a pause. A read_committed consumer
+(isolation level 1) reads up to the last stable offset, and gets the aborted transactions that overlap the records. One
+partition's error never fails the others. Records leave as slices of the log's files. A broker's fetch is
+NOT_LEADER_OR_FOLLOWER: nobody replicates from this broker.
 
 Other than Kafka: an answer ends with a whole batch, and bytes that are left go to the next partition (Kafka sends a part
 of a batch, of which clients can't use anything). A negative limit counts as 0 and an isolation level that does not exist
@@ -24,12 +25,14 @@ from __future__ import annotations
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.network import FileSlice
+from ..log.partition_log import PartitionLog
+from ..log.segment import SegmentSlice
 from ..replication.fetch_session import FetchedPartition, FetchSession, requested_partitions
 from ..replication.partition import Partition
 from ..replication.settings import ReplicationSettings
 from ..replication.waiters import FetchWaiter
 from ..wire.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
@@ -78,7 +81,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
 
 async def _wait_for_more(call: Call, request: FetchRequest, reads: Reads, fetched: list[FetchedPartition]) -> None:
     """Wait for the bytes that are missing, then read everything again."""
-    waiter = FetchWaiter(reads.min_bytes - reads.total)
+    waiter = FetchWaiter(reads.min_bytes - reads.total, read_committed=request.isolation_level == 1)
     reads.release()
     registered = [state.partition for state in fetched if state.partition is not None]
     for partition in registered:
@@ -164,7 +167,7 @@ class Reads:
                 self.enough = True
                 return self._result(partition, state, None, diverging), 0
         up_to = partition.fetchable_end(self._isolation_level)
-        records: FileSlice | None = None
+        records: SegmentSlice | None = None
         size = 0
         max_bytes = min(state.max_bytes, remaining)
         if max_bytes > 0 or self.total == 0:
@@ -178,7 +181,11 @@ class Reads:
         return self._result(partition, state, records, None), size
 
     def _result(
-        self, partition: Partition, state: FetchedPartition, records: FileSlice | None, diverging: EpochEndOffset | None
+        self,
+        partition: Partition,
+        state: FetchedPartition,
+        records: SegmentSlice | None,
+        diverging: EpochEndOffset | None,
     ) -> PartitionData:
         log = partition.log
         result = PartitionData(
@@ -186,12 +193,22 @@ class Reads:
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted_transactions=[] if self._isolation_level and diverging is None else None,
+            aborted_transactions=None,
             records=_EMPTY if records is None else records,
         )
+        if self._isolation_level and diverging is None:
+            result.aborted_transactions = _aborted(log, state.fetch_offset, records)
         if diverging is not None:
             result.diverging_epoch = diverging
         return result
+
+
+def _aborted(log: PartitionLog, offset: int, records: SegmentSlice | None) -> list[AbortedTransaction]:
+    """The aborted transactions a read_committed consumer is to leave out of ``records``."""
+    if records is None:
+        return []
+    found = log.aborted_transactions(offset, records)
+    return [AbortedTransaction(producer_id=entry.producer_id, first_offset=entry.first_offset) for entry in found]
 
 
 def _error(number: int, error: KafkaError) -> PartitionData:

@@ -1,11 +1,8 @@
-"""FindCoordinator (key 10): which broker coordinates a group.
+"""FindCoordinator (key 10): which broker coordinates a group or a transaction.
 
-Behaviour: the coordinator of a group is the leader of the partition of ``__consumer_offsets`` that the group's id hashes
-to. The first request creates that topic and is answered once its leader is known. Transactions are not served: a
-transaction's coordinator is answered with an error that stock producers do not retry. Those of versions 0-3 (librdkafka,
-aiokafka) give up at once only on TRANSACTIONAL_ID_AUTHORIZATION_FAILED and show the text that comes with it; those that
-ask at version 4 and up (Java, kafka-python) give up on any error that is not retriable. Share groups are not served
-either: INVALID_REQUEST, as in a Kafka without them.
+Behaviour: the coordinator is the leader of the partition of ``__consumer_offsets`` that the group's id hashes to, or of
+``__transaction_state`` and the transactional id. The first request creates that topic and is answered once its leader is
+known. Share groups are not served: INVALID_REQUEST, as in a Kafka without them.
 
 Version notes: 1 adds the key's type (before, it is a group), the throttle time and a text with the error; 3 is flexible;
 4 asks for many keys at once (KIP-699), answered each for itself; 5 allows TRANSACTION_ABORTABLE in the answer; 6 adds the
@@ -19,10 +16,13 @@ import logging
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..group_coordinator.coordinator_log import TOPIC
+from ..group_coordinator.coordinator import GroupCoordinator
+from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..replication.metadata_cache import Node
+from ..transaction_coordinator.coordinator import TransactionCoordinator
+from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from .auto_creation import offsets_topic
+from .auto_creation import coordinator_topics
 from .call import Call
 
 logger = logging.getLogger(__name__)
@@ -62,35 +62,36 @@ async def _find_one(call: Call, key_type: int, key: str) -> Coordinator:
 
 
 async def _find(call: Call, key_type: int, key: str) -> Node:
-    if key_type == TRANSACTION:
-        many = call.version >= _MANY_KEYS_FROM
-        code = ErrorCode.UNSUPPORTED_VERSION if many else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        raise KafkaError(code, "this broker does not serve transactions")
-    if key_type != GROUP:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
     broker = call.broker
-    partition = broker.groups.partition_for(key)
-    is_new = broker.metadata.topic(TOPIC) is None
+    coordinator: GroupCoordinator | TransactionCoordinator
+    if key_type == GROUP:
+        topic, coordinator = OFFSETS_TOPIC, broker.groups
+    elif key_type == TRANSACTION and key:
+        topic, coordinator = TRANSACTIONS_TOPIC, broker.transactions
+    else:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type} for {key!r}")
+    is_new = broker.metadata.topic(topic) is None
     if is_new:
         await call.flush()
-        await _create_topic(call)
-    state = broker.metadata.partition(TOPIC, partition)
+        await _create_topic(call, topic)
+    partition = coordinator.partition_for(key)
+    state = broker.metadata.partition(topic, partition)
     leader = -1 if state is None else state.leader
     node = broker.metadata.nodes(call.listener).get(leader)
     if node is None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{TOPIC}-{partition} has no leader")
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic}-{partition} has no leader")
     if is_new and leader == broker.broker_id:
         # The client is about to ask here; it would be told to come back later while the empty partition is loaded.
         with trio.move_on_after(_LOAD_SECONDS):
-            await broker.groups.wait_loaded(partition)
+            await coordinator.wait_loaded(partition)
     return node
 
 
-async def _create_topic(call: Call) -> None:
+async def _create_topic(call: Call, topic: str) -> None:
     try:
-        outcome = (await call.broker.controller.create_topics([offsets_topic(call.broker)]))[TOPIC]
+        outcome = (await call.broker.controller.create_topics([coordinator_topics(call.broker)[topic]]))[topic]
     except KafkaError as error:
         outcome = error
     if isinstance(outcome, KafkaError) and outcome.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-        logger.warning("%s could not be created: %s", TOPIC, outcome)
+        logger.warning("%s could not be created: %s", topic, outcome)
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, outcome.message)

@@ -1,12 +1,14 @@
-"""InitProducerId (key 22): a producer id for an idempotent producer.
+"""InitProducerId (key 22): a producer id and epoch.
 
 Behaviour: without a transactional id every call gets a new id with epoch 0; with the producer's own id and epoch (after
-an error it could not resolve, KIP-360) too, since nothing is remembered of it here. Transactions are not served yet: a
-transactional id is answered TRANSACTIONAL_ID_AUTHORIZATION_FAILED, which stock producers report at once instead of
-retrying.
+an error it could not resolve, KIP-360) too, since nothing is remembered of it here. With a transactional id, the producers
+before it are fenced by a higher epoch, and a transaction they left open is aborted first: meanwhile, and while the
+last one is ending, the answer is CONCURRENT_TRANSACTIONS. A producer that names its id and epoch resumes, unless somebody
+else has fenced it.
 
-Version notes: 2 is flexible; 3 adds the current id and epoch; 4 may answer PRODUCER_FENCED; 6 (two-phase commit,
-KIP-939) is still unstable in Kafka and not served.
+Version notes: 2 is flexible; 3 adds the current id and epoch; 4 may answer PRODUCER_FENCED, which is
+INVALID_PRODUCER_EPOCH before; 5 may answer TRANSACTION_ABORTABLE; 6 (two-phase commit, KIP-939) is still unstable in
+Kafka and not served.
 """
 
 from __future__ import annotations
@@ -15,17 +17,31 @@ from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ..wire.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .call import Call
+from .fenced import as_known
+
+_PRODUCER_FENCED_FROM = 4
 
 
 async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
     if request.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
-    if request.transactional_id is not None:
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served")
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a producer id without an epoch, or the other way round")
+    if request.transactional_id is not None:
+        return await _initialize(call, request, request.transactional_id)
     await call.flush()
     return InitProducerIdResponse(producer_id=await call.broker.producer_ids.next_producer_id(), producer_epoch=0)
+
+
+async def _initialize(call: Call, request: InitProducerIdRequest, transactional_id: str) -> InitProducerIdResponse:
+    expected = (request.producer_id, request.producer_epoch) if request.producer_id >= 0 else None
+    try:
+        producer_id, producer_epoch = await call.broker.transactions.init_producer_id(
+            transactional_id, request.transaction_timeout_ms, expected, call.flush
+        )
+    except KafkaError as error:
+        raise as_known(error, call.version >= _PRODUCER_FENCED_FROM) from error
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=producer_epoch)
 
 
 def error_response(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:

@@ -2,11 +2,11 @@
 
 Behaviour: each partition's records must be exactly one batch of format v2; it is validated and appended in one piece,
 and one partition's error does not touch the others. Where ``flush.messages`` is reached the answer waits for the flush.
-acks=1 answers after the append, acks=-1 once the high watermark
-passed the records or the timeout went by, acks=0 gets no answer at all: there, an error closes the connection, as in
-Kafka. A repeated batch of an idempotent producer is answered with the offset it was given the first time. Transactional
-batches are refused; a transactional id alone does not matter, as in Kafka. To the coordinators' topics nobody writes but
-who calls himself ``__admin_client``.
+acks=1 answers after the append, acks=-1 once the high watermark passed the records or the timeout went by, acks=0 gets no
+answer at all: there, an error closes the connection, as in Kafka. A repeated batch of an idempotent producer is answered
+with the offset it was given the first time. A batch of a transaction needs the request's transactional id, which alone
+does not matter, as in Kafka; where the transaction begins in a partition, its coordinator is asked
+(``transaction_partitions``). To the coordinators' topics nobody writes but who calls himself ``__admin_client``.
 
 Other than Kafka: errors carry a text wherever there is something to say; null records are refused (Kafka never answers),
 and so are records behind the first batch when they are cut short (Kafka drops them and answers no error); a partition
@@ -14,7 +14,8 @@ that is named twice is appended to twice (Kafka forgets the first one); a repeat
 append time (Kafka gives the time of its last record, which is not that of the others).
 
 Version notes: 0-2 (old record formats) are advertised but refused; 7 is the first that may carry zstd; 8 adds the
-error text and the index of the record at fault; 9 is flexible; 13 names topics by id.
+error text and the index of the record at fault; 9 is flexible; 11 knows TRANSACTION_ABORTABLE; 12 is transactions V2: the
+leader adds the partition to the transaction (KIP-890); 13 names topics by id.
 """
 
 from __future__ import annotations
@@ -35,14 +36,17 @@ from ..wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from ..wire.records import MAGIC
+from ..wire.records import MAGIC, RecordBatch
 from .call import Call, CloseConnection
+from .transaction_partitions import Entry, enter
 
 _MAGIC_POSITION = 16
 _ATTRIBUTES_POSITION = 22
 _CODEC_MASK = 0x07
 _TRANSACTIONAL_BIT = 0x10
 _ADMIN_CLIENT_ID = "__admin_client"
+_FIRST_ABORTABLE_VERSION = 11
+_FIRST_V2_VERSION = 12
 _FIRST_ZSTD_VERSION = 7
 _FIRST_TOPIC_ID_VERSION = 13
 # Errors at which Kafka does not say where the log starts; at the others producers use it to tell lost state from old.
@@ -56,6 +60,8 @@ _WITHOUT_LOG_START = (
 )
 
 Waiting = list[tuple[Partition, AppendResult, PartitionProduceResponse]]
+Refusals = dict[tuple[str, int], KafkaError]
+"""Why a batch of a transaction must not be appended, by topic and partition."""
 
 
 async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
@@ -63,13 +69,19 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
     waiting: Waiting = []
     topics = []
     failed: PartitionProduceResponse | None = None
+    not_in_transaction: Refusals = {}
+    if request.transactional_id is not None:
+        not_in_transaction = await _enter_transaction(call, request, request.transactional_id)
     for topic_data in request.topic_data:
         name = topic_data.name
         if call.version >= _FIRST_TOPIC_ID_VERSION:
             name = call.broker.metadata.topic_name(topic_data.topic_id) or ""
         answers = []
         for data in topic_data.partition_data:
-            answer = _append(call, name, data, request, now_ms, waiting)
+            if not_in_transaction and (error := not_in_transaction.get((name, data.index))) is not None:
+                answer = _refused(data.index, error, -1)
+            else:
+                answer = _append(call, name, data, request, now_ms, waiting)
             if answer.error_code:
                 failed = answer
             answers.append(answer)
@@ -88,6 +100,33 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
     return ProduceResponse(responses=topics)
 
 
+async def _enter_transaction(call: Call, request: ProduceRequest, transactional_id: str) -> Refusals:
+    """Have the transaction begin where it has not yet; the partitions that must not be written to."""
+    entries: dict[tuple[str, int], Entry] = {}
+    for topic_data in request.topic_data:
+        name = topic_data.name
+        if call.version >= _FIRST_TOPIC_ID_VERSION:
+            name = call.broker.metadata.topic_name(topic_data.topic_id) or ""
+        for data in topic_data.partition_data:
+            try:
+                partition = call.broker.replicas.partition(name, data.index)
+                partition.check_leader()
+                batch = RecordBatch(data.records if isinstance(data.records, memoryview) else b"")
+            except KafkaError:
+                continue  # the append says what is wrong
+            if batch.is_transactional and batch.producer_id >= 0:
+                entries[name, data.index] = Entry(
+                    partition, batch.producer_id, batch.producer_epoch, batch.base_sequence
+                )
+    return await enter(
+        call,
+        transactional_id,
+        entries,
+        adds=call.version >= _FIRST_V2_VERSION,
+        knows_abortable=call.version >= _FIRST_ABORTABLE_VERSION,
+    )
+
+
 def _append(
     call: Call, name: str, data: PartitionProduceData, request: ProduceRequest, now_ms: int, waiting: Waiting
 ) -> PartitionProduceResponse:
@@ -101,8 +140,8 @@ def _append(
             raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
         assert isinstance(records, memoryview)
         attributes = _attributes(records)
-        if attributes & _TRANSACTIONAL_BIT:
-            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transactions are not served")
+        if attributes & _TRANSACTIONAL_BIT and request.transactional_id is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the request has no transactional id")
         if attributes & _CODEC_MASK == ZSTD and call.version < _FIRST_ZSTD_VERSION:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
         if request.acks not in (-1, 0, 1):

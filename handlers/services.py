@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     from ..controller.producer_ids import ProducerIds
     from ..group_coordinator.coordinator import GroupCoordinator
     from ..log.log_manager import LogManager
+    from ..replication.end_markers import EndMarkers
     from ..replication.fetch_session import FetchSessionCache
     from ..replication.metadata_cache import MetadataCache
     from ..replication.replica_manager import ReplicaManager
+    from ..transaction_coordinator.coordinator import TransactionCoordinator
 
 
 @dataclasses.dataclass(slots=True)
@@ -34,4 +36,6 @@ class Services:
     controller: Controller
     configs: ConfigStore
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
+    end_markers: EndMarkers
     producer_ids: ProducerIds

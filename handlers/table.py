@@ -61,6 +61,11 @@ HANDLERS = (
     # Version 6 (two-phase commit, KIP-939) is still marked unstable in Kafka.
     Handler(ApiKey.INIT_PRODUCER_ID, 0, 5),
     Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4),
+    Handler(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5),
+    Handler(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4),
+    Handler(ApiKey.END_TXN, 0, 5),
+    Handler(ApiKey.WRITE_TXN_MARKERS, 1, 2),
+    Handler(ApiKey.TXN_OFFSET_COMMIT, 0, 6),
     Handler(ApiKey.DESCRIBE_ACLS, 1, 3),
     Handler(ApiKey.CREATE_ACLS, 1, 3),
     Handler(ApiKey.DELETE_ACLS, 1, 3),
@@ -73,6 +78,8 @@ HANDLERS = (
     Handler(ApiKey.OFFSET_DELETE, 0, 0),
     Handler(ApiKey.DESCRIBE_CLUSTER, 0, 2),
     Handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0),
+    Handler(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0),
+    Handler(ApiKey.LIST_TRANSACTIONS, 0, 2),
     Handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1),
     Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0),
 )

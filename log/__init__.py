@@ -13,6 +13,7 @@ The data folder
     recovery-point-offset-checkpoint     per log: everything below is on stable storage
     log-start-offset-checkpoint          per log: where it starts, unless that is the beginning of a segment
     replication-offset-checkpoint        per log: its high watermark
+    cleaner-offset-checkpoint            per log that was compacted: everything below is clean
     orders-0/                            topic "orders", partition 0
         partition.metadata                   the topic's id
         leader-epoch-checkpoint              which leader epoch wrote from which offset on
@@ -82,7 +83,16 @@ durably, and segments behind it are removed: the log ends there. Segments below 
 is rebuilt from the batches when somebody needs it, and whoever uses an entry checks it against the batch it names.
 
 What ``.deleted``, ``.cleaned`` and ``.tmp`` files an interrupted life left is removed; a complete ``.swap`` file takes the
-place of the segments it stands for. A log in message format 0 or 1 is refused, not cut.
+place of the segments it stands for. A log ends, too, where a segment ends before the next one begins, unless it was
+compacted once: compaction leaves such gaps. A log in message format 0 or 1 is refused, not cut.
+
+Compacting
+----------
+
+With ``cleanup.policy=compact`` a background task rewrites the inactive segments, so that of each key the last record is
+left, at its offset (``log_cleaner``; the rules for a batch are in ``batch_filter``). A new segment is written as
+``.cleaned`` and synced, then renamed to ``.swap``, the old ones to ``.deleted``, and the new one to its plain name
+(``segment_swap``). A crash leaves the records as they were before or as they are after it, one segment at a time.
 
 Reading
 -------

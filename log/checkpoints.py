@@ -5,7 +5,7 @@ In the data folder::
     recovery-point-offset-checkpoint    up to which offset each log is known to be on disk
     replication-offset-checkpoint       high watermarks
     log-start-offset-checkpoint         where logs start whose start is not the beginning of a segment
-    cleaner-offset-checkpoint           up to where logs are compacted (not written yet)
+    cleaner-offset-checkpoint           up to where logs are compacted
     meta.properties                     version=0, broker.id, cluster.id (version 1: node.id)
     .kafka_cleanshutdown                {"version":0,"brokerEpoch":-1}, there only after a clean stop
     .lock                               locked by the process that uses the folder
@@ -32,6 +32,7 @@ from .disk import Disk, join
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_CHECKPOINT = "log-start-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"

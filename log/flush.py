@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from .checkpoints import LEADER_EPOCH_CHECKPOINT, write_leader_epochs
 from .disk import join
-from .files import INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from .files import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 
 if TYPE_CHECKING:
     from .partition_log import PartitionLog
@@ -47,7 +47,8 @@ class FlushJob:
         self._has_new_folder = recovery_point <= partition_log.segments[0].base_offset
         for segment in segments:
             if is_last or segment is not partition_log.segments[-1]:
-                self._paths += [segment.path_of(INDEX_SUFFIX), segment.path_of(TIME_INDEX_SUFFIX)]
+                indexes = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+                self._paths += [segment.path_of(suffix) for suffix in indexes]
                 self._paths.append(partition_log.producer_state.path_of(segment.next_offset))
 
     def run(self) -> None:
@@ -56,7 +57,8 @@ class FlushJob:
         for file in self._files:
             file.sync()
         for path in self._paths:
-            with contextlib.suppress(FileNotFoundError):  # retention renames files while we work
+            # Retention renames files meanwhile, and few segments have aborted transactions.
+            with contextlib.suppress(FileNotFoundError):
                 opened = disk.open(path)
                 try:
                     if opened.size():

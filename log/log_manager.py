@@ -2,7 +2,7 @@
 
 Start: lock the folder, see whose it is, take the clean mark away, open every log (in worker threads, cutting what a
 crash left behind), and only then serve. Stop: flush, checkpoints, and last of all the clean mark, which an I/O error
-withholds. Upkeep between: retention, flushes, checkpoints, removal of deleted files, expiry of idle producers.
+withholds. Upkeep between: retention, compaction, flushes, checkpoints, removal of deleted files, expiry of idle producers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock, Workers
 from .checkpoints import (
+    CLEANER_OFFSET_CHECKPOINT,
     HIGH_WATERMARK_CHECKPOINT,
     LOCK,
     LOG_START_OFFSET_CHECKPOINT,
@@ -36,17 +37,23 @@ from .checkpoints import (
 )
 from .disk import Disk, Lock, join
 from .files import DELETED_FOLDER_SUFFIX, deleted_folder_name, parse_partition_folder
+from .log_cleaner import LogCleaner
 from .log_folder import LogFolder
 from .partition_log import ZERO_UUID, PartitionLog
 from .recovery import LogLoader, UnsupportedLogError
-from .settings import LogManagerSettings, LogSettings
+from .settings import LogCleanerSettings, LogManagerSettings, LogSettings
 
 logger = logging.getLogger(__name__)
 
 _INITIAL_DELAY_SECONDS = 30.0
 _LOGS_PER_TURN = 20
 _FLUSHES_AT_ONCE = 8  # file systems commit several syncs together
-_CHECKPOINTS = (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT, HIGH_WATERMARK_CHECKPOINT)
+_CHECKPOINTS = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT,
+)
 
 Offsets = dict[TopicPartition, int]
 
@@ -67,6 +74,7 @@ class LogManager:
         clock: Clock,
         workers: Workers,
         rng: random.Random,
+        cleaner_settings: LogCleanerSettings | None = None,
     ) -> None:
         """``directories`` is one folder; ``settings`` are the broker's defaults for a topic."""
         (path,) = directories
@@ -78,6 +86,7 @@ class LogManager:
         self.cluster_id: str | None = None
         self.broker_id = -1
         self._logs: dict[TopicPartition, PartitionLog] = {}
+        self.cleaner = LogCleaner(self._logs.values(), cleaner_settings or LogCleanerSettings())
         self._lock: Lock | None = None
         self._is_loaded = False
         self._flushes: dict[PartitionLog, bool] = {}
@@ -150,7 +159,9 @@ class LogManager:
                 partitions.append(topic_partition)
         if partitions and not is_clean:
             logger.warning("%s was not stopped cleanly; recovering %d logs", folder.path, len(partitions))
-        recovery_points, start_offsets, high_watermarks = (self._read_checkpoint(name) for name in _CHECKPOINTS)
+        recovery_points, start_offsets, high_watermarks, cleaned_offsets = (
+            self._read_checkpoint(name) for name in _CHECKPOINTS
+        )
         queue = iter(partitions)
         errors: list[Exception] = []
 
@@ -164,6 +175,7 @@ class LogManager:
                     recovery_point=recovery_points.get(key, 0),
                     log_start_offset=start_offsets.get(key, 0),
                     high_watermark=high_watermarks.get(key, 0),
+                    cleaned_offset=cleaned_offsets.get(key),
                 )
                 try:
                     partition_log = await folder.workers.run(loader.load)
@@ -258,6 +270,7 @@ class LogManager:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._run_timers)
             nursery.start_soon(self._run_flushes)
+            nursery.start_soon(self.cleaner.run)
             nursery.start_soon(self._run_checkpoints, max(checkpoint_ms, 1) / 1000)
             nursery.start_soon(_repeat, manager.retention_check_interval_ms / 1000, self.delete_old_segments)
             nursery.start_soon(
@@ -311,7 +324,7 @@ class LogManager:
                 await trio.lowlevel.checkpoint()
             if self.folder.is_offline:
                 return
-            if partition_log.segments and not partition_log.is_closed:
+            if partition_log.segments and not partition_log.is_closed and partition_log not in self.cleaner.in_progress:
                 try:
                     partition_log.delete_old_segments(self.folder.clock.now_ms())
                 except KafkaError as error:
@@ -346,6 +359,7 @@ class LogManager:
             {key: log.recovery_point for key, log in written},
             {key: log.log_start_offset for key, log in written if log.log_start_offset > log.segments[0].base_offset},
             {key: log.high_watermark for key, log in written},
+            {key: log.cleaned_offset for key, log in written if log.cleaned_offset is not None},
         )
 
     def _store_checkpoints(self, ticket: int, offsets: tuple[Offsets, ...]) -> None:

@@ -238,6 +238,9 @@ class MemoryDisk:
     def modified_ms(self, path: str) -> int:
         return self._file(path).modified_ms
 
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self._file(path).modified_ms = modified_ms
+
     def rename(self, source: str, target: str) -> None:
         self.check("rename", source)
         if source not in self._names:

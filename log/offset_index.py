@@ -96,6 +96,11 @@ class OffsetIndex:
         slot = bisect_right(self.positions, position) - 1
         return (self.relative_offsets[slot], self.positions[slot]) if slot >= 0 else (-1, 0)
 
+    def bound(self, position: int) -> int:
+        """The relative offset of the first entry whose batch begins at or above ``position``; -1 when there is none."""
+        slot = bisect_left(self.positions, position)
+        return self.relative_offsets[slot] if slot < len(self.positions) else -1
+
     def truncate_to(self, relative_offset: int) -> None:
         """Forget the entries at and above the offset."""
         self.truncate_to_count(bisect_left(self.relative_offsets, relative_offset))

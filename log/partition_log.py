@@ -2,7 +2,8 @@
 
 Offsets: ``log_start_offset`` <= ``high_watermark`` <= ``log_end_offset`` (the offset of the next record). Segments
 cover the log without gaps, the last one is active; a log that was never written has none, and no folder either.
-``recovery_point``: everything below it is on stable storage. Replication owns ``high_watermark``.
+``recovery_point``: everything below it is on stable storage.
+``cleaned_offset``: everything below it has been compacted; None when nothing ever was. Replication owns ``high_watermark``.
 
 State changes only after the write returned in full: a failed append leaves the log as it was, and the folder offline.
 """
@@ -17,6 +18,7 @@ from operator import attrgetter
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
 from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
@@ -28,6 +30,7 @@ from .retention import delete_old_segments
 from .segment import LogSegment, SegmentSlice
 from .settings import LONG_MAX, LogSettings
 from .timestamps import find_max_timestamp, find_timestamp
+from .transaction_index import AbortedTransaction, collect_aborted
 from .truncation import truncate, truncate_fully
 from .validation import check_batch, prepare_batch
 
@@ -56,6 +59,7 @@ class PartitionLog:
     """The log of one partition; see the module."""
 
     __slots__ = (
+        "cleaned_offset",
         "directory",
         "flushing",
         "folder",
@@ -92,6 +96,7 @@ class PartitionLog:
         self.recovery_point = 0
         self.size = 0
         self.truncations = 0
+        self.cleaned_offset: int | None = None
         self.flushing: trio.Event | None = None
         self.is_closed = False
         self.leader_epochs = LeaderEpochCache()
@@ -102,7 +107,12 @@ class PartitionLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what a read_committed consumer may see."""
+        """The end of what a read_committed consumer may see: where the first unstable transaction begins."""
+        producers = self.producer_state
+        if producers.ongoing or producers.unreplicated:
+            unstable = producers.first_unstable_offset(self.high_watermark)
+            if unstable is not None:
+                return max(min(unstable, self.high_watermark), self.log_start_offset)
         return self.high_watermark
 
     @property
@@ -162,10 +172,39 @@ class PartitionLog:
         append_time = known.timestamp if self.settings.message_timestamp_type != "CreateTime" else NO_TIMESTAMP
         return AppendResult(known.first_offset, known.last_offset, append_time, self.log_start_offset, True)
 
-    def _append_internal(self, view: memoryview, leader_epoch: int, now_ms: int) -> AppendResult:
+    def append_end_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        leader_epoch: int,
+        now_ms: int,
+        *,
+        is_commit: bool,
+        coordinator_epoch: int,
+        transaction_version: int = 0,
+    ) -> AppendResult:
+        """Write the marker that ends a producer's transaction here, whether it has one or not.
+
+        Raises KafkaError INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED for a marker that is out of date.
+        """
+        self.folder.check_online()
+        kind = ControlRecordType.COMMIT if is_commit else ControlRecordType.ABORT
+        marker = build_end_marker_batch(
+            EndTransactionMarker(kind, coordinator_epoch),
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            timestamp=now_ms,
+        )
+        return self._append_internal(memoryview(marker), leader_epoch, now_ms, transaction_version)
+
+    def _append_internal(
+        self, view: memoryview, leader_epoch: int, now_ms: int, transaction_version: int = 0
+    ) -> AppendResult:
         first_offset = self.log_end_offset
         batches = list(iter_batches(view))
         for batch in batches:
+            if batch.producer_id >= 0:
+                self.producer_state.check_coordinators(batch, transaction_version)
             if batch.size > self.settings.max_message_bytes:
                 raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {batch.size} bytes is too large")
         for batch in batches:
@@ -204,9 +243,15 @@ class PartitionLog:
         self.log_end_offset = end_offset = last_offset + 1
         self.size += size
         producer_state = self.producer_state
-        if batch.producer_id >= 0:
-            producer_state.update(batch)
+        if batch.producer_id >= 0 and (aborted := producer_state.update(batch)) is not None:
+            self._note_aborted(segment, aborted)
         producer_state.map_end_offset = end_offset
+
+    def _note_aborted(self, segment: LogSegment, aborted: AbortedTransaction) -> None:
+        try:
+            segment.add_aborted(aborted)
+        except OSError as error:
+            raise self.folder.fail(f"cannot write to {self.directory}", error) from error
 
     def _write_failed(self, error: OSError) -> KafkaError:
         """Cut what the failed write left, then take the folder offline."""
@@ -258,7 +303,7 @@ class PartitionLog:
         if not segment_size:
             return last_offset - segment.base_offset >= 1 << 31
         waited = segment.time_waited_for_roll(now_ms, max_timestamp)
-        return waited > settings.segment_ms - segment.roll_jitter_ms or not segment.has_room(
+        return waited > settings.max_segment_ms - segment.roll_jitter_ms or not segment.has_room(
             last_offset, settings.segment_index_bytes
         )
 
@@ -303,11 +348,39 @@ class PartitionLog:
                 slot += 1
                 end = segments[slot].base_offset if slot < len(segments) else self.log_end_offset
                 found = segment.read(offset, max_bytes, None if up_to >= end else up_to, at_least_one)
-                if found is not None or offset < segment.next_offset:
+                if found is not None or segment.position_of(offset) < segment.size:
                     return found
         except OSError as error:
             raise self.folder.fail(f"cannot read {self.directory}", error) from error
         return None
+
+    def aborted_transactions(self, offset: int, found: SegmentSlice) -> list[AbortedTransaction]:
+        """The aborted transactions that overlap ``found``, which was read from ``offset`` on. Raises KafkaError."""
+        try:
+            return self.aborted_between(offset, found.offset_bound())
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
+
+    def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
+        """The aborted transactions that overlap the offsets [start, end). Raises OSError."""
+        segments = self.segments
+        slot = max(bisect_right(segments, start, key=_base_offset) - 1, 0)
+        aborted: list[AbortedTransaction] = []
+        for segment in segments[slot:]:
+            if collect_aborted(segment.aborted(), start, end, aborted):
+                break
+        return aborted
+
+    def bytes_between(self, start: int, end: int) -> int:
+        """About how many bytes the records from offset ``start`` to ``end`` have. Raises KafkaError."""
+        try:
+            return sum(
+                segment.position_of(end) - segment.position_of(start)
+                for segment in self.segments
+                if segment.base_offset < end and segment.next_offset > start
+            )
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the newest epoch at or below ``leader_epoch`` (KIP-320); (-1, -1) when unknown."""

@@ -4,6 +4,14 @@ Per producer id: its epoch, its last five batches (a duplicate of one of them is
 last wrote, and where its open transaction began. A producer nothing is known of may begin at any sequence number: its
 state may have expired, or gone with deleted records. Sequence numbers wrap from 2^31-1 to 0.
 
+A transaction begins here with its first transactional batch and ends with its end marker, a control batch. Nothing
+begins that the transaction's coordinator was not asked about: ``begin_verification`` before the question, ``confirm``
+after the answer, and the append at once; an end marker in between takes the verification back, because what is
+appended then would never be ended (KIP-890).
+
+What is *unstable*, and hidden from read_committed consumers, begins at the first offset of an open transaction, or of one
+whose end marker is not below the high watermark yet.
+
 File ``<offset, 20 digits>.snapshot``: the state after every batch below ``offset``, big-endian::
 
     0 version int16 (1)    2 crc uint32 (CRC-32C of all behind it)    6 count int32    10 entries of 46 bytes:
@@ -18,6 +26,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right, insort
+from collections import deque
 from collections.abc import Iterable
 from struct import Struct
 from struct import error as StructError
@@ -29,6 +38,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import NO_PRODUCER_EPOCH, NO_SEQUENCE, RecordBatch
 from .disk import Disk, join
 from .files import SNAPSHOT_SUFFIX, file_name
+from .transaction_index import AbortedTransaction
 
 if TYPE_CHECKING:
     from .segment import LogSegment
@@ -41,6 +51,9 @@ _HEAD = Struct(">hIi")
 _CRC_START = 6
 _ENTRY = Struct(">qhiqiqiq")
 _MARKER = Struct(">hi")
+_TRANSACTIONAL_BIT = 0x10
+_COMMIT = b"\0\1"  # behind the version, in the key of a commit marker
+_STRICT_MARKER_EPOCHS_FROM = 2  # transaction.version whose markers carry a higher epoch than the batches (KIP-890)
 _MAX_SEQUENCE = (1 << 31) - 1
 
 
@@ -84,18 +97,45 @@ class ProducerState:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
+class Verification:
+    """The coordinator is being asked, or has said, that the partition is part of the producer's transaction."""
+
+    __slots__ = ("created_ms", "is_confirmed", "lowest_sequence", "producer_epoch")
+
+    def __init__(self, producer_epoch: int, sequence: int, created_ms: int) -> None:
+        self.producer_epoch = producer_epoch
+        self.lowest_sequence = sequence
+        self.created_ms = created_ms
+        self.is_confirmed = False
+
+
 class ProducerStateManager:
     """The producers of one partition, as of ``map_end_offset``, and its snapshot files.
 
-    ``snapshots`` are the offsets of the files there are, ascending.
+    ``snapshots`` are the offsets of the files there are, ascending. ``ongoing`` has the producer id of every open
+    transaction by its first offset, ascending. ``unreplicated`` has the first offset and the marker's of transactions
+    that have ended, in the order they did, until the high watermark has passed the marker.
     """
 
-    __slots__ = ("directory", "disk", "last_snapshot_offset", "map_end_offset", "producers", "snapshots")
+    __slots__ = (
+        "directory",
+        "disk",
+        "last_snapshot_offset",
+        "map_end_offset",
+        "ongoing",
+        "producers",
+        "snapshots",
+        "unreplicated",
+        "verifications",
+    )
 
     def __init__(self, disk: Disk, directory: str, start_offset: int, snapshots: Iterable[int] = ()) -> None:
         self.disk = disk
         self.directory = directory
         self.producers: dict[int, ProducerState] = {}
+        self.ongoing: dict[int, int] = {}
+        self.unreplicated: deque[tuple[int, int]] = deque()
+        self.verifications: dict[int, Verification] = {}
         self.map_end_offset = start_offset
         self.last_snapshot_offset = start_offset
         self.snapshots = sorted(snapshots)
@@ -105,10 +145,12 @@ class ProducerStateManager:
     def check(self, batch: RecordBatch) -> BatchMetadata | None:
         """Judge a client's batch: None to append it, or the earlier append of which it is a duplicate.
 
-        KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER.
+        KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
         """
         state = self.producers.get(batch.producer_id)
         if state is None:
+            if batch.attributes & _TRANSACTIONAL_BIT:
+                self._check_begin(batch)
             return None
         epoch, first_sequence = batch.producer_epoch, batch.base_sequence
         if epoch == state.producer_epoch:
@@ -135,10 +177,94 @@ class ProducerStateManager:
                 f"Invalid sequence number for new epoch of producer {batch.producer_id}: {epoch} (request epoch), "
                 f"{first_sequence} (seq. number), {state.producer_epoch} (current producer epoch)",
             )
+        if batch.attributes & _TRANSACTIONAL_BIT:
+            if state.current_txn_first_offset < 0 or epoch != state.producer_epoch:
+                self._check_begin(batch)
+        elif state.current_txn_first_offset >= 0:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"Expected a transactional write from producer {batch.producer_id}, whose transaction began at offset "
+                f"{state.current_txn_first_offset}",
+            )
         return None
 
-    def update(self, batch: RecordBatch) -> None:
-        """Take note of a batch that is in the log, with its offsets stamped."""
+    def _check_begin(self, batch: RecordBatch) -> None:
+        verification = self.verifications.get(batch.producer_id)
+        if verification is None or not verification.is_confirmed:
+            raise KafkaError(
+                ErrorCode.INVALID_TXN_STATE,
+                f"The batch of producer {batch.producer_id} was not part of an ongoing transaction",
+            )
+        if batch.base_sequence > verification.lowest_sequence:
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {batch.producer_id}: {batch.base_sequence} (incoming seq. "
+                f"number), {verification.lowest_sequence} (earliest seen sequence)",
+            )
+
+    def check_coordinators(self, batch: RecordBatch, transaction_version: int) -> None:
+        """Judge an end marker, or offsets that a group coordinator commits in a transaction.
+
+        KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+        """
+        state = self.producers.get(batch.producer_id)
+        if state is None:
+            return
+        epoch = batch.producer_epoch
+        is_stale = epoch < state.producer_epoch
+        if batch.is_control and transaction_version >= _STRICT_MARKER_EPOCHS_FROM:
+            # A marker that is written a second time finds its own epoch, and no transaction.
+            is_stale |= epoch == state.producer_epoch and state.current_txn_first_offset >= 0
+        if is_stale:
+            raise KafkaError(
+                ErrorCode.INVALID_PRODUCER_EPOCH,
+                f"Epoch of producer {batch.producer_id} is {epoch}, and the last seen epoch {state.producer_epoch}",
+            )
+        if batch.is_control:
+            marker = _read_marker(batch)
+            coordinator_epoch = -1 if marker is None else marker[1]
+            if coordinator_epoch < state.coordinator_epoch:
+                raise KafkaError(
+                    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                    f"Invalid coordinator epoch for producer {batch.producer_id}: {coordinator_epoch} (zombie), "
+                    f"{state.coordinator_epoch} (current)",
+                )
+
+    # --- transactions -------------------------------------------------------------------------------------------------
+
+    def has_ongoing(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether the producer has a transaction open here, under this epoch."""
+        state = self.producers.get(producer_id)
+        return state is not None and state.current_txn_first_offset >= 0 and state.producer_epoch == producer_epoch
+
+    def begin_verification(self, producer_id: int, producer_epoch: int, sequence: int, now_ms: int) -> Verification:
+        """The transaction's coordinator is about to be asked whether this partition is part of it."""
+        known = self.verifications.get(producer_id)
+        if known is None or known.producer_epoch < producer_epoch:
+            known = self.verifications[producer_id] = Verification(producer_epoch, sequence, now_ms)
+        elif known.producer_epoch == producer_epoch:
+            known.lowest_sequence = min(known.lowest_sequence, sequence)
+        return known
+
+    def confirm(self, producer_id: int, verification: Verification) -> None:
+        """The coordinator said yes. KafkaError INVALID_TXN_STATE when the transaction has ended meanwhile."""
+        if self.verifications.get(producer_id) is not verification:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the transaction ended before the batch was written")
+        verification.is_confirmed = True
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where what is unstable begins; None when everything below the high watermark is stable."""
+        unreplicated = self.unreplicated
+        while unreplicated and unreplicated[0][1] < high_watermark:
+            unreplicated.popleft()
+        first = next(iter(self.ongoing), None)
+        for begin, _ in unreplicated:
+            if first is None or begin < first:
+                first = begin
+        return first
+
+    def update(self, batch: RecordBatch) -> AbortedTransaction | None:
+        """Take note of a batch that is in the log, with its offsets stamped; a transaction that it aborts."""
         state = self.producers.get(batch.producer_id)
         if state is None:
             state = self.producers[batch.producer_id] = ProducerState(batch.producer_id)
@@ -147,8 +273,7 @@ class ProducerStateManager:
             state.batches.clear()
         state.last_timestamp = batch.max_timestamp
         if batch.is_control:
-            self._end_transaction(state, batch)
-            return
+            return self._end_transaction(state, batch)
         if len(state.batches) == RETAINED_BATCHES:
             del state.batches[0]
         state.batches.append(
@@ -156,15 +281,28 @@ class ProducerStateManager:
                 batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset, batch.max_timestamp
             )
         )
-        if batch.is_transactional and state.current_txn_first_offset < 0:
+        if batch.attributes & _TRANSACTIONAL_BIT and state.current_txn_first_offset < 0:
             state.current_txn_first_offset = batch.base_offset
+            self.ongoing[batch.base_offset] = batch.producer_id
+            self.verifications.pop(batch.producer_id, None)
+        return None
 
-    @staticmethod
-    def _end_transaction(state: ProducerState, batch: RecordBatch) -> None:
-        for record in batch.records():
-            if record.value is not None and len(record.value) >= _MARKER.size:
-                state.coordinator_epoch = _MARKER.unpack_from(record.value)[1]
+    def _end_transaction(self, state: ProducerState, batch: RecordBatch) -> AbortedTransaction | None:
+        self.verifications.pop(state.producer_id, None)
+        first, marker_offset = state.current_txn_first_offset, batch.base_offset
+        marker = _read_marker(batch)
+        if marker is None:  # compaction has removed the transaction and its marker
+            return None
+        is_commit, state.coordinator_epoch = marker
+        if first < 0:
+            return None
         state.current_txn_first_offset = -1
+        self.ongoing.pop(first, None)
+        self.unreplicated.append((first, marker_offset))
+        if is_commit:
+            return None
+        stable_end = next(iter(self.ongoing), marker_offset + 1)
+        return AbortedTransaction(state.producer_id, first, marker_offset, stable_end)
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that have been idle for ``expiration_ms`` and are in no transaction."""
@@ -175,6 +313,9 @@ class ProducerStateManager:
         ]
         for producer_id in expired:
             del self.producers[producer_id]
+        for producer_id, verification in list(self.verifications.items()):
+            if now_ms - verification.created_ms >= expiration_ms:
+                del self.verifications[producer_id]
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
@@ -201,7 +342,7 @@ class ProducerStateManager:
 
         ``map_end_offset`` says afterwards up to where the state reaches. Raises OSError.
         """
-        self.producers = {}
+        self._forget()
         for offset in self.snapshots[bisect_right(self.snapshots, end_offset) :]:
             self.remove_snapshot(offset)
         while self.snapshots and self.snapshots[-1] >= first_offset:
@@ -213,9 +354,17 @@ class ProducerStateManager:
                 self.remove_snapshot(offset)
                 continue
             self.producers = {state.producer_id: state for state in states}
+            begun = [(s.current_txn_first_offset, s.producer_id) for s in states if s.current_txn_first_offset >= 0]
+            self.ongoing = dict(sorted(begun))
             self.map_end_offset = self.last_snapshot_offset = offset
             return
         self.map_end_offset = self.last_snapshot_offset = first_offset
+
+    def _forget(self) -> None:
+        self.producers = {}
+        self.ongoing = {}
+        self.unreplicated.clear()
+        self.verifications = {}
 
     def remove_snapshot(self, offset: int) -> None:
         """Remove one file, if it is there. Raises OSError."""
@@ -233,10 +382,18 @@ class ProducerStateManager:
 
     def truncate_fully(self, offset: int) -> None:
         """Forget every producer and remove every snapshot; the log starts anew at ``offset``. Raises OSError."""
-        self.producers = {}
+        self._forget()
         for old in list(self.snapshots):
             self.remove_snapshot(old)
         self.map_end_offset = self.last_snapshot_offset = offset
+
+
+def _read_marker(batch: RecordBatch) -> tuple[bool, int] | None:
+    """Whether an end marker commits, and its coordinator epoch; None when the batch has none."""
+    for record in batch.records():
+        if record.key is not None and record.value is not None and len(record.value) >= _MARKER.size:
+            return record.key[2:4] == _COMMIT, _MARKER.unpack_from(record.value)[1]
+    return None
 
 
 def encode_snapshot(states: Iterable[ProducerState]) -> bytes:

@@ -3,7 +3,8 @@
 After a clean stop the files are what they were; only the end of the active segment is looked up. After a crash,
 everything from the beginning of the segment that holds the recovery point is doubtful: those segments are scanned, their
 indexes and the producers' state built anew, and at the first thing that is no valid batch the log is cut and later
-segments are dropped. Segments below it are believed; a missing or damaged index of theirs is rebuilt when it is used.
+segments are dropped. A segment that ends before the next one begins has lost its end, unless the log was compacted once.
+Segments below the recovery point are believed; a missing or damaged index of theirs is rebuilt when it is used.
 
 Runs in a worker thread, on a log nobody else knows yet.
 """
@@ -43,11 +44,14 @@ from .partition_log import PartitionLog
 from .producer_state import ProducerStateManager
 from .scan import read_span, scan_batches
 from .segment import LogSegment
+from .segment_swap import finish_swaps
 from .settings import LogSettings
+from .transaction_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
 
-_TEMPORARY_SUFFIXES = (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")
+_TEMPORARY_SUFFIXES = (DELETED_SUFFIX, ".tmp")
+_COMPACTION_SUFFIXES = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
 _LEGACY_HEADER = Struct(">qiIb")  # offset, size, CRC, magic
 _MAX_LEGACY_MESSAGE = 1 << 30
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
@@ -71,6 +75,7 @@ class LogLoader:
         recovery_point: int = 0,
         log_start_offset: int = 0,
         high_watermark: int = 0,
+        cleaned_offset: int | None = None,
     ) -> None:
         """The offsets are those of the checkpoints."""
         self._folder = folder
@@ -81,6 +86,8 @@ class LogLoader:
         self._recovery_point = recovery_point
         self._log_start_offset = log_start_offset
         self._high_watermark = high_watermark
+        self._log.cleaned_offset = cleaned_offset
+        self._was_compacted = cleaned_offset is not None
 
     def load(self) -> PartitionLog:
         """Open the log. Raises OSError, UnsupportedLogError."""
@@ -111,45 +118,17 @@ class LogLoader:
         """Base offsets of segments and offsets of snapshots; what is left of deletions is removed."""
         disk = self._disk
         names = set(disk.names(self._directory))
+        self._was_compacted |= any(name.endswith(_COMPACTION_SUFFIXES) for name in names)
         for name in [name for name in names if name.endswith(_TEMPORARY_SUFFIXES)]:
             disk.remove(join(self._directory, name))
             names.remove(name)
-        names = self._finish_swaps(names)
+        names = finish_swaps(disk, self._directory, names)
         parsed = {found: name for name in names if (found := parse_file_name(name)) is not None}
         base_offsets = sorted(offset for offset, suffix in parsed if suffix == LOG_SUFFIX)
         for (offset, suffix), name in parsed.items():
             if suffix in _SEGMENT_SUFFIXES and (offset, LOG_SUFFIX) not in parsed:
                 disk.remove(join(self._directory, name))
         return base_offsets, [offset for offset, suffix in parsed if suffix == SNAPSHOT_SUFFIX]
-
-    def _finish_swaps(self, names: set[str]) -> set[str]:
-        """Put complete ``.swap`` files, which a compaction left, in the place of the segments they stand for."""
-        swaps = {name for name in names if name.endswith(SWAP_SUFFIX)}
-        if not swaps:
-            return names
-        plain = {name: name.removesuffix(SWAP_SUFFIX) for name in swaps}
-        ranges = []
-        for name in swaps:
-            found = parse_file_name(plain[name])
-            if found is not None and found[1] == LOG_SUFFIX:
-                ranges.append((found[0], self._end_of(join(self._directory, name), found[0])))
-        for name in names - swaps:
-            found = parse_file_name(name)
-            if found is not None and any(start <= found[0] < end for start, end in ranges):
-                self._disk.remove(join(self._directory, name))
-        for name in swaps:
-            self._disk.rename(join(self._directory, name), join(self._directory, plain[name]))
-        return set(self._disk.names(self._directory))
-
-    def _end_of(self, path: str, base_offset: int) -> int:
-        file = self._disk.open(path)
-        try:
-            end = base_offset
-            for _, batch in scan_batches(file, 0, file.size()):
-                end = batch.next_offset
-            return end
-        finally:
-            file.close()
 
     def _segment(self, base_offset: int) -> LogSegment:
         segment = LogSegment(self._folder, self._directory, base_offset, 0)
@@ -217,10 +196,16 @@ class LogLoader:
             producers.take_snapshot()
             size = segment.size
             self._recover_segment(segment)
-            if segment.size < size:
-                logger.warning("%s: cut from %d to %d bytes", segment.path, size, segment.size)
+            following = segments[slot + 1] if slot + 1 < len(segments) else None
+            has_gap = following is not None and segment.next_offset < following.base_offset
+            if segment.size < size or (has_gap and not self._was_compacted):
+                logger.warning(
+                    "%s: cut from %d to %d bytes, at offset %d", segment.path, size, segment.size, segment.next_offset
+                )
                 self._drop(slot + 1)
                 return
+            if following is not None and has_gap:
+                segment.next_offset = following.base_offset
 
     def _recover_segment(self, segment: LogSegment) -> None:
         """Scan one segment: cut it behind its last valid batch, build its indexes, follow producers and epochs."""
@@ -228,6 +213,7 @@ class LogLoader:
         file = self._disk.open(segment.path)
         try:
             segment.clear_indexes()
+            segment.clear_aborted()
             valid_size = 0
             next_offset = segment.base_offset
             for position, batch in self._valid_batches(file, segment):
@@ -238,7 +224,9 @@ class LogLoader:
                 next_offset = batch.next_offset
                 if batch.partition_leader_epoch > log.leader_epochs.latest_epoch:
                     log.leader_epochs.assign(batch.partition_leader_epoch, batch.base_offset)
-                self._note_producer(log.producer_state, batch)
+                aborted = self._note_producer(log.producer_state, batch)
+                if aborted is not None:
+                    segment.add_aborted(aborted)
             segment.next_offset = next_offset
             if valid_size < segment.size:
                 file.truncate(valid_size)
@@ -272,11 +260,13 @@ class LogLoader:
             logger.warning("%s: no valid batch follows offset %d: %s", segment.path, next_offset, error)
 
     @staticmethod
-    def _note_producer(producers: ProducerStateManager, batch: RecordBatch) -> None:
+    def _note_producer(producers: ProducerStateManager, batch: RecordBatch) -> AbortedTransaction | None:
+        aborted = None
         if batch.next_offset > producers.map_end_offset:
             if batch.producer_id >= 0:
-                producers.update(batch)
+                aborted = producers.update(batch)
             producers.map_end_offset = batch.next_offset
+        return aborted
 
     def _replay(self, producers: ProducerStateManager, segments: Iterable[LogSegment], end_offset: int) -> None:
         """Follow the producers through sound segments, up to ``end_offset``."""

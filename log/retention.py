@@ -2,9 +2,8 @@
 
 From the start of the log, as long as one of these holds: the segment is not active and lies below the log start
 offset; without it the log is still at least ``retention.bytes`` long; its largest timestamp (or, without timestamps, the
-time of its file) is older than ``retention.ms``. The last two are for ``cleanup.policy=delete`` only: until there is a
-cleaner, a compacted topic keeps everything. A segment that reaches above the high watermark never goes, an empty active
-one neither.
+time of its file) is older than ``retention.ms``. The last two are for logs whose ``cleanup.policy`` has ``delete``. A
+segment that reaches above the high watermark never goes, an empty active one neither.
 """
 
 from __future__ import annotations

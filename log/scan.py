@@ -15,13 +15,15 @@ _WINDOW = 4096 + BATCH_HEADER_SIZE
 _CHUNK = 1 << 20
 
 
-def scan_batches(file: OpenFile, start: int, end: int) -> Iterator[tuple[int, RecordBatch]]:
+def scan_batches(
+    file: OpenFile, start: int, end: int, usual_chunk_size: int = _CHUNK
+) -> Iterator[tuple[int, RecordBatch]]:
     """Yield (position, batch) from ``start``, the beginning of a batch, to ``end``, in large reads.
 
     A batch is not checked beyond its header. Raises KafkaError where no whole batch follows, and OSError.
     """
     position = start
-    chunk_size = _CHUNK
+    chunk_size = usual_chunk_size
     while position < end:
         wanted = min(chunk_size, end - position)
         chunk = file.read(wanted, position)
@@ -40,7 +42,7 @@ def scan_batches(file: OpenFile, start: int, end: int) -> Iterator[tuple[int, Re
         if not at:
             raise IncompleteBatch(0, BATCH_HEADER_SIZE)
         position += at
-        chunk_size = _CHUNK
+        chunk_size = usual_chunk_size
 
 
 def read_span(file: OpenFile, position: int) -> tuple[int, int, int]:

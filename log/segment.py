@@ -1,11 +1,14 @@
-"""One segment of a log: a file of record batches and its two indexes, named by the first offset it may hold.
+"""One segment of a log: a file of record batches and its indexes, named by the first offset it may hold.
 
-Files: ``<base offset, 20 digits>.log``, ``.index``, ``.timeindex``. Batches lie end to end. Nothing before ``size``
+Files: ``<base offset, 20 digits>.log``, ``.index``, ``.timeindex``, and ``.txnindex`` once a transaction was aborted, which
+is written at once and not, like the others, with the end of the segment. Batches lie end to end. Nothing before ``size``
 ever changes but by ``truncate_to``; bytes in the file behind ``size`` are the rest of a write that failed.
 
 The segment opens its file when first used, and its folder may close it again when too many are open. Its indexes are
 read when first needed, too. A ``SegmentSlice`` pins it: a pinned segment keeps its descriptor, even when it is deleted
 meanwhile, because a descriptor closed and used anew would send another file's bytes.
+
+``file_suffix`` follows all their names while a cleaning makes the segment, and is empty otherwise.
 
 Invariants: entries of the offset index are (last offset of a batch, its position); ``max_timestamp`` is the largest
 timestamp of the segment, -1 for none, and ``max_timestamp_offset`` the last offset of the batch that brought it first;
@@ -22,11 +25,12 @@ from struct import Struct
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import BATCH_HEADER_SIZE, RecordBatch
 from .disk import Bytes, OpenFile, join
-from .files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, file_name
+from .files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
 from .log_folder import LogFolder
 from .offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError, OffsetIndex
 from .scan import find_batch, read_span, scan_batches
 from .time_index import TimeIndex
+from .transaction_index import ENTRY_SIZE, AbortedTransaction, decode_transaction_index, encode_aborted
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +67,10 @@ class SegmentSlice:
             )
         return data
 
+    def offset_bound(self) -> int:
+        """An offset above every one in the slice, and at most an index entry's distance too high. Raises OSError."""
+        return self._segment.offset_bound(self.position + self.nbytes)
+
     def release(self) -> None:
         self._segment.unpin()
 
@@ -71,11 +79,13 @@ class LogSegment:
     """A segment. The last one of a log is *active*: it is appended to; the others never grow."""
 
     __slots__ = (
+        "_aborted",
         "_remembered",
         "base_offset",
         "bytes_since_index_entry",
         "created_ms",
         "directory",
+        "file_suffix",
         "first_timestamp",
         "folder",
         "indexes_are_dirty",
@@ -97,6 +107,7 @@ class LogSegment:
         self.folder = folder
         self.directory = directory
         self.base_offset = base_offset
+        self.file_suffix = ""
         self.next_offset = base_offset
         self.size = 0
         self.created_ms = created_ms
@@ -113,6 +124,7 @@ class LogSegment:
         self.was_used = False
         self.is_closed = False
         self._remembered: dict[int, int] | None = None
+        self._aborted: list[AbortedTransaction] | None = None
 
     def __repr__(self) -> str:
         return f"LogSegment({self.path}, size={self.size}, next_offset={self.next_offset})"
@@ -122,12 +134,12 @@ class LogSegment:
         return self.path_of(LOG_SUFFIX)
 
     def path_of(self, suffix: str) -> str:
-        return join(self.directory, file_name(self.base_offset, suffix))
+        return join(self.directory, file_name(self.base_offset, suffix) + self.file_suffix)
 
     # --- the file -----------------------------------------------------------------------------------------------------
 
     def create(self) -> None:
-        """Make the three files, empty. Raises OSError."""
+        """Make the files, empty. Raises OSError."""
         disk = self.folder.disk
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             file = disk.open(self.path_of(suffix), create=True)
@@ -136,6 +148,7 @@ class LogSegment:
             finally:
                 file.close()
         self.clear_indexes()
+        self.clear_aborted()
         self.open_file = disk.open(self.path, create=True)
         self.folder.opened(self)
         self.open_file.truncate(0)
@@ -195,7 +208,7 @@ class LogSegment:
         try:
             self.offset_index = OffsetIndex.from_bytes(disk.read_file(self.path_of(INDEX_SUFFIX)), self.size)
             self.time_index = times = TimeIndex.from_bytes(disk.read_file(self.path_of(TIME_INDEX_SUFFIX)))
-            if not times.timestamps and self.size and self._first_timestamp() >= 0:
+            if not times.timestamps and self.size and self.first_batch_timestamp() >= 0:
                 raise CorruptIndexError("there is no time in it, but in the first batch")
         except (CorruptIndexError, FileNotFoundError) as error:
             self._rebuild_indexes(error)
@@ -209,6 +222,7 @@ class LogSegment:
         if not self.indexes_are_dirty:
             self.offset_index = None
             self.time_index = None
+            self._aborted = self._aborted and None  # that there are none is worth remembering
 
     def _rebuild_indexes(self, why: Exception) -> None:
         logger.warning("%s: rebuilding its indexes: %s", self.path, why)
@@ -274,10 +288,10 @@ class LogSegment:
 
     def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
         """How old the segment is: by record timestamps since its first batch, or by the clock where there are none."""
-        first_timestamp = self._first_timestamp() if self.size else -1
+        first_timestamp = self.first_batch_timestamp() if self.size else -1
         return max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - self.created_ms
 
-    def _first_timestamp(self) -> int:
+    def first_batch_timestamp(self) -> int:
         """The largest timestamp of the first batch, which must be there. Raises OSError."""
         if self.first_timestamp is None:
             data = self.file().read(BATCH_HEADER_SIZE, 0)
@@ -286,6 +300,51 @@ class LogSegment:
             timestamp: int = _MAX_TIMESTAMP.unpack_from(data, _MAX_TIMESTAMP_POSITION)[0]
             self.first_timestamp = timestamp
         return self.first_timestamp
+
+    # --- aborted transactions -----------------------------------------------------------------------------------------
+
+    def aborted(self) -> list[AbortedTransaction]:
+        """The transactions whose abort marker is here. Raises OSError."""
+        if self._aborted is None:
+            try:
+                data = self.folder.disk.read_file(self.path_of(TRANSACTION_INDEX_SUFFIX))
+                self._aborted = decode_transaction_index(data, self.base_offset)
+            except FileNotFoundError:
+                self._aborted = []
+            except CorruptIndexError as error:
+                raise OSError(errno.EIO, str(error), self.path_of(TRANSACTION_INDEX_SUFFIX)) from error
+        return self._aborted
+
+    def add_aborted(self, entry: AbortedTransaction) -> None:
+        """Write an entry. Raises OSError."""
+        entries = self.aborted()
+        file = self.folder.disk.open(self.path_of(TRANSACTION_INDEX_SUFFIX), create=True)
+        try:
+            file.write(encode_aborted(entry), len(entries) * ENTRY_SIZE)
+        finally:
+            file.close()
+        entries.append(entry)
+
+    def clear_aborted(self) -> None:
+        """Start over without entries. Raises OSError."""
+        self.folder.disk.remove(self.path_of(TRANSACTION_INDEX_SUFFIX))
+        self._aborted = []
+
+    def _truncate_aborted(self, offset: int) -> None:
+        entries = self.aborted()
+        kept = [entry for entry in entries if entry.last_offset < offset]
+        if len(kept) < len(entries):
+            file = self.folder.disk.open(self.path_of(TRANSACTION_INDEX_SUFFIX))
+            try:
+                file.truncate(len(kept) * ENTRY_SIZE)
+            finally:
+                file.close()
+            self._aborted = kept
+
+    def offset_bound(self, position: int) -> int:
+        """An offset above every one of the batches before ``position``, found by index alone. Raises OSError."""
+        bound = self.offsets().bound(position)
+        return self.next_offset if bound < 0 else self.base_offset + bound
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
@@ -310,6 +369,7 @@ class LogSegment:
         position = self.position_of(offset)
         relative = offset - self.base_offset
         offsets, times = self.offsets(), self.times()
+        self._truncate_aborted(offset)
         self.file().truncate(position)
         offsets.truncate_to(relative)
         times.truncate_to(relative)

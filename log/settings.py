@@ -8,6 +8,7 @@ tiered storage, as in Kafka. Times are milliseconds, sizes bytes; -1 is "no limi
 from __future__ import annotations
 
 import re
+import sys
 
 from ..base.settings import Fallback, Kind, Settings, setting
 
@@ -283,6 +284,11 @@ class LogSettings(Settings):
         return "compact" in self.cleanup_policy
 
     @property
+    def max_segment_ms(self) -> int:
+        """Age at which a segment rolls; compaction, which leaves the active one alone, may not wait any longer."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
+
+    @property
     def deletes_old_segments(self) -> bool:
         return "delete" in self.cleanup_policy
 
@@ -326,4 +332,52 @@ class LogManagerSettings(Settings):
         default=600_000,
         at_least=1,
         doc="Time between two looks for idle producers.",
+    )
+
+
+class LogCleanerSettings(Settings):
+    """What governs compaction for the broker as a whole."""
+
+    log_cleaner_enable: bool = setting(
+        "log.cleaner.enable",
+        default=True,
+        doc="Whether logs with cleanup.policy=compact are compacted, the one of group offsets among them.",
+    )
+    log_cleaner_threads: int = setting(
+        "log.cleaner.threads",
+        default=1,
+        at_least=0,
+        doc="Logs that are compacted at the same time.",
+    )
+    log_cleaner_io_max_bytes_per_second: float = setting(
+        "log.cleaner.io.max.bytes.per.second",
+        default=sys.float_info.max,
+        doc="Limit of what compaction reads and writes, over all logs.",
+    )
+    log_cleaner_dedupe_buffer_size: int = setting(
+        "log.cleaner.dedupe.buffer.size",
+        default=128 << 20,
+        at_least=1 << 20,
+        kind=Kind.LONG,
+        doc="Memory for the keys of the logs being compacted, shared by the threads; 24 bytes a key.",
+    )
+    log_cleaner_io_buffer_size: int = setting(
+        "log.cleaner.io.buffer.size",
+        default=512 << 10,
+        at_least=0,
+        doc="Bytes that compaction reads at once, shared by the threads.",
+    )
+    log_cleaner_dedupe_buffer_load_factor: float = setting(
+        "log.cleaner.io.buffer.load.factor",
+        default=0.9,
+        at_least=0,
+        at_most=1,
+        doc="How full the memory for keys may get: fuller takes more of the log at a time, and longer.",
+    )
+    log_cleaner_backoff_ms: int = setting(
+        "log.cleaner.backoff.ms",
+        default=15_000,
+        at_least=0,
+        kind=Kind.LONG,
+        doc="Time between two looks for a log to compact.",
     )

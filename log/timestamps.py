@@ -27,16 +27,17 @@ TimedOffset = tuple[int, int, int]
 async def find_timestamp(partition_log: PartitionLog, timestamp_ms: int, up_to: int) -> TimedOffset:
     """The first record at or after ``timestamp_ms`` and below ``up_to``. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
     partition_log.folder.check_online()
-    for segment in list(partition_log.segments):
-        if segment.is_closed or segment.next_offset <= partition_log.log_start_offset:
-            continue
-        if segment.base_offset >= up_to:
-            break
-        start_offset = partition_log.log_start_offset
-        found = await _walk(segment, timestamp_ms, max(start_offset, segment.base_offset))
+    offset = -1
+    while True:
+        offset = max(offset, partition_log.log_start_offset)
+        # looked up anew each time: retention and compaction change the list while the walk waits
+        segment = next((segment for segment in partition_log.segments if segment.next_offset > offset), None)
+        if segment is None or segment.base_offset >= up_to:
+            return NOT_FOUND
+        found = await _walk(segment, timestamp_ms, max(offset, segment.base_offset))
         if found != NOT_FOUND:
             return found if found[0] < up_to else NOT_FOUND
-    return NOT_FOUND
+        offset = segment.next_offset
 
 
 async def find_max_timestamp(partition_log: PartitionLog, up_to: int) -> TimedOffset:

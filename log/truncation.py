@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def delete_segment(partition_log: PartitionLog, segment: LogSegment) -> None:
+def delete_segment(partition_log: PartitionLog, segment: LogSegment, *, keeps_snapshot: bool = False) -> None:
     """Delete a segment that the log's list no longer has. Raises OSError."""
     folder = partition_log.folder
     partition_log.size -= segment.size
@@ -28,7 +28,8 @@ def delete_segment(partition_log: PartitionLog, segment: LogSegment) -> None:
         with contextlib.suppress(FileNotFoundError):
             folder.disk.rename(path, path + DELETED_SUFFIX)
             folder.delete_later(path + DELETED_SUFFIX, partition_log.settings.file_delete_delay_ms)
-    partition_log.producer_state.remove_snapshot(segment.base_offset)
+    if not keeps_snapshot:
+        partition_log.producer_state.remove_snapshot(segment.base_offset)
     segment.close()
 
 
@@ -72,7 +73,14 @@ def truncate_fully(partition_log: PartitionLog, offset: int) -> None:
 def _lower_checkpoints(partition_log: PartitionLog, log_start_offset: int, recovery_point: int) -> None:
     """Before the log changes below them: the checkpoints must not vouch for what is written there later."""
     partition_log.truncations += 1
-    if log_start_offset < partition_log.log_start_offset or recovery_point < partition_log.recovery_point:
+    cleaned_offset = partition_log.cleaned_offset
+    if cleaned_offset is not None:
+        partition_log.cleaned_offset = min(cleaned_offset, recovery_point)
+    if (
+        log_start_offset < partition_log.log_start_offset
+        or recovery_point < partition_log.recovery_point
+        or partition_log.cleaned_offset != cleaned_offset
+    ):
         partition_log.log_start_offset = min(partition_log.log_start_offset, log_start_offset)
         partition_log.recovery_point = min(partition_log.recovery_point, recovery_point)
         partition_log.folder.checkpoint_now()

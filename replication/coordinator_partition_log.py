@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from ..base.seams import Clock, Workers
+from ..wire.messages.write_txn_markers import WritableTxnMarker
 from .metadata_cache import MetadataCache
 from .replica_manager import ReplicaManager
 
@@ -12,7 +13,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 class CoordinatorPartitionLog:
-    """``group_coordinator.coordinator_log.CoordinatorLog`` over the partitions of ``topic``."""
+    """``CoordinatorLog`` over the partitions of ``topic``."""
 
     def __init__(
         self, topic: str, replicas: ReplicaManager, metadata: MetadataCache, clock: Clock, workers: Workers
@@ -31,6 +32,10 @@ class CoordinatorPartitionLog:
         """Append one batch; the offset after it."""
         led = self._replicas.partition(self._topic, partition)
         return led.append(batch, self._clock.now_ms(), internal=True).last_offset + 1
+
+    def append_end_marker(self, partition: int, marker: WritableTxnMarker) -> int:
+        """Append a transaction's end marker; the offset after it."""
+        return self._replicas.partition(self._topic, partition).append_end_marker(marker, self._clock.now_ms())
 
     def high_watermark(self, partition: int) -> int:
         led = self._replicas.partition(self._topic, partition)

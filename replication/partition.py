@@ -16,8 +16,9 @@ import math
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.network import FileSlice
 from ..log.partition_log import AppendResult, PartitionLog
+from ..log.segment import SegmentSlice
+from ..wire.messages.write_txn_markers import WritableTxnMarker
 from .waiters import FetchWaiter, OffsetWaiter
 
 NO_EPOCH = -1
@@ -28,6 +29,7 @@ class Partition:
 
     __slots__ = (
         "_announced_size",
+        "_stable_end",
         "broker_id",
         "fetch_waiters",
         "is_leader",
@@ -56,6 +58,7 @@ class Partition:
         self.fetch_waiters: set[FetchWaiter] = set()
         self.offset_waiters: list[OffsetWaiter] = []
         self._announced_size = 0
+        self._stable_end = -1
 
     def become_leader(self, leader_epoch: int, partition_epoch: int, isr: list[int], replicas: list[int]) -> None:
         """Lead from now on, or go on leading with another ISR."""
@@ -116,6 +119,26 @@ class Partition:
             self._advance_high_watermark(len(records))
         return result
 
+    def append_end_marker(self, marker: WritableTxnMarker, now_ms: int) -> int:
+        """End a producer's transaction here; the offset after the marker.
+
+        Raises KafkaError: not leader, or why the log refuses the marker.
+        """
+        self.check_leader()
+        log = self.log
+        size = log.size
+        result = log.append_end_marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            self.leader_epoch,
+            now_ms,
+            is_commit=marker.transaction_result,
+            coordinator_epoch=marker.coordinator_epoch,
+            transaction_version=marker.transaction_version,
+        )
+        self._advance_high_watermark(log.size - size)
+        return result.last_offset + 1
+
     def _advance_high_watermark(self, appended: int) -> None:
         """Move the high watermark as far as the in-sync replicas allow, and tell those who wait.
 
@@ -127,13 +150,27 @@ class Partition:
         log = self.log
         if log.high_watermark == log.log_end_offset:
             return
-        log.high_watermark = log.log_end_offset
+        before, log.high_watermark = log.high_watermark, log.log_end_offset
         visible, self._announced_size = self._announced_size, 0
+        stable = visible
+        if log.producer_state.ongoing or self._stable_end >= 0:
+            stable = self._newly_stable(before)
         if self.fetch_waiters:
             for waiter in list(self.fetch_waiters):
-                waiter.visible(visible)
+                waiter.visible(stable if waiter.read_committed else visible)
         if self.offset_waiters:
             self._wake_offset_waiters()
+
+    def _newly_stable(self, high_watermark_before: int) -> int:
+        """How many bytes came before the last stable offset by this change; there are, or were, open transactions.
+
+        ``_stable_end`` is where that offset stands while it is below the high watermark, else -1.
+        """
+        log = self.log
+        start = self._stable_end if self._stable_end >= 0 else high_watermark_before
+        end = log.last_stable_offset
+        self._stable_end = -1 if end == log.high_watermark else end
+        return log.bytes_between(start, end) if end > start else 0
 
     def _wake_offset_waiters(self) -> None:
         reached = self.log.high_watermark
@@ -171,6 +208,6 @@ class Partition:
         """The offset up to which a consumer reads: the high watermark, or the last stable offset (isolation 1)."""
         return self.log.last_stable_offset if isolation_level else self.log.high_watermark
 
-    def read(self, offset: int, max_bytes: int, up_to: int, at_least_one: bool) -> FileSlice | None:
+    def read(self, offset: int, max_bytes: int, up_to: int, at_least_one: bool) -> SegmentSlice | None:
         """Whole batches from the one that holds ``offset`` on; see PartitionLog.read."""
         return self.log.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one)

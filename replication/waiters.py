@@ -12,10 +12,11 @@ import trio
 class FetchWaiter:
     """Waits until ``missing`` more bytes are visible in the partitions it was registered in, or something changed there."""
 
-    __slots__ = ("event", "missing")
+    __slots__ = ("event", "missing", "read_committed")
 
-    def __init__(self, missing: int) -> None:
+    def __init__(self, missing: int, *, read_committed: bool = False) -> None:
         self.missing = missing
+        self.read_committed = read_committed
         self.event = trio.Event()
 
     def visible(self, count: int) -> None:

@@ -73,7 +73,9 @@ class Producer(model.Producer):
                 bootstrap_servers=bootstrap,
                 acks="all" if settings.acks == -1 else settings.acks,
                 compression_type=None if settings.compression == "none" else settings.compression,
-                enable_idempotence=settings.idempotent,
+                enable_idempotence=settings.idempotent or settings.transactional_id is not None,
+                transactional_id=settings.transactional_id,
+                transaction_timeout_ms=settings.transaction_timeout_ms,
                 linger_ms=settings.linger_ms,
                 max_request_size=settings.max_request_size,
                 request_timeout_ms=settings.delivery_timeout_ms,
@@ -101,6 +103,19 @@ class Producer(model.Producer):
             )
         )
 
+    def begin(self) -> None:
+        self._loop.run(self._producer.begin_transaction())
+
+    def commit(self) -> None:
+        self._loop.run(self._producer.commit_transaction())
+
+    def abort(self) -> None:
+        self._loop.run(self._producer.abort_transaction())
+
+    def send_offsets(self, offsets: Mapping[tuple[str, int], int], group: object) -> None:
+        wanted = {TopicPartition(*where): offset for where, offset in offsets.items()}
+        self._loop.run(self._producer.send_offsets_to_transaction(wanted, group))
+
     def flush(self) -> list[model.Delivery]:
         futures, self._futures = self._futures, []
 
@@ -122,6 +137,7 @@ class Consumer(model.Consumer):
 
     def __init__(self, loop: Loop, bootstrap: str, settings: model.ConsumerSettings) -> None:
         self._loop = loop
+        self._group_id = settings.group_id
 
         async def start() -> AIOKafkaConsumer:
             consumer = AIOKafkaConsumer(
@@ -207,6 +223,9 @@ class Consumer(model.Consumer):
     def committed(self, topic: str, partition: int) -> model.Committed | None:
         offset = self._loop.run(self._consumer.committed(TopicPartition(topic, partition)))
         return None if offset is None else model.Committed(offset)
+
+    def group(self) -> object:
+        return self._group_id
 
     def watermarks(self, topic: str, partition: int) -> tuple[int, int]:
         where = TopicPartition(topic, partition)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal
 
@@ -58,20 +58,28 @@ class Producer(model.Producer):
     """confluent_kafka.Producer."""
 
     def __init__(self, bootstrap: str, settings: model.ProducerSettings) -> None:
+        configuration: dict[str, Any] = {}
+        if settings.transactional_id is not None:
+            configuration["transactional.id"] = settings.transactional_id
+            configuration["transaction.timeout.ms"] = settings.transaction_timeout_ms
         self._producer = confluent_kafka.Producer(
-            {
+            configuration
+            | {
                 "bootstrap.servers": bootstrap,
                 "acks": settings.acks,
                 "compression.type": settings.compression,
-                "enable.idempotence": settings.idempotent,
+                "enable.idempotence": settings.idempotent or settings.transactional_id is not None,
                 "linger.ms": settings.linger_ms,
                 "message.max.bytes": settings.max_request_size,
-                "message.timeout.ms": settings.delivery_timeout_ms,
+                "message.timeout.ms": min(settings.delivery_timeout_ms, settings.transaction_timeout_ms),
                 "request.timeout.ms": settings.request_timeout_ms,
                 "reconnect.backoff.max.ms": 500,
                 "log_level": 0,
             }
         )
+        if settings.transactional_id is not None:
+            with failures():
+                self._producer.init_transactions(TIMEOUT_S)
         self._sent = 0
         self._reports: dict[int, model.Delivery | model.ClientFailure] = {}
 
@@ -118,9 +126,37 @@ class Producer(model.Producer):
             deliveries.append(report)
         return deliveries
 
+    def begin(self) -> None:
+        with failures():
+            self._producer.begin_transaction()
+
+    def commit(self) -> None:
+        self._repeated(self._producer.commit_transaction)
+
+    def abort(self) -> None:
+        self._repeated(self._producer.abort_transaction)
+
+    def send_offsets(self, offsets: Mapping[tuple[str, int], int], group: object) -> None:
+        wanted = [TopicPartition(*where, offset) for where, offset in offsets.items()]
+        self._repeated(lambda timeout_s: self._producer.send_offsets_to_transaction(wanted, group, timeout_s))
+
+    def _repeated(self, call: Callable[[float], None]) -> None:
+        """The client wants calls repeated that timed out, as it says in the error."""
+        deadline = time.monotonic() + 3 * TIMEOUT_S
+        while True:
+            try:
+                call(TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].retriable() and time.monotonic() < deadline:
+                    continue
+                raise failure(error.args[0]) from error
+            self._reports, self._sent = {}, 0
+            return
+
     def close(self) -> None:
         self._producer.purge()
-        self._producer.flush(1)
+        with contextlib.suppress(KafkaException):  # what was fatal has been reported
+            self._producer.flush(1)
 
 
 class Consumer(model.Consumer):
@@ -212,6 +248,9 @@ class Consumer(model.Consumer):
         with failures():
             (at,) = self._consumer.committed([TopicPartition(topic, partition)], timeout=TIMEOUT_S)
         return None if at.offset < 0 else model.Committed(at.offset, at.metadata or "")
+
+    def group(self) -> object:
+        return self._consumer.consumer_group_metadata()
 
     def watermarks(self, topic: str, partition: int) -> tuple[int, int]:
         with failures():

@@ -47,14 +47,18 @@ class Producer(model.Producer):
                 bootstrap_servers=bootstrap,
                 acks=settings.acks,
                 compression_type=None if settings.compression == "none" else settings.compression,
-                enable_idempotence=settings.idempotent,
+                enable_idempotence=settings.idempotent or settings.transactional_id is not None,
                 linger_ms=settings.linger_ms,
                 max_request_size=settings.max_request_size,
                 delivery_timeout_ms=settings.delivery_timeout_ms,
                 request_timeout_ms=min(settings.request_timeout_ms, settings.delivery_timeout_ms // 2),
                 max_block_ms=20_000,
                 reconnect_backoff_max_ms=500,
+                transactional_id=settings.transactional_id,
+                transaction_timeout_ms=settings.transaction_timeout_ms,
             )
+            if settings.transactional_id is not None:
+                self._producer.init_transactions()
         self._futures: list[Any] = []
 
     def send(
@@ -80,6 +84,23 @@ class Producer(model.Producer):
             self._producer.flush(timeout=60)
             results = [future.get(timeout=60) for future in futures]
         return [model.Delivery(result.topic, result.partition, result.offset) for result in results]
+
+    def begin(self) -> None:
+        with failures():
+            self._producer.begin_transaction()
+
+    def commit(self) -> None:
+        with failures():
+            self._producer.commit_transaction()
+
+    def abort(self) -> None:
+        with failures():
+            self._producer.abort_transaction()
+
+    def send_offsets(self, offsets: Mapping[tuple[str, int], int], group: object) -> None:
+        wanted = {TopicPartition(*where): OffsetAndMetadata(offset, "", -1) for where, offset in offsets.items()}
+        with failures():
+            self._producer.send_offsets_to_transaction(wanted, group)
 
     def close(self) -> None:
         with failures():
@@ -174,6 +195,12 @@ class Consumer(model.Consumer):
         with failures():
             at = self._consumer.committed(TopicPartition(topic, partition), metadata=True)
         return None if at is None else model.Committed(at.offset, at.metadata)
+
+    def group(self) -> object:
+        with failures():
+            # 2.x has no such call, and takes the id alone.
+            known = getattr(self._consumer, "group_metadata", None)
+            return self._consumer.config["group_id"] if known is None else known()
 
     def watermarks(self, topic: str, partition: int) -> tuple[int, int]:
         where = TopicPartition(topic, partition)

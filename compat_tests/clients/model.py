@@ -62,7 +62,10 @@ class Committed:
 
 @dataclass(frozen=True)
 class ProducerSettings:
-    """``acks`` is 0, 1 or -1 (all); ``compression`` is Kafka's compression.type."""
+    """``acks`` is 0, 1 or -1 (all); ``compression`` is Kafka's compression.type.
+
+    With a ``transactional_id`` the producer fences its predecessors as soon as it is made.
+    """
 
     acks: int = -1
     compression: str = "none"
@@ -71,6 +74,8 @@ class ProducerSettings:
     max_request_size: int = 10 * 1024 * 1024
     delivery_timeout_ms: int = 60_000
     request_timeout_ms: int = 20_000
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 60_000
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,22 @@ class Producer(ABC):
         """Wait for everything queued since the last flush; the deliveries in sending order, or ClientFailure."""
 
     @abstractmethod
+    def begin(self) -> None:
+        """Begin a transaction."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Commit it."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Abort it."""
+
+    @abstractmethod
+    def send_offsets(self, offsets: Mapping[tuple[str, int], int], group: object) -> None:
+        """Commit offsets in the transaction, for the group that ``Consumer.group`` stands for."""
+
+    @abstractmethod
     def close(self) -> None:
         """Let go of connections and threads."""
 
@@ -193,6 +214,10 @@ class Consumer(ABC):
     @abstractmethod
     def committed(self, topic: str, partition: int) -> Committed | None:
         """What the group has committed, None when nothing."""
+
+    @abstractmethod
+    def group(self) -> object:
+        """The group, and this consumer's membership where the client knows how to pass it on to a producer."""
 
     @abstractmethod
     def watermarks(self, topic: str, partition: int) -> tuple[int, int]:

@@ -52,6 +52,7 @@ CLIENTS = {
             {
                 "IncrementalAlterConfigs": "no such call",
                 "alter group offsets": "no such call",
+                "kill -9: transactions are all or nothing": "2.3.3's commit_transaction waits for ever for a lost answer",
                 "list offsets (admin)": "no such call",
                 "log dirs": "its DescribeLogDirs is version 0 only, which Kafka 4 has removed",
                 "produce with acks=0": "2.3.3 leaves such a request in its buffer until another one needs the connection",

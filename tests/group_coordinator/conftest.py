@@ -18,7 +18,8 @@ from ottla.group_coordinator.coordinator import GroupCoordinator
 from ottla.group_coordinator.describe import describe
 from ottla.group_coordinator.membership import Client
 from ottla.group_coordinator.settings import GroupSettings
-from ottla.group_coordinator.shard import Moment, Shard
+from ottla.group_coordinator.shard import Shard
+from ottla.replication.coordinator_log import Moment
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity

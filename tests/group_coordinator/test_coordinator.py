@@ -9,7 +9,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.group_coordinator.coordinator import java_hash
+from ottla.replication.coordinator_log import java_hash
 
 
 def code_of(error: pytest.ExceptionInfo[KafkaError]) -> ErrorCode:

@@ -1,0 +1,31 @@
+"""AddOffsetsToTxn (key 24): the offsets of a group will be committed inside a transaction.
+
+Behaviour: the partition of ``__consumer_offsets`` that keeps the group joins the transaction.
+
+Version notes: 2 may answer PRODUCER_FENCED, which is INVALID_PRODUCER_EPOCH before; 3 is flexible; 4 may answer
+TRANSACTION_ABORTABLE. Clients of transactions V2 do not send it.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import KafkaError
+from ..group_coordinator.settings import TOPIC
+from ..wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from .call import Call
+from .fenced import as_known
+
+_PRODUCER_FENCED_FROM = 2
+
+
+async def handle(call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    partition = (TOPIC, call.broker.groups.partition_for(request.group_id))
+    producer = (request.producer_id, request.producer_epoch)
+    try:
+        await call.broker.transactions.add_partitions(request.transactional_id, producer, [partition], 0, call.flush)
+    except KafkaError as error:
+        raise as_known(error, call.version >= _PRODUCER_FENCED_FROM) from error
+    return AddOffsetsToTxnResponse()
+
+
+def error_response(request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToTxnResponse:
+    return AddOffsetsToTxnResponse(error_code=error.code)

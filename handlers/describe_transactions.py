@@ -1,0 +1,36 @@
+"""DescribeTransactions (key 65): the state of transactions by transactional id (KIP-664).
+
+Behaviour: each id is answered for itself; one that is not known TRANSACTIONAL_ID_NOT_FOUND.
+
+Version notes: 0 is the only one, and flexible.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import KafkaError
+from ..wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionState,
+)
+from .call import Call
+
+
+async def handle(call: Call, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+    states = []
+    for transactional_id in request.transactional_ids:
+        try:
+            states.append(await call.broker.transactions.describe(transactional_id, call.flush))
+        except KafkaError as error:
+            states.append(_failed(transactional_id, error))
+    return DescribeTransactionsResponse(transaction_states=states)
+
+
+def _failed(transactional_id: str, error: KafkaError) -> TransactionState:
+    return TransactionState(error_code=error.code, transactional_id=transactional_id)
+
+
+def error_response(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        transaction_states=[_failed(transactional_id, error) for transactional_id in request.transactional_ids]
+    )

@@ -1,0 +1,108 @@
+"""Letting a transaction begin in a partition: its coordinator is asked first, or told (KIP-890).
+
+A client of the classic protocol has added the partition with AddPartitionsToTxn; the leader *verifies* that, because a batch
+that came late would open a transaction nobody ends. A client of transactions V2 does not add partitions: the leader does
+it for the client. Where the producer's transaction is open already, nobody is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..replication.partition import Partition
+from ..transaction_coordinator.settings import TransactionSettings
+from ..transaction_coordinator.transaction import TRANSACTIONS_V2, TopicPartition
+from .call import Call
+
+_END_OF_THE_LAST_SECONDS = 0.1
+
+
+class Entry(NamedTuple):
+    """A producer's batch that is about to be appended."""
+
+    partition: Partition
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+
+
+async def enter(
+    call: Call, transactional_id: str, entries: dict[TopicPartition, Entry], *, adds: bool, knows_abortable: bool
+) -> dict[TopicPartition, KafkaError]:
+    """Ask for the partitions where the transaction is not open yet; those that must not be written to, with the reason.
+
+    What is not refused is to be appended before the next wait. ``adds`` for clients of transactions V2;
+    ``knows_abortable`` for those that understand TRANSACTION_ABORTABLE.
+    """
+    refused: dict[TopicPartition, KafkaError] = {}
+    by_producer: dict[tuple[int, int], list[TopicPartition]] = {}
+    for name, entry in entries.items():
+        if not entry.partition.log.producer_state.has_ongoing(entry.producer_id, entry.producer_epoch):
+            by_producer.setdefault((entry.producer_id, entry.producer_epoch), []).append(name)
+    for producer, names in by_producer.items():
+        now_ms = call.broker.clock.now_ms()
+        verifications = {
+            name: entry.partition.log.producer_state.begin_verification(*producer, entry.sequence, now_ms)
+            for name, entry in entries.items()
+            if name in names
+        }
+        try:
+            missing = await _ask(call, transactional_id, producer, names, adds=adds)
+        except KafkaError as error:
+            refused |= dict.fromkeys(names, _as_seen_by_producers(error))
+            continue
+        for name in names:
+            try:
+                if name in missing:
+                    code = ErrorCode.TRANSACTION_ABORTABLE if knows_abortable else ErrorCode.INVALID_TXN_STATE
+                    raise KafkaError(code, "the partition was not added to the transaction")
+                entries[name].partition.log.producer_state.confirm(producer[0], verifications[name])
+            except KafkaError as error:
+                refused[name] = error
+    return refused
+
+
+async def _ask(
+    call: Call, transactional_id: str, producer: tuple[int, int], names: Iterable[TopicPartition], *, adds: bool
+) -> set[TopicPartition]:
+    """Those of ``names`` that are not part of the transaction. KafkaError."""
+    transactions = call.broker.transactions
+    wanted = set(names)
+    if not adds:
+        if not call.broker.config.settings(TransactionSettings).transaction_partition_verification_enable:
+            return set()
+        return wanted - await transactions.verify_partitions(transactional_id, producer, wanted, call.flush)
+    try:
+        await transactions.add_partitions(transactional_id, producer, wanted, TRANSACTIONS_V2, call.flush)
+    except KafkaError as error:
+        if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
+            raise
+        await call.flush()
+        with trio.move_on_after(_END_OF_THE_LAST_SECONDS):
+            await transactions.wait_ended(transactional_id)
+        await transactions.add_partitions(transactional_id, producer, wanted, TRANSACTIONS_V2, call.flush)
+    return set()
+
+
+_TRY_AGAIN = (
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+)
+
+
+def _as_seen_by_producers(error: KafkaError) -> KafkaError:
+    """A producer talks to a leader here and not to a coordinator."""
+    if error.code is ErrorCode.PRODUCER_FENCED:
+        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
+    if error.code in _TRY_AGAIN:
+        return KafkaError(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"Unable to verify the partition has been added to the transaction. Underlying error: {error.code.name}",
+        )
+    return error

@@ -1,0 +1,114 @@
+"""TxnOffsetCommit (key 28): commit a group's offsets inside a transaction; see ``group_coordinator.transactional``.
+
+Behaviour: partitions that do not exist are answered UNKNOWN_TOPIC_OR_PARTITION and the rest is committed, when the
+transaction has the group's partition of ``__consumer_offsets``.
+
+Version notes: 2 adds the leader epoch, and knows COORDINATOR_LOAD_IN_PROGRESS, which is COORDINATOR_NOT_AVAILABLE before;
+3 is flexible and names the member (KIP-447); 4 may answer TRANSACTION_ABORTABLE; 5 is transactions V2: the group need not
+have been added to the transaction; 6 names topics by id.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from ..base.errors import ErrorCode, KafkaError
+from ..group_coordinator.settings import TOPIC
+from ..wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from .call import Call
+from .transaction_partitions import Entry, enter
+
+_LOAD_IN_PROGRESS_FROM = 2
+_ABORTABLE_FROM = 4
+_V2_FROM = 5
+_TOPIC_IDS_FROM = 6
+_NO_SEQUENCE = -1
+
+
+async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    accepted: list[TxnOffsetCommitRequestTopic] = []
+    refused: list[TxnOffsetCommitResponseTopic] = []
+    for topic in request.topics:
+        _sort(call, topic, accepted, refused)
+    response = TxnOffsetCommitResponse()
+    if accepted:
+        wanted = dataclasses.replace(request, topics=accepted)
+        try:
+            await _enter(call, request)
+            response = await call.broker.groups.commit_transactional_offsets(wanted, call.flush)
+        except KafkaError as error:
+            is_unknown = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and call.version < _LOAD_IN_PROGRESS_FROM
+            known = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) if is_unknown else error
+            response = error_response(wanted, known)
+    response.topics += refused
+    return response
+
+
+async def _enter(call: Call, request: TxnOffsetCommitRequest) -> None:
+    """Have the group's partition be part of the transaction. KafkaError."""
+    index = call.broker.groups.partition_for(request.group_id)
+    try:
+        partition = call.broker.replicas.partition(TOPIC, index)
+        partition.check_leader()
+    except KafkaError as error:
+        raise KafkaError(ErrorCode.NOT_COORDINATOR, error.message) from error
+    entry = Entry(partition, request.producer_id, request.producer_epoch, _NO_SEQUENCE)
+    refused = await enter(
+        call,
+        request.transactional_id,
+        {(TOPIC, index): entry},
+        adds=call.version >= _V2_FROM,
+        knows_abortable=call.version >= _ABORTABLE_FROM,
+    )
+    for reason in refused.values():
+        if reason.code is ErrorCode.NOT_ENOUGH_REPLICAS:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, reason.message)
+        raise reason
+
+
+def _sort(
+    call: Call,
+    topic: TxnOffsetCommitRequestTopic,
+    accepted: list[TxnOffsetCommitRequestTopic],
+    refused: list[TxnOffsetCommitResponseTopic],
+) -> None:
+    """Put the partitions that exist into ``accepted``, under the topic's name and id, and the others into ``refused``."""
+    metadata = call.broker.metadata
+    if call.version >= _TOPIC_IDS_FROM:
+        name = metadata.topic_name(topic.topic_id)
+        if name is None:
+            refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+            return
+        topic = dataclasses.replace(topic, name=name)
+    known = metadata.topic(topic.name)
+    numbers = () if known is None else known.partitions
+    if known is not None:
+        topic = dataclasses.replace(topic, topic_id=known.topic_id)
+    existing = [partition for partition in topic.partitions if partition.partition_index in numbers]
+    missing = [partition for partition in topic.partitions if partition.partition_index not in numbers]
+    if existing:
+        accepted.append(dataclasses.replace(topic, partitions=existing))
+    if missing:
+        missing_topic = dataclasses.replace(topic, partitions=missing)
+        refused.append(_refused(missing_topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+
+
+def _refused(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> TxnOffsetCommitResponseTopic:
+    return TxnOffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[
+            TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+            for partition in topic.partitions
+        ],
+    )
+
+
+def error_response(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
+    return TxnOffsetCommitResponse(topics=[_refused(topic, error.code) for topic in request.topics])

@@ -1,0 +1,167 @@
+"""Compaction in the background, of logs with ``cleanup.policy=compact`` (Apache Kafka's ``LogCleaner``).
+
+Every ``log.cleaner.backoff.ms`` each of ``log.cleaner.threads`` tasks looks for the log with the largest part to clean
+and cleans it, and goes on as long as it finds one. A log with a damaged record is reported and left alone until the
+broker starts again; an I/O error takes the log's folder offline. After each look, retention is applied to logs that are
+both compacted and deleted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+import trio
+
+from ..base.errors import KafkaError
+from .cleanable import CleanableLog, find_cleanable
+from .cleaning import Cleaning, CleaningAborted
+from .offset_map import OffsetMap, memory_for
+from .partition_log import PartitionLog
+from .settings import LogCleanerSettings
+
+logger = logging.getLogger(__name__)
+
+_LOGS_PER_TURN = 20
+_MIN_BUFFER_BYTES = 4096
+_MIN_MAP_BYTES = 1 << 20
+
+
+class IoThrottle:
+    """Spreads bytes over time, all tasks together."""
+
+    def __init__(self, bytes_per_second: float) -> None:
+        self._bytes_per_second = bytes_per_second
+        self._paid_until = 0.0
+
+    async def took(self, nbytes: int) -> None:
+        """Wait until what was taken before is within the limit."""
+        now = trio.current_time()
+        self._paid_until = max(self._paid_until, now) + nbytes / self._bytes_per_second
+        await trio.sleep_until(self._paid_until)
+
+
+class LogCleaner:
+    """Compacts ``logs``, which is looked at anew each time. ``in_progress``: those being cleaned right now."""
+
+    def __init__(self, logs: Collection[PartitionLog], settings: LogCleanerSettings) -> None:
+        self._logs = logs
+        self._settings = settings
+        self._throttle = IoThrottle(settings.log_cleaner_io_max_bytes_per_second)
+        self._uncleanable: set[PartitionLog] = set()
+        self.in_progress: set[PartitionLog] = set()
+
+    async def run(self) -> None:
+        """Clean until cancelled."""
+        if not self._settings.log_cleaner_enable:
+            return
+        async with trio.open_nursery() as nursery:
+            for _ in range(self._settings.log_cleaner_threads):
+                nursery.start_soon(self._run_one)
+
+    async def _run_one(self) -> None:
+        while True:
+            found = await self.clean_dirtiest()
+            await self._delete_old_segments()
+            if not found:
+                await trio.sleep(self._settings.log_cleaner_backoff_ms / 1000)
+
+    async def clean_dirtiest(self) -> bool:
+        """Clean the log with the largest share of uncleaned bytes; False when none is to be cleaned."""
+        cleanable = await self._find_dirtiest()
+        if cleanable is None:
+            return False
+        partition_log = cleanable.partition_log
+        self.in_progress.add(partition_log)
+        try:
+            await self._clean(cleanable)
+        finally:
+            self.in_progress.discard(partition_log)
+        return True
+
+    async def _candidates(self) -> list[PartitionLog]:
+        """The compacted logs nobody works on."""
+        self._uncleanable.intersection_update(self._logs)
+        found = []
+        for count, partition_log in enumerate(list(self._logs)):
+            if count % _LOGS_PER_TURN == 0:
+                await trio.lowlevel.checkpoint()
+            if partition_log.settings.is_compacted and partition_log.segments and self._is_free(partition_log):
+                found.append(partition_log)
+        return found
+
+    def _is_free(self, partition_log: PartitionLog) -> bool:
+        return not (
+            partition_log.is_closed
+            or partition_log.folder.is_offline
+            or partition_log in self.in_progress
+            or partition_log in self._uncleanable
+        )
+
+    async def _find_dirtiest(self) -> CleanableLog | None:
+        dirtiest: CleanableLog | None = None
+        for partition_log in await self._candidates():
+            if not self._is_free(partition_log):
+                continue
+            try:
+                found = find_cleanable(partition_log, partition_log.folder.clock.now_ms())
+            except OSError as error:
+                partition_log.folder.fail(f"cannot read {partition_log.directory}", error)
+                continue
+            if found is not None and (dirtiest is None or found.dirty_ratio > dirtiest.dirty_ratio):
+                dirtiest = found
+        return dirtiest
+
+    def _give_up(self, partition_log: PartitionLog, error: Exception) -> None:
+        logger.error("%s cannot be compacted and is left alone: %s", partition_log.directory, error)
+        self._uncleanable.add(partition_log)
+
+    async def _clean(self, cleanable: CleanableLog) -> None:
+        partition_log, start = cleanable.partition_log, cleanable.first_dirty_offset
+        settings = self._settings
+        threads = settings.log_cleaner_threads or 1
+        load_factor = settings.log_cleaner_dedupe_buffer_load_factor
+        memory = min(
+            max(settings.log_cleaner_dedupe_buffer_size // threads, _MIN_MAP_BYTES),
+            memory_for(cleanable.first_uncleanable_offset - start, load_factor),
+        )
+        cleaning = Cleaning(
+            partition_log,
+            start,
+            cleanable.first_uncleanable_offset,
+            OffsetMap(memory, load_factor),
+            self._throttle,
+            max(settings.log_cleaner_io_buffer_size // threads // 2, _MIN_BUFFER_BYTES),
+        )
+        try:
+            cleaned_offset = await cleaning.run()
+        except CleaningAborted:
+            logger.info("%s has changed while it was being compacted; it is left for later", partition_log.directory)
+            return
+        except KafkaError as error:
+            if not partition_log.folder.is_offline:
+                self._give_up(partition_log, error)
+            return
+        except OSError as error:
+            if not partition_log.is_closed and not partition_log.folder.is_offline:
+                partition_log.folder.fail(f"cannot compact {partition_log.directory}", error)
+            return
+        partition_log.cleaned_offset = cleaned_offset
+        partition_log.folder.checkpoint_soon()
+        stats = cleaning.stats
+        logger.info(
+            "%s: compacted, offsets %d to %d were new; %d bytes became %d",
+            partition_log.directory,
+            start,
+            cleaned_offset,
+            stats.bytes_read,
+            stats.bytes_written,
+        )
+
+    async def _delete_old_segments(self) -> None:
+        for partition_log in await self._candidates():
+            if partition_log.settings.deletes_old_segments and self._is_free(partition_log):
+                try:
+                    partition_log.delete_old_segments(partition_log.folder.clock.now_ms())
+                except KafkaError as error:
+                    logger.error("retention stops: %s", error)

@@ -1,0 +1,115 @@
+"""Putting a compacted segment in the place of the segments it was made from.
+
+While it is made, its files end in ``.cleaned``, and a start throws them away. Then, in this order::
+
+    .cleaned -> .swap     the file of batches last: with its new name the swap is decided
+    old files -> .deleted
+    .swap -> plain name   the file of batches first: a start that finds no .log.swap has nothing to delete
+
+A crash in between leaves what a start can finish: a ``.log.swap`` without ``.cleaned`` files replaces every segment that
+begins within its offsets; other ``.swap`` files are renamed only. These are Apache Kafka's rules, so either of the two
+finishes what the other one began.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+from ..base.errors import KafkaError
+from .disk import Disk, join
+from .files import (
+    CLEANED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    parse_file_name,
+)
+from .scan import scan_batches
+from .truncation import delete_segment
+
+if TYPE_CHECKING:
+    from .partition_log import PartitionLog
+    from .segment import LogSegment
+
+logger = logging.getLogger(__name__)
+
+_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+
+
+def replace_segments(partition_log: PartitionLog, cleaned: LogSegment, old: list[LogSegment]) -> None:
+    """Let ``cleaned``, which is on stable storage, replace ``old``, which lie in a row. Raises OSError."""
+    segments = partition_log.segments
+    first = segments.index(old[0])
+    assert segments[first : first + len(old)] == old
+    _rename(cleaned, (*_INDEX_SUFFIXES, LOG_SUFFIX), SWAP_SUFFIX)
+    segments[first : first + len(old)] = [cleaned]
+    partition_log.size += cleaned.size
+    for segment in old:
+        delete_segment(partition_log, segment, keeps_snapshot=segment is old[0])
+    _rename(cleaned, (LOG_SUFFIX, *_INDEX_SUFFIXES), "")
+
+
+def _rename(segment: LogSegment, suffixes: tuple[str, ...], file_suffix: str) -> None:
+    sources = [segment.path_of(suffix) for suffix in suffixes]
+    segment.file_suffix = file_suffix
+    for suffix, source in zip(suffixes, sources, strict=True):
+        # only a segment with aborted transactions has an index of them
+        with contextlib.suppress(FileNotFoundError) if suffix == TRANSACTION_INDEX_SUFFIX else contextlib.nullcontext():
+            segment.folder.disk.rename(source, segment.path_of(suffix))
+
+
+def remove_cleaned(segment: LogSegment) -> None:
+    """Remove the files of a compacted segment that is not wanted after all. Raises OSError."""
+    assert segment.file_suffix == CLEANED_SUFFIX
+    for suffix in (LOG_SUFFIX, *_INDEX_SUFFIXES):
+        segment.folder.disk.remove(segment.path_of(suffix))
+
+
+def finish_swaps(disk: Disk, directory: str, names: set[str]) -> set[str]:
+    """Finish, or take back, what a crash interrupted; ``names`` are the folder's. Returns the names there are then.
+
+    Raises OSError.
+    """
+    cleaned = {name for name in names if name.endswith(CLEANED_SUFFIX)}
+    swaps = {name for name in names if name.endswith(SWAP_SUFFIX)}
+    if not cleaned and not swaps:
+        return names
+    first_cleaned = min((_offset(name, CLEANED_SUFFIX) for name in cleaned), default=1 << 63)
+    undecided = {name for name in swaps if _offset(name, SWAP_SUFFIX) >= first_cleaned}
+    for name in (*sorted(undecided), *sorted(cleaned)):
+        disk.remove(join(directory, name))
+    swaps -= undecided
+    decided = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    ranges = [(_offset(name, SWAP_SUFFIX), _end_of(disk, join(directory, name))) for name in decided]
+    for name in sorted(names - swaps - undecided - cleaned):
+        found = parse_file_name(name)
+        if found is None or found[1] not in (LOG_SUFFIX, *_INDEX_SUFFIXES):
+            continue
+        if any(start == found[0] or start < found[0] < end for start, end in ranges):
+            disk.remove(join(directory, name))
+    for name in (*decided, *sorted(swaps.difference(decided))):
+        logger.info("%s: finishing a compaction", join(directory, name))
+        disk.rename(join(directory, name), join(directory, name.removesuffix(SWAP_SUFFIX)))
+    return set(disk.names(directory))
+
+
+def _offset(name: str, suffix: str) -> int:
+    found = parse_file_name(name.removesuffix(suffix))
+    return -1 if found is None else found[0]
+
+
+def _end_of(disk: Disk, path: str) -> int:
+    end = 0
+    file = disk.open(path)
+    try:
+        for _, batch in scan_batches(file, 0, file.size()):
+            end = batch.next_offset
+    except KafkaError as error:
+        logger.warning("%s is damaged behind offset %d: %s", path, end, error)
+    finally:
+        file.close()
+    return end

@@ -1,0 +1,69 @@
+"""The aborted transactions of a segment: those whose abort marker is in it (KIP-98).
+
+File (``<base offset>.txnindex``), made with its first entry; entries of 34 bytes, big-endian, in order of ``last_offset``::
+
+     0 version int16 (0)
+     2 producer_id int64
+    10 first_offset int64         of the transaction's first record in this partition
+    18 last_offset int64          of the abort marker
+    26 last_stable_offset int64   of the partition once the marker was there
+
+A consumer that reads committed records gets the entries that overlap what it reads, and drops the records they name.
+Entries of later segments may overlap too; an entry whose ``last_stable_offset`` is at or above the end of what is read
+says that none after it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import NamedTuple
+
+from .disk import Bytes
+from .offset_index import CorruptIndexError
+
+_ENTRY = Struct(">hqqqq")
+ENTRY_SIZE = _ENTRY.size
+_VERSION = 0
+
+
+class AbortedTransaction(NamedTuple):
+    """One entry."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+def encode_aborted(entry: AbortedTransaction) -> bytes:
+    return _ENTRY.pack(_VERSION, *entry)
+
+
+def decode_transaction_index(data: Bytes, base_offset: int) -> list[AbortedTransaction]:
+    """Read a file. Raises CorruptIndexError."""
+    if len(data) % ENTRY_SIZE:
+        raise CorruptIndexError(f"{len(data)} bytes are not a multiple of {ENTRY_SIZE}")
+    entries = []
+    last = base_offset - 1
+    for version, *fields in _ENTRY.iter_unpack(data):
+        entry = AbortedTransaction(*fields)
+        if version > _VERSION:
+            raise CorruptIndexError(f"version {version} is unknown")
+        if entry.last_offset <= last:
+            raise CorruptIndexError(f"the marker at {entry.last_offset} does not come after {last}")
+        last = entry.last_offset
+        entries.append(entry)
+    return entries
+
+
+def collect_aborted(
+    entries: Iterable[AbortedTransaction], start: int, end: int, found: list[AbortedTransaction]
+) -> bool:
+    """Add those that overlap the offsets [start, end) to ``found``; True when no later entry can."""
+    for entry in entries:
+        if entry.last_offset >= start and entry.first_offset < end:
+            found.append(entry)
+        if entry.last_stable_offset >= end:
+            return True
+    return False

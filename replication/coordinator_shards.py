@@ -1,0 +1,139 @@
+"""The partitions of a coordinator's topic that this broker leads, each replayed into a *shard* that answers for its keys.
+
+A shard comes by ``load`` and goes whole by ``unload``: whoever waits on it is told NOT_COORDINATOR, and another broker
+replays the same records. While it loads, requests are told COORDINATOR_LOAD_IN_PROGRESS.
+
+Every answer, of reads too, waits until the high watermark has passed the last record it depends on (``committed``);
+otherwise a client could see what a change of leader takes back.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Generic, Protocol, TypeVar
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError, ProtocolError
+from ..wire.records import RecordBatch, iter_batches
+from .coordinator_log import CoordinatorLog, Flush, as_seen_by_clients
+
+logger = logging.getLogger(__name__)
+
+_BATCHES_PER_TURN = 16
+
+
+class CoordinatorShard(Protocol):
+    """One partition's state."""
+
+    partition: int
+    leader_epoch: int
+
+    def load(self, batch: RecordBatch) -> None:
+        """Replay a batch of the log. KafkaError or ProtocolError when it is damaged."""
+        ...
+
+
+S = TypeVar("S", bound=CoordinatorShard)
+
+
+class CoordinatorShards(Generic[S]):
+    """``make(partition, leader_epoch)`` gives an empty shard; answers wait for at most ``commit_timeout_ms``."""
+
+    def __init__(self, name: str, log: CoordinatorLog, make: Callable[[int, int], S], commit_timeout_ms: int) -> None:
+        self._name = name
+        self._log = log
+        self._make = make
+        self._commit_timeout_ms = commit_timeout_ms
+        self._shards: dict[int, S] = {}
+        self._loading: dict[int, int] = {}
+        self._loaded = trio.Event()
+
+    def __iter__(self) -> Iterator[S]:
+        return iter(list(self._shards.values()))
+
+    @property
+    def loading(self) -> int:
+        """How many partitions are not known yet."""
+        return len(self._loading)
+
+    def is_current(self, shard: S) -> bool:
+        """Whether the shard is still the one that answers for its partition."""
+        return self._shards.get(shard.partition) is shard
+
+    async def load(self, partition: int, leader_epoch: int) -> S | None:
+        """Replay the partition's log; the new shard once it serves, None when it does not or did already."""
+        known = self._shards.get(partition)
+        known_epoch = self._loading.get(partition, -1) if known is None else known.leader_epoch
+        if known_epoch >= leader_epoch:
+            return None
+        self._loading[partition] = leader_epoch
+        shard = self._make(partition, leader_epoch)
+        try:
+            await self._replay(shard)
+        except (KafkaError, ProtocolError) as error:
+            logger.error("%s: partition %d cannot be loaded: %s", self._name, partition, error)
+            if self._loading.get(partition) == leader_epoch:
+                del self._loading[partition]
+            return None
+        if self._loading.get(partition) != leader_epoch:
+            return None
+        del self._loading[partition]
+        self._shards[partition] = shard
+        self._loaded.set()
+        self._loaded = trio.Event()
+        return shard
+
+    async def _replay(self, shard: S) -> None:
+        count = 0
+        async for chunk in self._log.batches(shard.partition):
+            for batch in iter_batches(chunk):
+                shard.load(batch)
+                count += 1
+                if count % _BATCHES_PER_TURN == 0:
+                    await trio.lowlevel.checkpoint()
+            if self._loading.get(shard.partition) != shard.leader_epoch:
+                return
+
+    async def wait_loaded(self, partition: int) -> None:
+        """Return once the partition is served here."""
+        while partition not in self._shards:
+            await self._loaded.wait()
+
+    def is_older(self, partition: int, leader_epoch: int) -> bool:
+        """Whether what is known of the partition, if anything, is of an earlier epoch."""
+        known = self._shards.get(partition)
+        return (self._loading.get(partition, -1) if known is None else known.leader_epoch) < leader_epoch
+
+    def unload(self, partition: int) -> S | None:
+        """This broker does not lead the partition any more; the shard it had."""
+        self._loading.pop(partition, None)
+        return self._shards.pop(partition, None)
+
+    def partitions(self) -> list[int]:
+        """Those that are served or loading."""
+        return [*self._shards, *self._loading]
+
+    def find(self, partition: int, key: str) -> S:
+        """The shard of a partition. KafkaError COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR."""
+        shard = self._shards.get(partition)
+        if shard is None:
+            loading = partition in self._loading
+            code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR
+            raise KafkaError(code, f"{key} belongs to partition {partition}")
+        return shard
+
+    async def committed(self, shard: S, offset: int, flush: Flush) -> None:
+        """Return when everything below ``offset`` is committed. KafkaError when that does not come in time."""
+        try:
+            if self._log.high_watermark(shard.partition) < offset:
+                await flush()
+                with trio.fail_after(self._commit_timeout_ms / 1000):
+                    await self._log.wait_committed(shard.partition, offset)
+        except trio.TooSlowError:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"offset {offset} is not committed yet") from None
+        except KafkaError as error:
+            raise as_seen_by_clients(error) from error
+        if not self.is_current(shard):
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, "the partition has moved")

@@ -1,0 +1,89 @@
+"""End markers of transactions: WriteTxnMarkers on the partitions this broker leads, and the coordinator's way there.
+
+A partition that a coordinator keeps its state in (``__consumer_offsets``) is given to that coordinator, because the marker
+and what it changes in the coordinator's state belong together. The answer waits until every marker is committed.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable
+
+from ..base.errors import ErrorCode, KafkaError
+from ..base.seams import Clock
+from ..wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from .metadata_cache import MetadataCache
+from .replica_manager import ReplicaManager
+
+COMMIT_SECONDS = 30.0
+NO_LEADER = -1
+
+AppendMarker = Callable[[int, WritableTxnMarker], int]
+"""(partition, marker) -> the offset after the marker. KafkaError when it is not written."""
+
+
+class EndMarkers:
+    """Writes markers here. ``owners`` are the topics whose coordinator writes its own."""
+
+    def __init__(self, replicas: ReplicaManager, clock: Clock) -> None:
+        self._replicas = replicas
+        self._clock = clock
+        self.owners: dict[str, AppendMarker] = {}
+
+    async def write(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        """Append every marker, then wait until they are committed; what went wrong is said per partition."""
+        waits: list[tuple[WritableTxnMarkerPartitionResult, Callable[[], Awaitable[None]]]] = []
+        response = WriteTxnMarkersResponse()
+        for marker in request.markers:
+            topics = []
+            for topic in marker.topics:
+                results = []
+                for index in topic.partition_indexes:
+                    result = WritableTxnMarkerPartitionResult(partition_index=index, error_code=ErrorCode.NONE)
+                    results.append(result)
+                    try:
+                        waits.append((result, self._append(topic.name, index, marker)))
+                    except KafkaError as error:
+                        result.error_code = error.code
+                topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=results))
+            response.markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+        for result, wait in waits:
+            try:
+                await wait()
+            except KafkaError as error:
+                result.error_code = error.code
+        return response
+
+    def _append(self, topic: str, index: int, marker: WritableTxnMarker) -> Callable[[], Awaitable[None]]:
+        partition = self._replicas.partition(topic, index)
+        owner = self.owners.get(topic)
+        if owner is None:
+            offset = partition.append_end_marker(marker, self._clock.now_ms())
+        else:
+            offset = owner(index, marker)
+        return functools.partial(partition.wait_for_high_watermark, offset, COMMIT_SECONDS)
+
+
+class LocalMarkerChannels:
+    """The transaction coordinator's way to the leaders, where this broker is the only one."""
+
+    def __init__(self, broker_id: int, metadata: MetadataCache, markers: EndMarkers) -> None:
+        self._broker_id = broker_id
+        self._metadata = metadata
+        self._markers = markers
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        state = self._metadata.partition(topic, partition)
+        return None if state is None else max(state.leader, NO_LEADER)
+
+    async def write_txn_markers(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        if broker_id != self._broker_id:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no way to broker {broker_id}")
+        return await self._markers.write(request)

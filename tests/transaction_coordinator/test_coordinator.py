@@ -1,0 +1,247 @@
+"""Transactions from InitProducerId to their last marker, on logs in memory."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.transaction_coordinator.coordinator import TransactionCoordinator
+from ottla.wire.messages.list_transactions import ListTransactionsRequest
+
+PARTITIONS = [("t", 0), ("t", 1), ("u", 0)]
+CLASSIC, V2 = 0, 2
+
+
+async def no_flush() -> None:
+    """Nothing was answered yet."""
+
+
+def refused(code: ErrorCode):
+    return pytest.raises(KafkaError, match=code.name)
+
+
+async def state_of(coordinator: TransactionCoordinator, transactional_id: str = "id") -> str:
+    return (await coordinator.describe(transactional_id, no_flush)).transaction_state
+
+
+async def init(coordinator: TransactionCoordinator, expected=None, *, timeout_ms: int = 60_000) -> tuple[int, int]:
+    return await coordinator.init_producer_id("id", timeout_ms, expected, no_flush)
+
+
+async def settle() -> None:
+    await trio.testing.wait_all_tasks_blocked()
+
+
+@pytest.fixture
+def run(make_world):
+    """``run(test, **settings)``: the test with a world whose coordinators run until it ends."""
+
+    async def run(test, **settings) -> None:
+        async with trio.open_nursery() as nursery:
+            await test(make_world(nursery, **settings))
+            nursery.cancel_scope.cancel()
+
+    return run
+
+
+async def test_commit(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        assert producer == (1000, 0)
+        assert await state_of(coordinator) == "Empty"
+        await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        assert await state_of(coordinator) == "Ongoing"
+        assert await coordinator.verify_partitions("id", producer, [*PARTITIONS, ("v", 0)], no_flush) == set(PARTITIONS)
+        world.leaders.gate = trio.Event()
+        assert await coordinator.end_transaction("id", producer, True, CLASSIC, no_flush) == producer
+        await settle()
+        assert await state_of(coordinator) == "PrepareCommit", "the answer does not wait for the markers"
+        with refused(ErrorCode.CONCURRENT_TRANSACTIONS):
+            await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        world.leaders.gate.set()
+        await coordinator.wait_ended("id")
+        assert await state_of(coordinator) == "CompleteCommit"
+        assert sorted(world.leaders.markers) == [(topic, index, 1000, 0, True) for topic, index in PARTITIONS]
+
+    await run(test)
+
+
+async def test_markers_wait_until_the_decision_is_committed(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        await coordinator.add_partitions("id", producer, PARTITIONS, V2, no_flush)
+        world.log.held = True
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(coordinator.end_transaction, "id", producer, True, V2, no_flush)
+            await settle()
+            assert world.leaders.markers == []
+            world.log.release()
+        await coordinator.wait_ended("id")
+        assert {marker[3] for marker in world.leaders.markers} == {1}, "markers of V2 have the next epoch"
+
+    await run(test)
+
+
+async def test_the_next_coordinator_goes_on(run, autojump_clock):
+    async def test(world):
+        first = await world.coordinator()
+        producer = await init(first)
+        await first.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        world.leaders.codes["t", 1] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        await first.end_transaction("id", producer, False, CLASSIC, no_flush)
+        await settle()
+        assert len(world.leaders.markers) == 2
+        first.unload(first.partition_for("id"))
+        with refused(ErrorCode.NOT_COORDINATOR):
+            await first.describe("id", no_flush)
+        world.leaders.codes.clear()
+        world.leaders.markers.clear()
+        second = await world.coordinator()
+        await second.wait_ended("id")
+        assert await state_of(second) == "CompleteAbort"
+        assert sorted(world.leaders.markers) == [(topic, index, 1000, 0, False) for topic, index in PARTITIONS]
+        assert await init(second) == (1000, 1)
+
+    await run(test)
+
+
+async def test_partitions_that_are_gone_or_away(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        world.leaders.gone.add(("u", 0))
+        world.leaders.away.add(("t", 0))
+        world.leaders.codes["t", 1] = ErrorCode.NOT_ENOUGH_REPLICAS
+        await coordinator.end_transaction("id", producer, True, CLASSIC, no_flush)
+        await settle()
+        assert await state_of(coordinator) == "PrepareCommit"
+        world.leaders.away.clear()
+        world.leaders.codes.clear()
+        await coordinator.wait_ended("id")
+        assert sorted(world.leaders.markers) == [("t", 0, 1000, 0, True), ("t", 1, 1000, 0, True)]
+
+    await run(test)
+
+
+async def test_a_coordinator_that_is_out_of_date_stops(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        world.leaders.codes["t", 1] = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        await coordinator.end_transaction("id", producer, True, CLASSIC, no_flush)
+        await settle()
+        world.leaders.codes.clear()
+        await trio.sleep(10)
+        assert await state_of(coordinator) == "PrepareCommit"
+
+    await run(test)
+
+
+async def test_fencing_aborts_what_is_open(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        zombie = await init(coordinator)
+        await coordinator.add_partitions("id", zombie, PARTITIONS, CLASSIC, no_flush)
+        with refused(ErrorCode.CONCURRENT_TRANSACTIONS):
+            await init(coordinator)
+        await coordinator.wait_ended("id")
+        assert {marker[3:] for marker in world.leaders.markers} == {(1, False)}
+        assert await init(coordinator) == (1000, 2)
+        with refused(ErrorCode.PRODUCER_FENCED):
+            await coordinator.end_transaction("id", zombie, True, CLASSIC, no_flush)
+        with refused(ErrorCode.PRODUCER_FENCED):
+            await init(coordinator, zombie)
+
+    await run(test)
+
+
+async def test_timeouts(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator, timeout_ms=5_000)
+        await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        await trio.sleep(3)
+        coordinator.abort_timed_out()
+        assert await state_of(coordinator) == "Ongoing"
+        await trio.sleep(3)
+        coordinator.abort_timed_out()
+        await coordinator.wait_ended("id")
+        assert await state_of(coordinator) == "CompleteAbort"
+        with refused(ErrorCode.PRODUCER_FENCED):
+            await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        assert await init(coordinator, producer) == (1000, 1), "it may resume"
+
+    await run(test)
+
+
+async def test_ids_that_are_not_used_are_forgotten(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        await init(coordinator)
+        await trio.sleep(50)
+        coordinator.forget_expired()
+        assert await state_of(coordinator) == "Empty"
+        await trio.sleep(51)
+        coordinator.forget_expired()
+        with refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND):
+            await coordinator.describe("id", no_flush)
+        with refused(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND):
+            await (await world.coordinator()).describe("id", no_flush)
+        assert await init(coordinator) == (1001, 0)
+
+    await run(test, transactional_id_expiration_ms=100_000)
+
+
+async def test_a_log_that_refuses_changes_nothing(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        world.log.error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        with refused(ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        assert await state_of(coordinator) == "Empty"
+        world.log.error = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        with refused(ErrorCode.NOT_COORDINATOR):
+            await init(coordinator)
+        assert await init(coordinator) == (1000, 1)
+
+    await run(test)
+
+
+async def test_two_at_once_under_one_id(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        got = []
+
+        async def one() -> None:
+            got.append(await init(coordinator))
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(one)
+        assert {producer_id for producer_id, _ in got} == {got[0][0]}
+        assert sorted(epoch for _, epoch in got) == [0, 1, 2]
+
+    await run(test)
+
+
+async def test_lists_by_pattern(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        for partition in range(50):
+            await coordinator.load(partition, 1)
+        for name in ("orders-1", "orders-2", "other"):
+            await coordinator.init_producer_id(name, 60_000, None, no_flush)
+        request = ListTransactionsRequest(transactional_id_pattern="orders-.")
+        listed = (await coordinator.list_transactions(request, no_flush)).transaction_states
+        assert sorted(each.transactional_id for each in listed) == ["orders-1", "orders-2"]
+        with refused(ErrorCode.INVALID_REGULAR_EXPRESSION):
+            await coordinator.list_transactions(ListTransactionsRequest(transactional_id_pattern="("), no_flush)
+
+    await run(test)

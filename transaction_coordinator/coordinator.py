@@ -1,0 +1,298 @@
+"""The transaction coordinator of one broker: its shards, the transactions it ends, and the loops that watch the time.
+
+A *shard* (``shard.py``) is one partition of ``__transaction_state`` that this broker leads; requests and their errors are
+Kafka's. The answer to EndTxn leaves once the decision is committed; the markers follow in the background, and the producer
+is told CONCURRENT_TRANSACTIONS when it begins its next transaction before they are all there.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..base.seams import Clock
+from ..replication.coordinator_log import CoordinatorLog, Flush, as_seen_by_clients, partition_of
+from ..replication.coordinator_shards import CoordinatorShards
+from ..wire.messages.describe_transactions import TransactionState as DescribedTransaction
+from ..wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from . import transaction as transitions
+from .describe import STATES, Filter, describe
+from .ending import FencedError, MarkerChannels, write_markers
+from .producer_ids import ProducerIdSource
+from .settings import TransactionSettings
+from .shard import TransactionShard
+from .transaction import PREPARED, TRANSACTIONS_V2, TopicPartition, Transaction, TransactionState
+
+logger = logging.getLogger(__name__)
+
+COMMIT_TIMEOUT_MS = 5000
+_FORGOTTEN_PER_BATCH = 1000
+
+
+class TransactionCoordinator:
+    """Transactional ids on the partitions this broker leads.
+
+    A producer is named by (producer id, epoch). Every request method raises KafkaError.
+    """
+
+    def __init__(
+        self,
+        log: CoordinatorLog,
+        settings: TransactionSettings,
+        clock: Clock,
+        producer_ids: ProducerIdSource,
+        channels: MarkerChannels,
+    ) -> None:
+        self.settings = settings
+        self._log = log
+        self._clock = clock
+        self._producer_ids = producer_ids
+        self._channels = channels
+        self._shards = CoordinatorShards("Transaction coordinator", log, self._new_shard, COMMIT_TIMEOUT_MS)
+        self._nursery: trio.Nursery | None = None
+        self._unfinished: list[tuple[TransactionShard, str]] = []
+
+    # Partitions
+
+    def partition_for(self, transactional_id: str) -> int:
+        """The partition of ``__transaction_state`` that keeps the id. The setting counts only until the topic exists."""
+        count = self._log.partition_count() or self.settings.transaction_state_log_num_partitions
+        return partition_of(transactional_id, count)
+
+    def _new_shard(self, partition: int, leader_epoch: int) -> TransactionShard:
+        return TransactionShard(partition, leader_epoch, self._log)
+
+    async def load(self, partition: int, leader_epoch: int) -> None:
+        """This broker leads the partition from now on: replay its log, serve its ids, end what was decided."""
+        if not self._shards.is_older(partition, leader_epoch):
+            return
+        self.unload(partition)
+        shard = await self._shards.load(partition, leader_epoch)
+        if shard is None:
+            return
+        for transaction in list(shard.transactions.values()):
+            if transaction.state in PREPARED:
+                logger.info("Going on with the end of transaction %s", transaction.transactional_id)
+                self._finish_soon(shard, transaction.transactional_id)
+
+    async def wait_loaded(self, partition: int) -> None:
+        """Return once the ids of the partition are served here."""
+        await self._shards.wait_loaded(partition)
+
+    def unload(self, partition: int) -> None:
+        """This broker does not lead the partition any more; nothing happens when it did not."""
+        shard = self._shards.unload(partition)
+        if shard is not None:
+            shard.release()
+
+    def stop(self) -> None:
+        """Let go of every partition, so that nobody goes on waiting."""
+        for partition in self._shards.partitions():
+            self.unload(partition)
+
+    def _shard(self, transactional_id: str) -> TransactionShard:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the transactional id is empty")
+        return self._shards.find(self.partition_for(transactional_id), transactional_id)
+
+    async def _write(self, shard: TransactionShard, transaction: Transaction, flush: Flush) -> None:
+        """Change the state of an id, and return once that is committed."""
+        offset = self._append(shard, transaction)
+        await self._shards.committed(shard, offset, flush)
+
+    def _append(self, shard: TransactionShard, transaction: Transaction) -> int:
+        try:
+            offset = shard.write(transaction, self._clock.now_ms())
+        except KafkaError as error:
+            raise as_seen_by_clients(error) from error
+        if transaction.state in PREPARED:
+            self._finish_soon(shard, transaction.transactional_id)
+        return offset
+
+    # Requests
+
+    async def init_producer_id(
+        self, transactional_id: str, timeout_ms: int, expected: tuple[int, int] | None, flush: Flush
+    ) -> tuple[int, int]:
+        """InitProducerId: the producer to be, after every one before it with this transactional id is fenced."""
+        if not 0 < timeout_ms <= self.settings.transaction_max_timeout_ms:
+            self._shard(transactional_id)
+            raise KafkaError(
+                ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+                f"{timeout_ms} ms; transaction.max.timeout.ms is {self.settings.transaction_max_timeout_ms}",
+            )
+        new_id = transitions.NO_PRODUCER_ID
+        while True:
+            shard = self._shard(transactional_id)
+            known = shard.transactions.get(transactional_id)
+            if new_id != transitions.NO_PRODUCER_ID or (known is not None and not known.is_epoch_exhausted):
+                break
+            await flush()
+            new_id = await self._producer_ids.next_producer_id()
+        now_ms = self._clock.now_ms()
+        if known is None:
+            renewed = transitions.create(transactional_id, new_id, timeout_ms, now_ms)
+        elif known.state is TransactionState.ONGOING:
+            transitions.check_expected(known, expected)
+            await self._write(shard, transitions.fence(known, TRANSACTIONS_V2, now_ms), flush)
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "the open transaction is being aborted")
+        else:
+            renewed = transitions.initialize(known, expected, new_id, timeout_ms, now_ms)
+        await self._write(shard, renewed, flush)
+        return renewed.producer_id, renewed.producer_epoch
+
+    async def add_partitions(
+        self,
+        transactional_id: str,
+        producer: tuple[int, int],
+        partitions: Collection[TopicPartition],
+        client_version: int,
+        flush: Flush,
+    ) -> None:
+        """AddPartitionsToTxn and AddOffsetsToTxn; ``client_version`` 2 when the partition's leader asks for a V2 client."""
+        shard = self._shard(transactional_id)
+        known = transitions.check_producer(shard.transactions.get(transactional_id), *producer)
+        changed = transitions.add_partitions(known, partitions, client_version, self._clock.now_ms())
+        if changed is not None:
+            await self._write(shard, changed, flush)
+        else:
+            await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
+
+    async def verify_partitions(
+        self, transactional_id: str, producer: tuple[int, int], partitions: Collection[TopicPartition], flush: Flush
+    ) -> set[TopicPartition]:
+        """Those of ``partitions`` that are part of the producer's open transaction."""
+        shard = self._shard(transactional_id)
+        known = transitions.check_producer(shard.transactions.get(transactional_id), *producer)
+        await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
+        return {partition for partition in partitions if partition in known.partitions}
+
+    async def end_transaction(
+        self, transactional_id: str, producer: tuple[int, int], commit: bool, client_version: int, flush: Flush
+    ) -> tuple[int, int]:
+        """EndTxn: returns once it is decided; the producer of the next transaction."""
+        new_id = transitions.NO_PRODUCER_ID
+        while True:
+            shard = self._shard(transactional_id)
+            known = shard.transactions.get(transactional_id)
+            if new_id != transitions.NO_PRODUCER_ID or not transitions.needs_producer_id(known, client_version):
+                break
+            await flush()
+            new_id = await self._producer_ids.next_producer_id()
+        prepared = transitions.end(known, producer, commit, client_version, new_id, self._clock.now_ms())
+        if prepared is None:
+            assert known is not None
+            await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
+            return known.producer_id, known.producer_epoch
+        await self._write(shard, prepared, flush)
+        if prepared.next_producer_id != transitions.NO_PRODUCER_ID:
+            return prepared.next_producer_id, 0
+        return prepared.producer_id, prepared.producer_epoch
+
+    async def wait_ended(self, transactional_id: str) -> None:
+        """Return once no transaction of the id is between its decision and its end."""
+        await self._shard(transactional_id).wait_ended(transactional_id)
+
+    # Administration
+
+    async def describe(self, transactional_id: str, flush: Flush) -> DescribedTransaction:
+        """DescribeTransactions of one id."""
+        shard = self._shard(transactional_id)
+        known = shard.transactions.get(transactional_id)
+        if known is None:
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"{transactional_id} is not known")
+        await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
+        return describe(known)
+
+    async def list_transactions(self, request: ListTransactionsRequest, flush: Flush) -> ListTransactionsResponse:
+        """ListTransactions of this broker."""
+        if self._shards.loading:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self._shards.loading} partitions are loading")
+        wanted = Filter(request, self._clock.now_ms())
+        response = ListTransactionsResponse(
+            unknown_state_filters=[name for name in request.state_filters if name not in STATES]
+        )
+        waits = [(shard, shard.last_offset) for shard in self._shards]
+        for shard, _ in waits:
+            response.transaction_states += wanted.select(list(shard.transactions.values()))
+        for shard, offset in waits:
+            await self._shards.committed(shard, offset, flush)
+        return response
+
+    # The end of transactions
+
+    def _finish_soon(self, shard: TransactionShard, transactional_id: str) -> None:
+        if self._nursery is None:
+            self._unfinished.append((shard, transactional_id))
+        else:
+            self._nursery.start_soon(self._finish, shard, transactional_id)
+
+    async def _finish(self, shard: TransactionShard, transactional_id: str) -> None:
+        """Write the markers of a prepared transaction and complete it, unless the partition moves away first."""
+        prepared = shard.transactions[transactional_id]
+        try:
+            await self._log.wait_committed(shard.partition, shard.depends_on(transactional_id))
+            with trio.CancelScope() as scope:
+                shard.scopes.add(scope)
+                try:
+                    await write_markers(self._channels, prepared, shard.leader_epoch)
+                finally:
+                    shard.scopes.discard(scope)
+            if self._shards.is_current(shard) and not scope.cancelled_caught:
+                shard.write(transitions.complete(prepared, self._clock.now_ms()), self._clock.now_ms())
+        except FencedError as error:
+            logger.warning("Transaction %s is not ended by this coordinator: fenced by %s", transactional_id, error)
+        except KafkaError as error:
+            logger.warning("Transaction %s is not complete yet: %s", transactional_id, error)
+
+    # Time
+
+    async def run(self) -> None:
+        """End what was decided, abort what takes too long, and forget what is not used, for ever."""
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            unfinished, self._unfinished = self._unfinished, []
+            for shard, transactional_id in unfinished:
+                self._finish_soon(shard, transactional_id)
+            nursery.start_soon(self._run_timeouts)
+            nursery.start_soon(self._run_expiry)
+
+    async def _run_timeouts(self) -> None:
+        while True:
+            await trio.sleep(self.settings.transaction_abort_timed_out_transaction_cleanup_interval_ms / 1000)
+            self.abort_timed_out()
+
+    def abort_timed_out(self) -> None:
+        """Abort, and fence, every transaction that is open for longer than its producer allowed."""
+        now_ms = self._clock.now_ms()
+        for shard in self._shards:
+            for known in list(shard.transactions.values()):
+                if transitions.is_timed_out(known, now_ms):
+                    logger.info("Transaction %s is aborted: it took too long", known.transactional_id)
+                    try:
+                        self._append(shard, transitions.fence(known, TRANSACTIONS_V2, now_ms))
+                    except KafkaError as error:
+                        logger.warning("Transaction %s could not be aborted: %s", known.transactional_id, error)
+
+    async def _run_expiry(self) -> None:
+        while True:
+            await trio.sleep(self.settings.transaction_remove_expired_transaction_cleanup_interval_ms / 1000)
+            self.forget_expired()
+
+    def forget_expired(self) -> None:
+        """Forget transactional ids that were not used for ``transactional.id.expiration.ms``."""
+        now_ms = self._clock.now_ms()
+        for shard in self._shards:
+            expired = [
+                transactional_id
+                for transactional_id, known in shard.transactions.items()
+                if transitions.is_expired(known, now_ms, self.settings.transactional_id_expiration_ms)
+            ]
+            try:
+                for start in range(0, len(expired), _FORGOTTEN_PER_BATCH):
+                    shard.forget(expired[start : start + _FORGOTTEN_PER_BATCH], now_ms)
+            except KafkaError as error:
+                logger.warning("Transactional ids of partition %d could not be removed: %s", shard.partition, error)

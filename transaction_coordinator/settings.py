@@ -1,0 +1,70 @@
+"""Settings of the transaction coordinator: ``transaction.*`` and ``transactional.id.*``, under Kafka's names.
+
+As with ``__consumer_offsets``, ``transaction.state.log.replication.factor`` and ``transaction.state.log.min.isr`` are wishes
+that a cluster with fewer brokers reads as all of them.
+"""
+
+from __future__ import annotations
+
+from ..base.settings import Kind, Settings, setting
+
+TOPIC = "__transaction_state"
+
+
+class TransactionSettings(Settings):
+    """Transactions and transactional ids."""
+
+    transaction_max_timeout_ms: int = setting(
+        "transaction.max.timeout.ms",
+        default=900_000,
+        at_least=1,
+        doc="Longest transaction timeout a producer may ask for.",
+    )
+    transactional_id_expiration_ms: int = setting(
+        "transactional.id.expiration.ms",
+        default=7 * 24 * 3_600_000,
+        at_least=1,
+        doc="How long a transactional id is remembered after its last transaction.",
+    )
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = setting(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        default=10_000,
+        at_least=1,
+        doc="How often transactions that are open for longer than their timeout are looked for and aborted.",
+    )
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        default=3_600_000,
+        at_least=1,
+        doc="How often expired transactional ids are looked for and removed.",
+    )
+    transaction_state_log_num_partitions: int = setting(
+        "transaction.state.log.num.partitions",
+        default=50,
+        at_least=1,
+        doc="Partitions of __transaction_state when it is created; never change it afterwards.",
+    )
+    transaction_state_log_segment_bytes: int = setting(
+        "transaction.state.log.segment.bytes",
+        default=100 << 20,
+        at_least=1,
+        doc="segment.bytes of __transaction_state.",
+    )
+    transaction_state_log_replication_factor: int = setting(
+        "transaction.state.log.replication.factor",
+        default=3,
+        kind=Kind.SHORT,
+        at_least=1,
+        doc="Replicas of __transaction_state; all brokers where there are fewer.",
+    )
+    transaction_state_log_min_isr: int = setting(
+        "transaction.state.log.min.isr",
+        default=2,
+        at_least=1,
+        doc="min.insync.replicas of __transaction_state; its replication factor where that is lower.",
+    )
+    transaction_partition_verification_enable: bool = setting(
+        "transaction.partition.verification.enable",
+        default=True,
+        doc="Whether a leader asks the coordinator before it lets a transaction begin in a partition (KIP-890).",
+    )

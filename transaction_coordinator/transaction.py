@@ -1,0 +1,306 @@
+"""What is known of one transactional id, and its transitions. Pure functions: nothing here waits, writes or reads a clock.
+
+The states, as DescribeTransactions names them::
+
+    Empty ---------add partitions--------> Ongoing --EndTxn--> PrepareCommit --markers written--> CompleteCommit
+      ^                                     ^    |                                                    |  |
+      |                                     |    +-EndTxn, timeout, fence-> PrepareAbort -markers-> CompleteAbort
+      +---InitProducerId--------------------+----------- add partitions ------------------------------+--+
+
+A transaction is decided when the record of its Prepare state is committed: from then on only the markers are missing.
+
+Two protocols. The *classic* one keeps the epoch until InitProducerId, a timeout or a fence bumps it. With *transactions V2*
+(KIP-890) every end bumps it: the markers carry the new epoch, and the producer's next transaction uses it, so nothing
+delayed of one transaction can get into the next. A producer may also abort, under V2, a transaction that never got a
+partition, since it cannot know. When the epochs of a producer id are used up, a new id takes over with epoch 0.
+
+``last_producer_epoch`` is the epoch the producer had before the last bump it asked for: a request that is repeated
+because its answer was lost still comes with that (KIP-360). It is not in the records, so a new coordinator fences such a
+producer, as Kafka does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Iterable
+
+from ..base.errors import ErrorCode, KafkaError
+
+TRANSACTIONS_V2 = 2
+"""``transaction.version`` from which every transaction has an epoch of its own."""
+
+NO_PRODUCER_ID = -1
+NO_EPOCH = -1
+_MAX_EPOCH = (1 << 15) - 1
+
+TopicPartition = tuple[str, int]
+
+
+class TransactionState(enum.Enum):
+    """The value is the number in the records."""
+
+    EMPTY = 0
+    ONGOING = 1
+    PREPARE_COMMIT = 2
+    PREPARE_ABORT = 3
+    COMPLETE_COMMIT = 4
+    COMPLETE_ABORT = 5
+    DEAD = 6
+    PREPARE_EPOCH_FENCE = 7
+
+    @property
+    def wire_name(self) -> str:
+        """As DescribeTransactions and ListTransactions have it."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
+
+PREPARED = (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+_COMPLETE = (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+_ENDED_AS = {True: TransactionState.COMPLETE_COMMIT, False: TransactionState.COMPLETE_ABORT}
+_PREPARED_AS = {True: TransactionState.PREPARE_COMMIT, False: TransactionState.PREPARE_ABORT}
+
+
+@dataclasses.dataclass(slots=True, frozen=True)
+class Transaction:
+    """A transactional id. Times are wall time in milliseconds; ``start_ms`` is -1 before the first transaction.
+
+    ``next_producer_id`` takes over when the transaction that is ending has ended; ``client_version`` is the protocol of the
+    last transaction.
+    """
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    state: TransactionState
+    updated_ms: int
+    partitions: frozenset[TopicPartition] = frozenset()
+    start_ms: int = -1
+    previous_producer_id: int = NO_PRODUCER_ID
+    next_producer_id: int = NO_PRODUCER_ID
+    last_producer_epoch: int = NO_EPOCH
+    client_version: int = 0
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        """Whether no other epoch can be given to a client: the largest is kept for fencing."""
+        return is_epoch_exhausted(self.producer_epoch)
+
+    @property
+    def commits(self) -> bool:
+        """Of a prepared transaction: whether it commits."""
+        return self.state is TransactionState.PREPARE_COMMIT
+
+
+def is_epoch_exhausted(epoch: int) -> bool:
+    return epoch >= _MAX_EPOCH - 1
+
+
+def _concurrent(transaction: Transaction) -> KafkaError:
+    return KafkaError(
+        ErrorCode.CONCURRENT_TRANSACTIONS, f"the transaction before is still ending ({transaction.state.wire_name})"
+    )
+
+
+def _fenced(transaction: Transaction, epoch: int) -> KafkaError:
+    return KafkaError(ErrorCode.PRODUCER_FENCED, f"epoch {epoch} is not the current {transaction.producer_epoch}")
+
+
+# InitProducerId
+
+
+def create(transactional_id: str, producer_id: int, timeout_ms: int, now_ms: int) -> Transaction:
+    """A transactional id that was not known."""
+    return Transaction(transactional_id, producer_id, 0, timeout_ms, TransactionState.EMPTY, now_ms)
+
+
+def initialize(
+    known: Transaction, expected: tuple[int, int] | None, new_producer_id: int, timeout_ms: int, now_ms: int
+) -> Transaction:
+    """A producer begins, or resumes with the id and epoch it ``expected``; no transaction is open.
+
+    ``new_producer_id`` is for the case that the epochs are used up. KafkaError PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+    """
+    check_expected(known, expected)
+    if known.state in PREPARED:
+        raise _concurrent(known)
+    epoch = known.producer_epoch
+    renewed = dataclasses.replace(
+        known,
+        state=TransactionState.EMPTY,
+        partitions=frozenset(),
+        start_ms=-1,
+        timeout_ms=timeout_ms,
+        updated_ms=now_ms,
+        previous_producer_id=known.producer_id,
+        next_producer_id=NO_PRODUCER_ID,
+    )
+    if known.is_epoch_exhausted and (expected is None or expected[1] == epoch):
+        last = NO_EPOCH if expected is None else epoch
+        return dataclasses.replace(renewed, producer_id=new_producer_id, producer_epoch=0, last_producer_epoch=last)
+    if expected is None:
+        return dataclasses.replace(renewed, producer_epoch=epoch + 1, last_producer_epoch=NO_EPOCH)
+    if expected[1] == epoch:
+        return dataclasses.replace(renewed, producer_epoch=epoch + 1, last_producer_epoch=epoch)
+    if expected[1] == known.last_producer_epoch:  # the answer to an earlier try was lost
+        return renewed
+    raise _fenced(known, expected[1])
+
+
+def check_expected(known: Transaction, expected: tuple[int, int] | None) -> None:
+    """Whether a producer that resumes is the one that wrote last. KafkaError PRODUCER_FENCED."""
+    if expected is None or expected[0] == known.producer_id:
+        return
+    if expected[0] == known.previous_producer_id and is_epoch_exhausted(expected[1]):
+        return
+    raise _fenced(known, expected[1])
+
+
+def fence(known: Transaction, server_version: int, now_ms: int) -> Transaction:
+    """Abort the open transaction so that whoever began it cannot go on: its epoch is past."""
+    assert known.state is TransactionState.ONGOING
+    return dataclasses.replace(
+        known,
+        state=TransactionState.PREPARE_ABORT,
+        producer_epoch=known.producer_epoch + 1,
+        last_producer_epoch=known.producer_epoch if server_version >= TRANSACTIONS_V2 else NO_EPOCH,
+        updated_ms=now_ms,
+        client_version=server_version,
+    )
+
+
+# AddPartitionsToTxn
+
+
+def check_producer(known: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
+    """The transaction a producer may work on. KafkaError by what is wrong with it."""
+    if known is None or known.producer_id != producer_id:
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"producer {producer_id} does not have this id")
+    if known.producer_epoch != producer_epoch:
+        raise _fenced(known, producer_epoch)
+    if known.state in PREPARED:
+        raise _concurrent(known)
+    return known
+
+
+def add_partitions(
+    known: Transaction, partitions: Iterable[TopicPartition], client_version: int, now_ms: int
+) -> Transaction | None:
+    """Partitions join the transaction, which begins with the first; None when they are all part of it already."""
+    added = frozenset(partitions)
+    if known.state is TransactionState.ONGOING:
+        if added <= known.partitions:
+            return None
+        return dataclasses.replace(known, partitions=known.partitions | added, updated_ms=now_ms)
+    return dataclasses.replace(
+        known,
+        state=TransactionState.ONGOING,
+        partitions=added,
+        start_ms=now_ms,
+        updated_ms=now_ms,
+        client_version=client_version,
+    )
+
+
+# EndTxn
+
+
+def needs_producer_id(known: Transaction | None, client_version: int) -> bool:
+    """Whether the end of the transaction may need a new producer id."""
+    return known is not None and client_version >= TRANSACTIONS_V2 and known.is_epoch_exhausted
+
+
+def end(
+    known: Transaction | None, producer: tuple[int, int], commit: bool, client_version: int, new_id: int, now_ms: int
+) -> Transaction | None:
+    """A producer (id, epoch) commits or aborts; None when that has been done and this asks for it a second time.
+
+    KafkaError INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE.
+    """
+    is_v2 = client_version >= TRANSACTIONS_V2
+    is_retry = is_v2 and known is not None and _is_repeated(known, *producer)
+    if known is None or (known.producer_id != producer[0] and not is_retry):
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"producer {producer[0]} does not have this id")
+    if not is_retry and (known.producer_epoch != producer[1] or (known.state in PREPARED and _has_own_epoch(known))):
+        raise _fenced(known, producer[1])
+    if known.state is TransactionState.ONGOING:
+        return _prepare(known, commit, client_version, new_id, now_ms)
+    if known.state in PREPARED:
+        if known.state is _PREPARED_AS[commit]:
+            raise _concurrent(known)
+        raise _wrong_state(known, commit)
+    if is_retry or not is_v2:
+        if known.state is _ENDED_AS[commit]:
+            return None
+        raise _wrong_state(known, commit)
+    if commit:
+        raise _wrong_state(known, commit)
+    # A V2 producer's first batch may have failed, and it cannot know whether that began the transaction.
+    return _prepare(dataclasses.replace(known, start_ms=now_ms), commit, client_version, new_id, now_ms)
+
+
+def _has_own_epoch(known: Transaction) -> bool:
+    return known.client_version >= TRANSACTIONS_V2
+
+
+def _is_repeated(known: Transaction, producer_id: int, producer_epoch: int) -> bool:
+    """Whether a V2 producer that asks to end a transaction has the epoch from before that end."""
+    if not _has_own_epoch(known):
+        return False
+    if known.state in (*PREPARED, *_COMPLETE) and known.producer_id == producer_id:
+        return known.producer_epoch == producer_epoch + 1
+    return (
+        known.state in _COMPLETE
+        and known.previous_producer_id == producer_id
+        and producer_epoch == _MAX_EPOCH - 1
+        and known.producer_epoch == 0
+    )
+
+
+def _wrong_state(known: Transaction, commit: bool) -> KafkaError:
+    wanted = "commit" if commit else "abort"
+    return KafkaError(ErrorCode.INVALID_TXN_STATE, f"cannot {wanted} in state {known.state.wire_name}")
+
+
+def _prepare(known: Transaction, commit: bool, client_version: int, new_id: int, now_ms: int) -> Transaction:
+    prepared = dataclasses.replace(
+        known, state=_PREPARED_AS[commit], updated_ms=now_ms, client_version=client_version, next_producer_id=-1
+    )
+    if client_version < TRANSACTIONS_V2:
+        return prepared
+    return dataclasses.replace(
+        prepared,
+        producer_epoch=known.producer_epoch + 1,
+        last_producer_epoch=known.producer_epoch,
+        next_producer_id=new_id if known.is_epoch_exhausted else NO_PRODUCER_ID,
+    )
+
+
+def complete(prepared: Transaction, now_ms: int) -> Transaction:
+    """All markers are written."""
+    assert prepared.state in PREPARED
+    completed = dataclasses.replace(
+        prepared,
+        state=_ENDED_AS[prepared.commits],
+        partitions=frozenset(),
+        updated_ms=now_ms,
+        previous_producer_id=prepared.producer_id,
+        next_producer_id=NO_PRODUCER_ID,
+    )
+    if prepared.next_producer_id == NO_PRODUCER_ID:
+        return completed
+    return dataclasses.replace(completed, producer_id=prepared.next_producer_id, producer_epoch=0)
+
+
+# Time
+
+
+def is_timed_out(known: Transaction, now_ms: int) -> bool:
+    return known.state is TransactionState.ONGOING and known.start_ms + known.timeout_ms < now_ms
+
+
+def is_expired(known: Transaction, now_ms: int, expiration_ms: int) -> bool:
+    """Whether the id has not been used for so long that it is forgotten."""
+    idle = known.state is TransactionState.EMPTY or known.state in _COMPLETE
+    return idle and known.updated_ms <= now_ms - expiration_ms
