@@ -29,7 +29,7 @@ from .retention import delete_old_segments
 from .segment import LogSegment, SegmentSlice
 from .settings import LONG_MAX, LogSettings
 from .timestamps import find_max_timestamp, find_timestamp
-from .transaction_index import AbortedTransaction, collect_aborted
+from .transaction_index import AbortedTransaction
 from .truncation import truncate, truncate_fully
 from .validation import check_batch, prepare_batch
 
@@ -350,31 +350,6 @@ class PartitionLog:
         except OSError as error:
             raise self.folder.fail(f"cannot read {self.directory}", error) from error
         return None
-
-    def aborted_transactions(self, offset: int, found: SegmentSlice) -> list[AbortedTransaction]:
-        """The aborted transactions that overlap ``found``, which was read from ``offset`` on. Raises KafkaError."""
-        segments = self.segments
-        slot = max(bisect_right(segments, offset, key=_base_offset) - 1, 0)
-        aborted: list[AbortedTransaction] = []
-        try:
-            end = found.offset_bound()
-            for segment in segments[slot:]:
-                if collect_aborted(segment.aborted(), offset, end, aborted):
-                    break
-        except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
-        return aborted
-
-    def bytes_between(self, start: int, end: int) -> int:
-        """About how many bytes the records from offset ``start`` to ``end`` have. Raises KafkaError."""
-        try:
-            return sum(
-                segment.position_of(end) - segment.position_of(start)
-                for segment in self.segments
-                if segment.base_offset < end and segment.next_offset > start
-            )
-        except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the newest epoch at or below ``leader_epoch`` (KIP-320); (-1, -1) when unknown."""

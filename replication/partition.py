@@ -18,6 +18,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..log.partition_log import AppendResult, PartitionLog
 from ..log.segment import SegmentSlice
+from ..log.transactional_reads import bytes_between
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from .waiters import FetchWaiter, OffsetWaiter
 
@@ -170,7 +171,7 @@ class Partition:
         start = self._stable_end if self._stable_end >= 0 else high_watermark_before
         end = log.last_stable_offset
         self._stable_end = -1 if end == log.high_watermark else end
-        return log.bytes_between(start, end) if end > start else 0
+        return bytes_between(log, start, end) if end > start else 0
 
     def _wake_offset_waiters(self) -> None:
         reached = self.log.high_watermark
