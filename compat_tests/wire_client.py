@@ -109,8 +109,9 @@ class Operator:
         self._bootstrap = bootstrap
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
-        """Create it and wait until each leader serves it."""
-        settings = [CreatableTopicConfig(name=key, value=value) for key, value in configs.items()]
+        """Create it and wait until each leader serves it. Records of any age stay, unless ``configs`` says otherwise."""
+        kept = {"retention.ms": "-1", **configs}
+        settings = [CreatableTopicConfig(name=key, value=value) for key, value in kept.items()]
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
         with connect(self._bootstrap) as connection:
             (result,) = connection.call(CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7).topics

@@ -6,6 +6,7 @@ A whole broker on a network in memory, so that each byte arrives when the test s
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -86,7 +87,7 @@ async def create_topic(client: MemoryConnection, name: str) -> None:
 
 
 def produce(name: str, acks: int = 1, value: bytes = b"v") -> ProduceRequest:
-    records = bytes(build_batch([Record(0, 1_700_000_000_000, None, value, [])]))
+    records = bytes(build_batch([Record(0, time.time_ns() // 1_000_000, None, value, [])]))
     data = PartitionProduceData(index=0, records=records)
     return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=[TopicProduceData(name=name, partition_data=[data])])
 

@@ -83,6 +83,7 @@ def send(broker: ottla.Broker) -> Iterator[Send]:
 @pytest.fixture
 def make_topic(send: Send) -> MakeTopic:
     def make(partitions: int = 1, **configs: str) -> tuple[str, bytes]:
+        configs = {"retention_ms": "-1", **configs}  # the tests' records are of any age
         new = CreatableTopic(
             name=f"made-{next(_topic_numbers)}",
             num_partitions=partitions,

@@ -216,16 +216,62 @@ async def test_rolled_segments_are_flushed(world):
         nursery.cancel_scope.cancel()
 
 
+class HeldWorkers:
+    """Workers whose work is done, but not over, until ``release`` is set."""
+
+    def __init__(self) -> None:
+        self.release = trio.Event()
+
+    async def run(self, function, *args):
+        result = function(*args)
+        await self.release.wait()
+        return result
+
+
 async def test_truncation_during_a_flush_is_not_undone(world):
     log = await world.log()
     for _ in range(6):
         world.append(log)
+    workers = log.folder.workers = HeldWorkers()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(log.flush)
-        await trio.testing.wait_all_tasks_blocked(0)
-        if log.flushing is not None:
-            log.truncate_to(2)
-    assert log.recovery_point <= 2 or log.log_end_offset == 6
+        await trio.testing.wait_all_tasks_blocked()
+        log.truncate_to(2)
+        for _ in range(6):
+            world.append(log, "other")
+        workers.release.set()
+    assert (log.log_end_offset, log.recovery_point) == (8, 0), "what was written meanwhile is not on disk"
+
+
+async def test_flushes_at_the_same_time(world):
+    log = await world.log()
+    world.append(log)
+    workers = log.folder.workers = HeldWorkers()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(log.flush)
+        await trio.testing.wait_all_tasks_blocked()
+        world.append(log)
+        nursery.start_soon(log.flush)
+        await trio.testing.wait_all_tasks_blocked()
+        assert log.recovery_point == 0
+        workers.release.set()
+    assert log.recovery_point == 2
+
+
+async def test_segment_deleted_during_a_flush_is_closed_after_it(world):
+    log = await world.log(segment_bytes=200, retention_ms=0)
+    for _ in range(4):
+        world.append(log, "x" * 100, timestamp=1)
+    first = log.segments[0]
+    workers = log.folder.workers = HeldWorkers()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(log.flush)
+        await trio.testing.wait_all_tasks_blocked()
+        assert log.delete_old_segments(world.clock.now) == 4
+        assert first.open_file is not None
+        workers.release.set()
+    assert first.open_file is None
+    assert log.recovery_point == 4
 
 
 # --- truncation -------------------------------------------------------------------------------------------------------

@@ -160,3 +160,11 @@ async def test_read_error(memory_world):
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         log.read(4, 1000, up_to=9, at_least_one=True)
     piece.release()
+
+
+async def test_truncation_makes_a_reader_search_anew(world):
+    log = await written(world, 4, per_batch=2)
+    assert offsets(log.read(0, log.size // 2, up_to=8, at_least_one=True)) == [(0, 1), (2, 3)]
+    log.truncate_to(2)
+    world.append(log, "x", "y", "z", "w")
+    assert offsets(log.read(4, 1 << 20, up_to=6, at_least_one=True)) == [(2, 5)]

@@ -293,17 +293,20 @@ class LogMachine(RuleBasedStateMachine):
     def read(self, fraction: float, max_bytes: int, cap: float, at_least_one: bool) -> None:
         offset = self.pick(fraction, self.start, self.end)
         up_to = self.pick(cap, self.start, self.end)
-        piece = self.run(lambda: self.log.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one))
         wanted = [batch for batch in self.batches if batch.end > offset and batch.end <= up_to]
-        if piece is None:
-            assert not wanted or (max_bytes < 1 << 20 and not at_least_one)
-            return
-        data = piece.read()
-        piece.release()
-        found = [self.known(batch) for batch in iter_batches(data)]
-        assert found
-        assert found == wanted[: len(found)]
-        assert len(data) <= max_bytes or (at_least_one and len(found) == 1)
+        while True:  # as a consumer does, up to the cap
+            piece = self.log.read(offset, max_bytes, up_to=up_to, at_least_one=at_least_one)
+            if piece is None:
+                assert not wanted or (max_bytes < 1 << 20 and not at_least_one)
+                return
+            data = piece.read()
+            piece.release()
+            found = [self.known(batch) for batch in iter_batches(data)]
+            assert found
+            assert found == wanted[: len(found)]
+            assert len(data) <= max_bytes or (at_least_one and len(found) == 1)
+            wanted = wanted[len(found) :]
+            offset = found[-1].end
 
     @rule(fraction=PICK, cap=PICK)
     def look_up_a_time(self, fraction: float, cap: float) -> None:
