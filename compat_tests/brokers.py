@@ -47,7 +47,9 @@ def free_port() -> int:
 
 
 class BrokerProcess(ABC):
-    """A broker that tests may stop, kill and start again."""
+    """A broker that tests may stop, kill and start again. ``clean_exit`` is its exit status after SIGTERM."""
+
+    clean_exit = 0
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -87,11 +89,11 @@ class BrokerProcess(ABC):
         self._process.kill()
         self._process.wait()
 
-    def stop(self) -> int:
-        """SIGTERM; the exit status."""
+    def stop(self) -> None:
+        """SIGTERM, and wait for the exit, which must be a clean one."""
         assert self._process is not None
         self._process.send_signal(signal.SIGTERM)
-        return self._process.wait(timeout=START_TIMEOUT_S)
+        assert self._process.wait(timeout=START_TIMEOUT_S) == self.clean_exit
 
     def close(self) -> None:
         """End it if it still runs."""
@@ -109,6 +111,8 @@ class OttlaProcess(BrokerProcess):
 
 class KafkaProcess(BrokerProcess):
     """Apache Kafka: one KRaft node that is broker and controller."""
+
+    clean_exit = 128 + signal.SIGTERM
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -7,4 +7,5 @@ set -eu
 
 cd -- "$(dirname -- "$0")/.."
 tools/fetch_jars.sh kafka
-exec .venv/bin/python -m pytest compat_tests --broker kafka --capability-table docs/compat-oracle.md "$@"
+# Ten restarts of a JVM in one test take their time.
+exec .venv/bin/python -m pytest compat_tests --broker kafka --capability-table docs/compat-oracle.md --timeout 1200 "$@"

@@ -74,7 +74,7 @@ class Producer(model.Producer):
                 "message.timeout.ms": min(settings.delivery_timeout_ms, settings.transaction_timeout_ms),
                 "request.timeout.ms": settings.request_timeout_ms,
                 "reconnect.backoff.max.ms": 500,
-                "log_level": 3,
+                "log_level": 0,
             }
         )
         if settings.transactional_id is not None:
@@ -184,7 +184,7 @@ class Consumer(model.Consumer):
             "fetch.queue.backoff.ms": 10,
             "fetch.error.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
-            "log_level": 3,
+            "log_level": 0,
         }
         if settings.group_instance_id is not None:
             configuration["group.instance.id"] = settings.group_instance_id
@@ -286,7 +286,7 @@ class Admin(model.Admin):
     """confluent_kafka.admin.AdminClient."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
 
     def create_topic(
         self,

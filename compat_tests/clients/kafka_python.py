@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,6 +13,9 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import OffsetAndMetadata
 
 from ottla.compat_tests.clients import model
+
+# Connections break on purpose here, and the client would tell each time.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 SOURCES = {
     "DYNAMIC_TOPIC_CONFIG": 1,
@@ -142,10 +146,14 @@ class Consumer(model.Consumer):
 
     def subscribe(self, topics: Sequence[str]) -> None:
         with failures():
+            # A 3.x group leader that joins before it knows a topic's partitions assigns none of them, and leaves it at that.
+            for topic in topics:
+                self._consumer.partitions_for_topic(topic)
             self._consumer.subscribe(topics=list(topics))
 
     def subscribe_pattern(self, pattern: str) -> None:
         with failures():
+            self._consumer.topics()
             self._consumer.subscribe(pattern=pattern)
 
     def poll(self, timeout_s: float) -> list[model.Message]:
