@@ -17,7 +17,6 @@ from operator import attrgetter
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
 from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
@@ -170,28 +169,13 @@ class PartitionLog:
         return AppendResult(known.first_offset, known.last_offset, append_time, self.log_start_offset, True)
 
     def append_end_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        leader_epoch: int,
-        now_ms: int,
-        *,
-        is_commit: bool,
-        coordinator_epoch: int,
-        transaction_version: int = 0,
+        self, marker: bytearray, leader_epoch: int, now_ms: int, transaction_version: int = 0
     ) -> AppendResult:
-        """Write the marker that ends a producer's transaction here, whether it has one or not.
+        """Write the control batch that ends a producer's transaction here, whether it has one or not.
 
         Raises KafkaError INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED for a marker that is out of date.
         """
         self.folder.check_online()
-        kind = ControlRecordType.COMMIT if is_commit else ControlRecordType.ABORT
-        marker = build_end_marker_batch(
-            EndTransactionMarker(kind, coordinator_epoch),
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            timestamp=now_ms,
-        )
         return self._append_internal(memoryview(marker), leader_epoch, now_ms, transaction_version)
 
     def _append_internal(

@@ -10,6 +10,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.log.offset_index import CorruptIndexError
 from ottla.log.transaction_index import AbortedTransaction, decode_transaction_index, encode_aborted
 from ottla.log.transactional_reads import aborted_transactions
+from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 
 SEGMENT = {"segment_bytes": 1000}
 
@@ -52,15 +53,14 @@ class Producer:
 
     def end(self, *, commit: bool, epoch: int | None = None, coordinator_epoch: int = 3, version: int = 0) -> int:
         """The marker's offset."""
-        result = self.log.append_end_marker(
-            self.producer_id,
-            self.epoch if epoch is None else epoch,
-            0,
-            self.world.clock.now,
-            is_commit=commit,
-            coordinator_epoch=coordinator_epoch,
-            transaction_version=version,
+        kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
+        marker = build_end_marker_batch(
+            EndTransactionMarker(kind, coordinator_epoch),
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch if epoch is None else epoch,
+            timestamp=self.world.clock.now,
         )
+        result = self.log.append_end_marker(marker, 0, self.world.clock.now, version)
         self.log.high_watermark = self.log.log_end_offset
         return result.first_offset
 
