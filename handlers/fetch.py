@@ -27,6 +27,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..log.partition_log import PartitionLog
 from ..log.segment import SegmentSlice
+from ..log.transactional_reads import aborted_transactions
 from ..replication.fetch_session import FetchedPartition, FetchSession, requested_partitions
 from ..replication.partition import Partition
 from ..replication.settings import ReplicationSettings
@@ -207,7 +208,7 @@ def _aborted(log: PartitionLog, offset: int, records: SegmentSlice | None) -> li
     """The aborted transactions a read_committed consumer is to leave out of ``records``."""
     if records is None:
         return []
-    found = log.aborted_transactions(offset, records)
+    found = aborted_transactions(log, offset, records)
     return [AbortedTransaction(producer_id=entry.producer_id, first_offset=entry.first_offset) for entry in found]
 
 

@@ -66,10 +66,10 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
     coordinator: GroupCoordinator | TransactionCoordinator
     if key_type == GROUP:
         topic, coordinator = OFFSETS_TOPIC, broker.groups
-    elif key_type == TRANSACTION and key:
+    elif key_type == TRANSACTION:
         topic, coordinator = TRANSACTIONS_TOPIC, broker.transactions
     else:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type} for {key!r}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")
     is_new = broker.metadata.topic(topic) is None
     if is_new:
         await call.flush()

@@ -30,6 +30,7 @@ from .offset_map import OffsetMap
 from .scan import scan_batches
 from .segment import LogSegment
 from .segment_swap import remove_cleaned, replace_segments
+from .transactional_reads import aborted_between
 from .validation import MAX_DECOMPRESSED_BYTES
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ class Cleaning:
         first = max((slot for slot, segment in enumerate(segments) if segment.base_offset <= start), default=0)
         dirty = [segment for segment in segments[first:] if segment.base_offset < end]
         transactions = CleanedTransactions()
-        transactions.add(self._log.aborted_between(start, end))
+        transactions.add(aborted_between(self._log, start, end))
         for segment, following in itertools.zip_longest(dirty, dirty[1:]):
             self._check(segment)
             filling = _Filling(segment, start, self._map, transactions, self._buffer_size)
@@ -167,7 +168,7 @@ class Cleaning:
             transactions.redirect(cleaned.add_aborted)
             for segment in group:
                 self._check(*group)
-                transactions.add(log.aborted_between(segment.base_offset, segment.next_offset))
+                transactions.add(aborted_between(log, segment.base_offset, segment.next_offset))
                 filtering = _Filtering(segment, cleaned, batch_filter, self._buffer_size, log, self.stats)
                 await self._work(segment, filtering)
             await log.folder.workers.run(_finish, cleaned, group[-1].path)

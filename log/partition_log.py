@@ -18,7 +18,6 @@ from operator import attrgetter
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
 from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
@@ -30,7 +29,7 @@ from .retention import delete_old_segments
 from .segment import LogSegment, SegmentSlice
 from .settings import LONG_MAX, LogSettings
 from .timestamps import find_max_timestamp, find_timestamp
-from .transaction_index import AbortedTransaction, collect_aborted
+from .transaction_index import AbortedTransaction
 from .truncation import truncate, truncate_fully
 from .validation import check_batch, prepare_batch
 
@@ -173,28 +172,13 @@ class PartitionLog:
         return AppendResult(known.first_offset, known.last_offset, append_time, self.log_start_offset, True)
 
     def append_end_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        leader_epoch: int,
-        now_ms: int,
-        *,
-        is_commit: bool,
-        coordinator_epoch: int,
-        transaction_version: int = 0,
+        self, marker: bytearray, leader_epoch: int, now_ms: int, transaction_version: int = 0
     ) -> AppendResult:
-        """Write the marker that ends a producer's transaction here, whether it has one or not.
+        """Write the control batch that ends a producer's transaction here, whether it has one or not.
 
         Raises KafkaError INVALID_PRODUCER_EPOCH or TRANSACTION_COORDINATOR_FENCED for a marker that is out of date.
         """
         self.folder.check_online()
-        kind = ControlRecordType.COMMIT if is_commit else ControlRecordType.ABORT
-        marker = build_end_marker_batch(
-            EndTransactionMarker(kind, coordinator_epoch),
-            producer_id=producer_id,
-            producer_epoch=producer_epoch,
-            timestamp=now_ms,
-        )
         return self._append_internal(memoryview(marker), leader_epoch, now_ms, transaction_version)
 
     def _append_internal(
@@ -353,34 +337,6 @@ class PartitionLog:
         except OSError as error:
             raise self.folder.fail(f"cannot read {self.directory}", error) from error
         return None
-
-    def aborted_transactions(self, offset: int, found: SegmentSlice) -> list[AbortedTransaction]:
-        """The aborted transactions that overlap ``found``, which was read from ``offset`` on. Raises KafkaError."""
-        try:
-            return self.aborted_between(offset, found.offset_bound())
-        except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
-
-    def aborted_between(self, start: int, end: int) -> list[AbortedTransaction]:
-        """The aborted transactions that overlap the offsets [start, end). Raises OSError."""
-        segments = self.segments
-        slot = max(bisect_right(segments, start, key=_base_offset) - 1, 0)
-        aborted: list[AbortedTransaction] = []
-        for segment in segments[slot:]:
-            if collect_aborted(segment.aborted(), start, end, aborted):
-                break
-        return aborted
-
-    def bytes_between(self, start: int, end: int) -> int:
-        """About how many bytes the records from offset ``start`` to ``end`` have. Raises KafkaError."""
-        try:
-            return sum(
-                segment.position_of(end) - segment.position_of(start)
-                for segment in self.segments
-                if segment.base_offset < end and segment.next_offset > start
-            )
-        except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"cannot read {self.directory}: {error}") from error
 
     def end_offset_for_epoch(self, leader_epoch: int) -> tuple[int, int]:
         """(epoch, end offset) of the newest epoch at or below ``leader_epoch`` (KIP-320); (-1, -1) when unknown."""

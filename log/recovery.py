@@ -46,7 +46,7 @@ from .scan import read_span, scan_batches
 from .segment import LogSegment
 from .segment_swap import finish_swaps
 from .settings import LogSettings
-from .transaction_index import AbortedTransaction
+from .transaction_index import AbortedTransaction, decode_transaction_index
 
 logger = logging.getLogger(__name__)
 
@@ -88,6 +88,7 @@ class LogLoader:
         self._high_watermark = high_watermark
         self._log.cleaned_offset = cleaned_offset
         self._was_compacted = cleaned_offset is not None
+        self._transaction_indexes: set[int] = set()
 
     def load(self) -> PartitionLog:
         """Open the log. Raises OSError, UnsupportedLogError."""
@@ -107,6 +108,7 @@ class LogLoader:
             segment.next_offset = following.base_offset
         log.log_start_offset = max(self._log_start_offset, base_offsets[0])
         log.producer_state.remove_stray_snapshots(base_offsets)
+        self._check_transaction_indexes()
         if not self._is_clean or not self._find_end(log.segments[-1]):
             self._recover()
         self._finish(epochs_are_known)
@@ -125,6 +127,7 @@ class LogLoader:
         names = finish_swaps(disk, self._directory, names)
         parsed = {found: name for name in names if (found := parse_file_name(name)) is not None}
         base_offsets = sorted(offset for offset, suffix in parsed if suffix == LOG_SUFFIX)
+        self._transaction_indexes = {offset for offset, suffix in parsed if suffix == TRANSACTION_INDEX_SUFFIX}
         for (offset, suffix), name in parsed.items():
             if suffix in _SEGMENT_SUFFIXES and (offset, LOG_SUFFIX) not in parsed:
                 disk.remove(join(self._directory, name))
@@ -151,6 +154,20 @@ class LogLoader:
         except CorruptFileError as error:
             logger.warning("%s; it is rebuilt from the log", error)
             return LeaderEpochCache(), False
+
+    def _check_transaction_indexes(self) -> None:
+        """Doubt everything from the first segment on whose index is damaged: only the batches can make it anew."""
+        for segment in self._log.segments:
+            if segment.base_offset not in self._transaction_indexes:
+                continue
+            path = segment.path_of(TRANSACTION_INDEX_SUFFIX)
+            try:
+                decode_transaction_index(self._disk.read_file(path), segment.base_offset)
+            except CorruptIndexError as error:
+                logger.warning("%s is rebuilt: %s", path, error)
+                self._recovery_point = min(self._recovery_point, segment.base_offset)
+                self._is_clean = False
+                return
 
     # --- the end of a clean log ---------------------------------------------------------------------------------------
 

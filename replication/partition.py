@@ -18,6 +18,8 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..log.partition_log import AppendResult, PartitionLog
 from ..log.segment import SegmentSlice
+from ..log.transactional_reads import bytes_between
+from ..wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from .waiters import FetchWaiter, OffsetWaiter
 
@@ -79,6 +81,7 @@ class Partition:
         self.partition_epoch = partition_epoch
         self.isr = []
         self.replicas = replicas
+        self._stable_end = -1
         self.release_waiters()
 
     def release_waiters(self) -> None:
@@ -127,15 +130,14 @@ class Partition:
         self.check_leader()
         log = self.log
         size = log.size
-        result = log.append_end_marker(
-            marker.producer_id,
-            marker.producer_epoch,
-            self.leader_epoch,
-            now_ms,
-            is_commit=marker.transaction_result,
-            coordinator_epoch=marker.coordinator_epoch,
-            transaction_version=marker.transaction_version,
+        kind = ControlRecordType.COMMIT if marker.transaction_result else ControlRecordType.ABORT
+        batch = build_end_marker_batch(
+            EndTransactionMarker(kind, marker.coordinator_epoch),
+            producer_id=marker.producer_id,
+            producer_epoch=marker.producer_epoch,
+            timestamp=now_ms,
         )
+        result = log.append_end_marker(batch, self.leader_epoch, now_ms, marker.transaction_version)
         self._advance_high_watermark(log.size - size)
         return result.last_offset + 1
 
@@ -170,7 +172,7 @@ class Partition:
         start = self._stable_end if self._stable_end >= 0 else high_watermark_before
         end = log.last_stable_offset
         self._stable_end = -1 if end == log.high_watermark else end
-        return log.bytes_between(start, end) if end > start else 0
+        return bytes_between(log, start, end) if end > start else 0
 
     def _wake_offset_waiters(self) -> None:
         reached = self.log.high_watermark

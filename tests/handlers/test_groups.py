@@ -152,17 +152,26 @@ def test_find_coordinator(send, broker, version):
 
 
 @pytest.mark.parametrize("version", range(1, 7))
-@pytest.mark.parametrize("key_type", [1, 2, 77])
+@pytest.mark.parametrize("key_type", [2, 77])
 def test_other_coordinators_are_refused_with_an_error_nobody_retries(send, version, key_type):
     if version < 4:
         answer = send(FindCoordinatorRequest(key="x", key_type=key_type), version)
     else:
         request = FindCoordinatorRequest(coordinator_keys=["x"], key_type=key_type)
         (answer,) = send(request, version).coordinators
-    transactional = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if version < 4 else ErrorCode.UNSUPPORTED_VERSION
-    assert answer.error_code == (transactional if key_type == 1 else ErrorCode.INVALID_REQUEST)
+    assert answer.error_code == ErrorCode.INVALID_REQUEST
     assert answer.error_message
     assert (answer.node_id, answer.host, answer.port) == (-1, "", -1)
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_the_coordinator_of_a_transaction(send, broker, version):
+    if version < 4:
+        answer = send(FindCoordinatorRequest(key="x", key_type=1), version)
+    else:
+        (answer,) = send(FindCoordinatorRequest(coordinator_keys=["x"], key_type=1), version).coordinators
+    assert (answer.error_code, answer.node_id) == (NONE, broker.broker_id)
+    assert f"{answer.host}:{answer.port}" == broker.bootstrap_servers
 
 
 # Membership

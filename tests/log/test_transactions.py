@@ -9,6 +9,8 @@ import pytest
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.log.offset_index import CorruptIndexError
 from ottla.log.transaction_index import AbortedTransaction, decode_transaction_index, encode_aborted
+from ottla.log.transactional_reads import aborted_transactions
+from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 
 SEGMENT = {"segment_bytes": 1000}
 
@@ -51,15 +53,14 @@ class Producer:
 
     def end(self, *, commit: bool, epoch: int | None = None, coordinator_epoch: int = 3, version: int = 0) -> int:
         """The marker's offset."""
-        result = self.log.append_end_marker(
-            self.producer_id,
-            self.epoch if epoch is None else epoch,
-            0,
-            self.world.clock.now,
-            is_commit=commit,
-            coordinator_epoch=coordinator_epoch,
-            transaction_version=version,
+        kind = ControlRecordType.COMMIT if commit else ControlRecordType.ABORT
+        marker = build_end_marker_batch(
+            EndTransactionMarker(kind, coordinator_epoch),
+            producer_id=self.producer_id,
+            producer_epoch=self.epoch if epoch is None else epoch,
+            timestamp=self.world.clock.now,
         )
+        result = self.log.append_end_marker(marker, 0, self.world.clock.now, version)
         self.log.high_watermark = self.log.log_end_offset
         return result.first_offset
 
@@ -68,7 +69,7 @@ def aborted(log, offset: int = 0, max_bytes: int = 1 << 20) -> list[tuple[int, i
     """(producer id, first offset) of what a read from ``offset`` on has to leave out."""
     found = log.read(offset, max_bytes, up_to=log.last_stable_offset, at_least_one=True)
     try:
-        return [(entry.producer_id, entry.first_offset) for entry in log.aborted_transactions(offset, found)]
+        return [(entry.producer_id, entry.first_offset) for entry in aborted_transactions(log, offset, found)]
     finally:
         found.release()
 
@@ -186,6 +187,26 @@ async def test_restart(make_world, clean):
     long.end(commit=True)
     assert log.last_stable_offset == log.log_end_offset
     assert len(aborted(log)) == len(before[0])
+
+
+@pytest.mark.parametrize("clean", [True, False])
+async def test_a_damaged_index_is_made_anew(make_world, clean):
+    world = make_world("memory")
+    log = await world.log(**SEGMENT)
+    producer = Producer(world, log, 1)
+    for _ in range(20):
+        producer.begin("y" * 50)
+        producer.end(commit=False)
+    before = [segment.aborted() for segment in log.segments]
+    assert len(before) > 3
+    await log.flush()
+    await world.managers[-1].stop()
+    path = log.segments[1].path_of(".txnindex")
+    world.disk.write_file(path, world.disk.read_file(path)[:-1])
+    if not clean:
+        world.disk.remove("data/.kafka_cleanshutdown")
+    log = await world.log(**SEGMENT)
+    assert [segment.aborted() for segment in log.segments] == before
 
 
 async def test_truncation_takes_back_the_end_of_a_transaction(world):
