@@ -18,6 +18,7 @@ from ottla.log.log_manager import LogManager
 from ottla.log.memory_disk import MemoryDisk
 from ottla.log.partition_log import AppendResult, PartitionLog
 from ottla.log.settings import LogManagerSettings, LogSettings
+from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ottla.wire.records import Record, RecordBatch, build_batch, iter_batches
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +98,16 @@ class World:
         result = log.append_as_leader(self.batch(values or ("a",), **header), epoch, self.clock.now)
         log.high_watermark = log.log_end_offset
         return result
+
+    def abort(self, log: PartitionLog, producer_id: int) -> None:
+        """End the producer's transaction in this log with an abort marker."""
+        marker = build_end_marker_batch(
+            EndTransactionMarker(ControlRecordType.ABORT, 0),
+            producer_id=producer_id,
+            producer_epoch=0,
+            timestamp=self.clock.now,
+        )
+        log.append_end_marker(marker, 0, self.clock.now)
 
 
 def batches(log: PartitionLog, offset: int | None = None, up_to: int | None = None) -> list[RecordBatch]:

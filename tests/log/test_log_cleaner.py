@@ -185,7 +185,7 @@ async def test_not_above_an_open_transaction(world):
     assert log.last_stable_offset == first
     await clean(world)
     assert log.cleaned_offset <= first
-    log.append_end_marker(8, 0, 0, world.clock.now, is_commit=False, coordinator_epoch=0)
+    world.abort(log, 8)
     log.high_watermark = log.log_end_offset
     fill(world, log, 10)
     assert await clean(world)
@@ -198,7 +198,7 @@ async def test_aborted_records_go_and_their_index_follows(world, read_pairs):
     fill(world, log, 6)
     batch = world.batch([("k0", "aborted"), ("new", "aborted")], base_sequence=0, **transaction)
     log.append_as_leader(batch, 0, world.clock.now, internal=True)
-    log.append_end_marker(8, 0, 0, world.clock.now, is_commit=False, coordinator_epoch=0)
+    world.abort(log, 8)
     fill(world, log, 20, keys=3)
     log.producer_state.expire(world.clock.now + 10_000, 1)
     active = log.segments[-1].base_offset

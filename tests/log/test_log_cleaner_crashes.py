@@ -58,7 +58,7 @@ async def filled(make_world, disk):
                 [("k1", "aborted")], producer_id=8, producer_epoch=0, base_sequence=0, is_transactional=True
             )
             log.append_as_leader(batch, 0, world.clock.now, internal=True)
-            log.append_end_marker(8, 0, 0, world.clock.now, is_commit=False, coordinator_epoch=0)
+            world.abort(log, 8)
     log.high_watermark = log.log_end_offset
     await log.flush()
     await world.managers[-1].write_checkpoints()
