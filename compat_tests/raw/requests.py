@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ottla.base.errors import ErrorCode
+from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
@@ -100,7 +102,13 @@ def list_offset(connection: Connection, topic: str, timestamp: int, version: int
 
 
 def new_producer(connection: Connection) -> tuple[int, int]:
-    """A producer id and its epoch."""
-    answer = connection.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000), 4)
-    assert answer.error_code == 0
+    """A producer id and its epoch; a broker that has just started may need a moment for its first one."""
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+
+    def answered() -> Any:
+        answer = connection.call(request, 4)
+        return answer if answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else None
+
+    answer = eventually(answered)
+    assert answer.error_code == ErrorCode.NONE
     return answer.producer_id, answer.producer_epoch
