@@ -33,7 +33,8 @@ check: ## the quick part, under five minutes: ruff, mypy, import-linter, compile
 test: ## everything CI runs: the checks, all tests, stock clients, Java's tools, Spark; nothing may be skipped
 	@tools/setup.sh test
 	@$(MAKE) --no-print-directory static
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests compat_tests --no-skips $(ARGS)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests --no-skips $(ARGS)
+	CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest compat_tests $(ARGS)
 
 bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios in docs/bench.md
 	@tools/setup.sh bench

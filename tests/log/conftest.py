@@ -6,7 +6,7 @@ import os
 import random
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +34,17 @@ class SetClock:
         return self.now
 
 
+_worlds: list[World] = []
+
+
+@pytest.fixture(autouse=True)
+def _descriptors_go_with_the_test() -> Iterator[None]:
+    yield
+    for world in _worlds:
+        world.close()
+    _worlds.clear()
+
+
 class World:
     """A data folder on some disk, and the managers that are started on it one after the other."""
 
@@ -42,6 +53,7 @@ class World:
         self.path = path
         self.clock = SetClock()
         self.managers: list[LogManager] = []
+        _worlds.append(self)
 
     async def start(self, *, broker_id: int = 1, manager: dict[str, Any] | None = None, **settings: Any) -> LogManager:
         """A started manager; keyword arguments are attributes of LogSettings."""
@@ -64,13 +76,22 @@ class World:
 
     def kill(self) -> None:
         """End the last manager as kill -9 would: nothing is written, descriptors and lock go."""
-        manager = self.managers[-1]
+        assert self.managers[-1]._lock is not None
+        self._let_go(self.managers[-1])
+
+    def close(self) -> None:
+        """Let go of every descriptor that is still open."""
+        for manager in self.managers:
+            self._let_go(manager)
+
+    @staticmethod
+    def _let_go(manager: LogManager) -> None:
         for partition_log in manager.logs():
             for segment in partition_log.segments:
                 segment.pins = 0
             partition_log.close()
-        assert manager._lock is not None
-        manager._lock.close()
+        if manager._lock is not None:
+            manager._lock.close()
 
     def files(self, folder: str = "t-0") -> list[str]:
         return self.disk.names(f"{self.path}/{folder}")
