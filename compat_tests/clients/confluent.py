@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Literal
@@ -330,7 +331,9 @@ class Admin(model.Admin):
 
     def alter_configs(self, topic: str, configs: Mapping[str, str]) -> None:
         resource = ConfigResource(ResourceType.TOPIC, topic, set_config=dict(configs))
-        (future,) = self._admin.alter_configs([resource]).values()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # it is deprecated, and in use
+            (future,) = self._admin.alter_configs([resource]).values()
         result_of(future)
 
     def incremental_alter_configs(self, topic: str, changes: Iterable[tuple[str, str, str | None]]) -> None:

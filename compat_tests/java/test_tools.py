@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.java.tools import KafkaTools
 from ottla.compat_tests.session import ClientSession
+from ottla.compat_tests.wire_client import Operator
 
 pytestmark = pytest.mark.client("Java tools 4.3.1")
 CODECS = ("gzip", "snappy", "lz4", "zstd")
@@ -131,28 +132,38 @@ def test_cluster_tools(tools: KafkaTools, sessions: Callable[[str], ClientSessio
     assert f"Cluster ID: {cluster_id}" in tools.run("cluster", "cluster-id", "--bootstrap-server", tools.bootstrap)
 
 
-@pytest.mark.capability("Java's codecs are read by every client")
-def test_codecs_of_java(
-    tools: KafkaTools, make_topic: Callable[..., str], sessions: Callable[[str], ClientSession]
-) -> None:
-    values = [f"{number:04}" * 5000 for number in range(20)]
+VALUES = [f"{number:04}" * 5000 for number in range(20)]
+
+
+@pytest.fixture(scope="module")
+def written_by_java(
+    bootstrap: str, operator: Operator, fresh_name: Callable[[str], str], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[str]:
+    """A topic with VALUES once per codec, from the console producer, in batches far above a block of any framing."""
+    tools = KafkaTools(bootstrap, tmp_path_factory.mktemp("tools"))
+    topic = fresh_name("java-codecs")
+    operator.create_topic(topic, 1, {})
     for codec in CODECS:
-        codec_topic = make_topic()
         producing = ("--compression-codec", codec, "--batch-size", "200000", "--timeout", "200")
-        tools.run("console-producer", "--topic", codec_topic, *producing, stdin="\n".join(values) + "\n")
-        for reader in CLIENTS:
-            read = sessions(reader).read(codec_topic, len(values))
-            assert [message.value for message in read] == [value.encode() for value in values], (codec, reader)
+        tools.run("console-producer", "--topic", topic, *producing, stdin="\n".join(VALUES) + "\n")
+    yield topic
+    operator.delete_topic(topic)
+
+
+@pytest.mark.capability("Java's codecs are read by every client")
+@pytest.mark.parametrize("reader", CLIENTS)
+def test_codecs_of_java(written_by_java: str, reader: str, sessions: Callable[[str], ClientSession]) -> None:
+    messages = sessions(reader).read(written_by_java, len(VALUES) * len(CODECS))
+    assert [(message.value or b"").decode() for message in messages] == VALUES * len(CODECS)
 
 
 @pytest.mark.capability("Java reads every client's codecs")
-def test_java_reads_codecs(tools: KafkaTools, topic: str, sessions: Callable[[str], ClientSession]) -> None:
-    expected = []
-    for writer in CLIENTS:
-        for codec in CODECS:
-            values = [f"{writer} {codec} {number:04} " * 5000 for number in range(3)]
-            sessions(writer).produce(topic, [value.encode() for value in values], compression=codec, linger_ms=20)
-            expected += values
-    limits = ("--max-messages", str(len(expected)), "--timeout-ms", "20000")
+@pytest.mark.parametrize("writer", CLIENTS)
+def test_java_reads_codecs(
+    tools: KafkaTools, topic: str, writer: str, sessions: Callable[[str], ClientSession]
+) -> None:
+    for codec in CODECS:
+        sessions(writer).produce(topic, [value.encode() for value in VALUES], compression=codec, linger_ms=20)
+    limits = ("--max-messages", str(len(VALUES) * len(CODECS)), "--timeout-ms", "20000")
     read = tools.run("console-consumer", "--topic", topic, "--from-beginning", *limits)
-    assert read.splitlines() == expected
+    assert read.splitlines() == VALUES * len(CODECS)
