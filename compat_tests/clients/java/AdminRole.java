@@ -155,7 +155,7 @@ class AdminRole implements Driver.Role {
         TopicPartition where = Driver.partition(arguments.get("where"));
         RecordsToDelete before = RecordsToDelete.beforeOffset(arguments.get("before_offset").asLong());
         // The client asks again and again for a partition that isn't there.
-        DeleteRecordsOptions options = new DeleteRecordsOptions().timeoutMs(3_000);
+        DeleteRecordsOptions options = new DeleteRecordsOptions().timeoutMs(1_000);
         return admin.deleteRecords(Map.of(where, before), options).lowWatermarks().get(where).get().lowWatermark();
     }
 
