@@ -29,6 +29,8 @@ public class WordCount {
         // How long the partitions of a process that was killed wait for it.
         configs.put("session.timeout.ms", 6_000);
         configs.put("heartbeat.interval.ms", 500);
+        // And what it had not committed, when it does not come back.
+        configs.put("producer.transaction.timeout.ms", 5_000);
         configs.put("reconnect.backoff.max.ms", 500);
 
         StreamsBuilder builder = new StreamsBuilder();

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.java.tools import SHORT_LIVED
+from ottla.compat_tests.raw.transactional import end_offset
 from ottla.compat_tests.session import ClientSession, eventually
+from ottla.compat_tests.wire_client import connect
 
 JARS = "kafka-streams-4.3.1"
 PARTITIONS = 2
@@ -28,6 +30,7 @@ class WordCount:
     """The process. ``state`` is the folder of its store; what it says goes to a file in ``folder``."""
 
     def __init__(self, classes: Path, folder: Path, bootstrap: str, application_id: str) -> None:
+        self.bootstrap = bootstrap
         path = os.pathsep.join([str(classes), f"{toolchains.jars(JARS)}/*"])
         self._java = [
             str(toolchains.java()),
@@ -118,6 +121,25 @@ class Feed:
             return self.seen() >= total
 
         eventually(is_seen, TIMEOUT_S)
+
+    def is_open(self) -> bool:
+        """Whether counts have been put out in a transaction that has no end yet."""
+        with connect(self._words.bootstrap) as connection:
+            return any(
+                end_offset(connection, self._target, partition=partition, committed=True)
+                < end_offset(connection, self._target, partition=partition, committed=False)
+                for partition in range(PARTITIONS)
+            )
+
+    def write_until_open(self) -> None:
+        """Keep the process busy until it is in the middle of a transaction."""
+
+        def is_busy() -> bool:
+            self._words.check()
+            self.write()
+            return self.is_open()
+
+        eventually(is_busy, TIMEOUT_S)
 
     def read_all(self) -> None:
         """Read the counts of everything written; then end the process, and read what else there is."""

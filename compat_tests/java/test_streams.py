@@ -74,7 +74,12 @@ def test_word_count_is_killed(
     feed = Feed(sessions(WRITTEN_BY), word_count, source, target)
     word_count.start(tmp_path / "state", source, target)
     feed.write_until_seen(BUSY)
+    feed.write_until_open()
     word_count.kill()
+    while not feed.is_open():  # it was quicker
+        word_count.start(tmp_path / "state", source, target)
+        feed.write_until_open()
+        word_count.kill()
     # With the folder its transactional ids are gone too: nobody fences what was open, it has to time out.
     word_count.start(tmp_path / ("state" if state == "kept" else "new state"), source, target)
     feed.write_until_seen(feed.seen() + BUSY)
@@ -95,6 +100,7 @@ def test_broker_is_killed(classes: Path, broker_process: BrokerProcess, tmp_path
         word_count.start(tmp_path / "state", "lines", "counts")
         feed.write_until_seen(BUSY)
         for _ in range(2):
+            feed.write_until_open()
             broker_process.kill()
             broker_process.start()
             feed.write_until_seen(feed.seen() + BUSY)

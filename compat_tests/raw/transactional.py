@@ -197,9 +197,9 @@ def values_in(part: Any, *, with_control: bool = False) -> list[bytes]:
     return found
 
 
-def end_offset(connection: Connection, topic: str, *, committed: bool = True) -> int:
+def end_offset(connection: Connection, topic: str, *, partition: int = 0, committed: bool = True) -> int:
     """ListOffsets of the end."""
-    part = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    part = ListOffsetsPartition(partition_index=partition, timestamp=-1)
     request = ListOffsetsRequest(
         replica_id=-1, isolation_level=int(committed), topics=[ListOffsetsTopic(name=topic, partitions=[part])]
     )
