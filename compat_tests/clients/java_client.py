@@ -177,14 +177,19 @@ class Consumer(Role, model.Consumer):
         self._call("subscribe_pattern", pattern=pattern)
 
     def poll(self, timeout_s: float) -> list[model.Message]:
+        polled = self._call("poll", timeout_ms=int(timeout_s * 1000))
         return [
             model.Message(
-                *where_and_when,
+                topic,
+                partition,
+                offset,
+                timestamp_ms,
+                timestamp_type,
                 decoded(key),
                 decoded(value),
                 tuple((name, decoded(content)) for name, content in headers),
             )
-            for *where_and_when, key, value, headers in self._call("poll", timeout_ms=int(timeout_s * 1000))
+            for (topic, partition, offset, timestamp_ms, timestamp_type), (key, value), headers in polled
         ]
 
     def seek(self, topic: str, partition: int, offset: int) -> None:

@@ -132,7 +132,9 @@ class ConsumerRole implements Driver.Role {
         for (Header header : record.headers()) {
             headers.add(Arrays.asList(header.key(), header.value()));
         }
-        return Arrays.asList(record.topic(), record.partition(), record.offset(), record.timestamp(),
-                record.timestampType().id, record.key(), record.value(), headers);
+        return List.of(
+                List.of(record.topic(), record.partition(), record.offset(), record.timestamp(), record.timestampType().id),
+                Arrays.asList(record.key(), record.value()),
+                headers);
     }
 }
