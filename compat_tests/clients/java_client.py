@@ -22,11 +22,10 @@ from typing import Any, Literal
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.clients import model
+from ottla.compat_tests.java.tools import SHORT_LIVED
 
 COMPILED_AGAINST = "3.9.2"
 CLASSES_VARIABLE = "OTTLA_COMPAT_JAVA_CLASSES"
-# Tests last for seconds: a small heap, one compiler, no threads for the garbage.
-OPTIONS = ("-Xmx256M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 SOURCES = {
     "DYNAMIC_TOPIC_CONFIG": 1,
     "DYNAMIC_BROKER_CONFIG": 2,
@@ -59,7 +58,7 @@ class Process:
 
     def __init__(self, version: str, bootstrap: str) -> None:
         path = os.pathsep.join([classes(), f"{jars(version)}/*"])
-        command = [str(toolchains.java()), *OPTIONS, "-cp", path, "Driver", bootstrap]
+        command = [str(toolchains.java()), *SHORT_LIVED, "-cp", path, "Driver", bootstrap]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._turn = threading.Lock()
 
