@@ -71,16 +71,17 @@ class LogLoader:
         partition: int,
         settings: LogSettings,
         *,
+        folder_name: str | None = None,
         is_clean: bool,
         recovery_point: int = 0,
         log_start_offset: int = 0,
         high_watermark: int = 0,
         cleaned_offset: int | None = None,
     ) -> None:
-        """The offsets are those of the checkpoints."""
+        """The offsets are those of the checkpoints; ``folder_name`` as in PartitionLog."""
         self._folder = folder
         self._disk = folder.disk
-        self._log = PartitionLog(folder, topic, partition, None, settings)
+        self._log = PartitionLog(folder, topic, partition, None, settings, folder_name=folder_name)
         self._directory = self._log.directory
         self._is_clean = is_clean
         self._recovery_point = recovery_point
