@@ -71,6 +71,7 @@ HANDLERS = (
     Handler(ApiKey.DELETE_ACLS, 1, 3),
     Handler(ApiKey.DESCRIBE_CONFIGS, 1, 4),
     Handler(ApiKey.ALTER_CONFIGS, 0, 2),
+    Handler(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2),
     Handler(ApiKey.DESCRIBE_LOG_DIRS, 1, 5),
     Handler(ApiKey.CREATE_PARTITIONS, 0, 3),
     Handler(ApiKey.DELETE_GROUPS, 0, 3),

@@ -172,9 +172,7 @@ class FolderLogs:
 
     def rename_to_deleted(self, partition_log: PartitionLog) -> None:
         """Give a log's folder the name of a deleted one, which every start removes. Raises OSError."""
-        partition_log.rename_folder(
-            deleted_folder_name(partition_log.topic, partition_log.partition, self.folder.rng)
-        )
+        partition_log.rename_folder(deleted_folder_name(partition_log.topic, partition_log.partition, self.folder.rng))
 
     def remove_deleted(self, partition_log: PartitionLog) -> None:
         """Have the folder of a log removed that was renamed as a deleted one."""

@@ -185,7 +185,9 @@ class LogManager:
         """Write ``meta.properties`` where it does not say so already. Raises LogStartError when one names another cluster."""
         if self.cluster_id not in (None, cluster_id):
             paths = ", ".join(folder.path for folder in self.folders)
-            raise LogStartError(f"the data folder {paths} belongs to cluster {self.cluster_id}, but this is {cluster_id}")
+            raise LogStartError(
+                f"the data folder {paths} belongs to cluster {self.cluster_id}, but this is {cluster_id}"
+            )
         self.cluster_id = cluster_id
         for part in self._parts:
             folder = part.folder
