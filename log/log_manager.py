@@ -18,6 +18,7 @@ the plain name, each made durable before the next; a start that finds a future l
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import random
@@ -348,6 +349,7 @@ class LogManager:
         assert current.flushing is None
         assert future.flushing is None
         source = self._part(current.folder)
+        future_name = os.path.basename(future.directory)
         try:
             source.rename_to_deleted(current)
             source.folder.disk.sync_dir(source.folder.path)
@@ -357,7 +359,7 @@ class LogManager:
             future.rename_folder(partition_folder_name(topic, partition))
             future.folder.disk.sync_dir(future.folder.path)
         except OSError as error:
-            self._take_back(current)
+            self._take_back(current, future, future_name)
             raise future.folder.fail(f"cannot rename {future.directory}", error, is_half_done=True) from error
         self._logs[key] = self._futures.pop(key)
         future.update_settings(current.settings)
@@ -366,7 +368,11 @@ class LogManager:
         source.remove_deleted(current)
         return future
 
-    def _take_back(self, current: PartitionLog) -> None:
+    @staticmethod
+    def _take_back(current: PartitionLog, future: PartitionLog, future_name: str) -> None:
+        """Undo the renames, the last one first, so that a crash does not leave the partition in two folders."""
+        with contextlib.suppress(OSError):
+            future.rename_folder(future_name)
         try:
             current.rename_folder(partition_folder_name(current.topic, current.partition))
         except OSError as error:

@@ -52,6 +52,7 @@ class World:
     def __init__(self, disk: Disk, path: str) -> None:
         self.disk = disk
         self.path = path
+        self.more_paths: list[str] = []
         self.clock = SetClock()
         self.managers: list[LogManager] = []
         _worlds.append(self)
@@ -60,7 +61,7 @@ class World:
         """A started manager; keyword arguments are attributes of LogSettings."""
         started = LogManager(
             self.disk,
-            [self.path],
+            [self.path, *self.more_paths],
             LogSettings(settings),
             LogManagerSettings(manager),
             self.clock,
