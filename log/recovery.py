@@ -105,6 +105,7 @@ class LogLoader:
                 self._start_anew()
             return log
         log.segments = [self._segment(base_offset) for base_offset in base_offsets]
+        log.segments[-1].created_ms = disk.modified_ms(log.segments[-1].path)  # only an active one is ever asked
         for segment, following in zip(log.segments, log.segments[1:], strict=False):
             segment.next_offset = following.base_offset
         log.log_start_offset = max(self._log_start_offset, base_offsets[0])
@@ -137,7 +138,6 @@ class LogLoader:
     def _segment(self, base_offset: int) -> LogSegment:
         segment = LogSegment(self._folder, self._directory, base_offset, 0)
         segment.size = self._disk.file_size(segment.path)
-        segment.created_ms = self._disk.modified_ms(segment.path)
         return segment
 
     def _read_topic_id(self) -> bytes | None:

@@ -80,9 +80,10 @@ class ReplicaManager:
         topics = []
         for topic_state in request.topic_states:
             errors = []
+            settings = self._topic_settings(topic_state.topic_name)  # one object for all partitions
             for state in topic_state.partition_states:
                 try:
-                    self._apply(topic_state.topic_name, topic_state.topic_id, state)
+                    self._apply(topic_state.topic_name, topic_state.topic_id, state, settings)
                     code = ErrorCode.NONE
                 except KafkaError as error:
                     logger.error("%s-%d: %s", topic_state.topic_name, state.partition_index, error)
@@ -91,7 +92,10 @@ class ReplicaManager:
             topics.append(LeaderAndIsrTopicError(topic_id=topic_state.topic_id, partition_errors=errors))
         return LeaderAndIsrResponse(topics=topics)
 
-    def _apply(self, topic: str, topic_id: bytes, state: LeaderAndIsrPartitionState) -> None:
+    def _topic_settings(self, topic: str) -> LogSettings:
+        return self._settings.with_topic_overrides(self._topic_overrides(topic))
+
+    def _apply(self, topic: str, topic_id: bytes, state: LeaderAndIsrPartitionState, settings: LogSettings) -> None:
         number = state.partition_index
         existing = self._partitions.get(topic, {}).get(number)
         if existing is None:
@@ -101,7 +105,7 @@ class ReplicaManager:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the topic was created again with another id")
             if state.leader_epoch < existing.leader_epoch:
                 raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {state.leader_epoch} is past")
-        partition = existing or self._create(topic, number, topic_id, is_new=state.is_new)
+        partition = existing or self._create(topic, number, topic_id, settings, is_new=state.is_new)
         was_leader, epoch_before = partition.is_leader, partition.leader_epoch
         if state.leader == self.broker_id:
             partition.become_leader(state.leader_epoch, state.partition_epoch, list(state.isr), list(state.replicas))
@@ -112,8 +116,7 @@ class ReplicaManager:
             if was_leader:
                 self._tell(topic, number, None)
 
-    def _create(self, topic: str, number: int, topic_id: bytes, *, is_new: bool) -> Partition:
-        settings = self._settings.with_topic_overrides(self._topic_overrides(topic))
+    def _create(self, topic: str, number: int, topic_id: bytes, settings: LogSettings, *, is_new: bool) -> Partition:
         try:
             log = self._logs.get_or_create(topic, number, topic_id, settings, is_new=is_new)
         except KafkaError as error:
@@ -172,7 +175,7 @@ class ReplicaManager:
         """The topic's overrides changed: its logs go by the new ones from now on."""
         partitions = self._partitions.get(topic)
         if partitions:
-            settings = self._settings.with_topic_overrides(self._topic_overrides(topic))
+            settings = self._topic_settings(topic)
             for partition in partitions.values():
                 partition.log.update_settings(settings)
 
