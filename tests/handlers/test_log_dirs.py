@@ -127,7 +127,11 @@ def test_partition_moves_there_and_back(two: TwoFolders, version: int) -> None:
 def test_producer_and_consumer_go_on_while_partitions_move(two: TwoFolders) -> None:
     two.create("t", 4)
     consumer = KafkaConsumer(
-        "t", bootstrap_servers=two.bootstrap_servers, auto_offset_reset="earliest", group_id="g", enable_auto_commit=False
+        "t",
+        bootstrap_servers=two.bootstrap_servers,
+        auto_offset_reset="earliest",
+        group_id="g",
+        enable_auto_commit=False,
     )
     seen: list[bytes] = []
     with KafkaProducer(bootstrap_servers=two.bootstrap_servers, acks="all") as producer:
@@ -186,7 +190,7 @@ def test_failed_folder(two: TwoFolders) -> None:
         for number in range(2):
             producer.send("t", b"x" * 100, partition=number).get(30)
         shutil.rmtree(two.folders[1])  # the next segment cannot be made
-        with pytest.raises(Exception, match="KafkaStorageError|56"):
+        with pytest.raises(Exception, match=r"KafkaStorageError|56"):
             for _ in range(20):
                 producer.send("t", b"x" * 100, partition=1).get(30)
         two.wait_until_leaderless("t", 1)
@@ -230,7 +234,7 @@ def test_broker_stops_when_the_first_folder_fails(two: TwoFolders) -> None:
     with KafkaProducer(bootstrap_servers=two.bootstrap_servers, retries=0) as producer:
         producer.send("t", b"x").get(30)
         shutil.rmtree(two.folders[0])
-        with pytest.raises(Exception, match="KafkaStorageError|56|KafkaConnectionError|NetworkException"):
+        with pytest.raises(Exception, match=r"KafkaStorageError|56|KafkaConnectionError|NetworkException"):
             for _ in range(20):
                 producer.send("t", b"x" * 100).get(30)
     with pytest.raises(BrokerFailedError, match="first, which has the cluster's state, has failed"):
