@@ -28,7 +28,7 @@ _LIMIT_S = 600
 
 
 def _admin(broker: RunningBroker) -> AdminClient:
-    return AdminClient({"bootstrap.servers": broker.bootstrap})
+    return AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
 
 
 def _wait_for_leaders(admin: AdminClient, partitions: int) -> None:
@@ -58,7 +58,14 @@ def _started(broker: RunningBroker, partitions: int) -> float:
 
 
 def _producer(broker: RunningBroker, **settings: object) -> Producer:
-    return Producer({"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": 1_000_000, **settings})
+    return Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "queue.buffering.max.messages": 1_000_000,
+            "log_level": 0,
+            **settings,
+        }
+    )
 
 
 def _flushed(producer: Producer) -> None:

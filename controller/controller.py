@@ -29,6 +29,7 @@ from .context import ControllerContext, LiveBroker, TopicPartition
 from .leadership import next_state
 from .loading import load_brokers, load_context
 from .partition_states import fenced_multi, refusal, write_states
+from .reassignment import check_reassignment, is_under_way
 from .settings import ControllerSettings
 from .state_messages import leader_and_isr_requests, update_metadata_requests
 from .store import (
@@ -46,7 +47,7 @@ from .store import (
     create,
 )
 from .topics import CreatedTopic, NewTopic, Topics
-from .znodes import LeaderState
+from .znodes import LeaderState, ReplicaAssignment
 
 logger = logging.getLogger(__name__)
 
@@ -132,6 +133,21 @@ class Controller:
                 except StoreError as error:
                     raise refusal(error) from error
             return results
+
+    def reassign(self, key: TopicPartition, replicas: Sequence[int] | None) -> None:
+        """Let a partition have these replicas; see ``reassignment``. Raises KafkaError."""
+        self._check_active()
+        topic = self._context.topics.get(key.topic)
+        if topic is None or key.partition not in topic.partitions:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist, or its topic is being deleted."
+            )
+        check_reassignment(topic.partitions[key.partition], replicas, self._context.brokers)
+
+    def reassignments(self) -> list[tuple[TopicPartition, ReplicaAssignment]]:
+        """The partitions whose replicas are being moved. Raises KafkaError."""
+        self._check_active()
+        return [(key, found.assignment) for key, found in self._context.partitions() if is_under_way(found)]
 
     def _check_active(self) -> None:
         if not self.is_active:

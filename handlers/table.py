@@ -76,6 +76,8 @@ HANDLERS = (
     Handler(ApiKey.CREATE_PARTITIONS, 0, 3),
     Handler(ApiKey.DELETE_GROUPS, 0, 3),
     Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1),
+    Handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1),
+    Handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0),
     Handler(ApiKey.OFFSET_DELETE, 0, 0),
     Handler(ApiKey.DESCRIBE_CLUSTER, 0, 2),
     Handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0),
