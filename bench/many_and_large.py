@@ -1,4 +1,4 @@
-"""Rows that take minutes: a broker with 5,000 partitions, one with many segments, and one that crashes with 10 GiB in it.
+"""Rows that take minutes: a broker with 5,000 partitions, one with many segments, and one that crashes with 10.5 GiB in it.
 
 They run when ``--rows`` names them: ``--rows 'many|large'``. Each starts brokers of its own, one at a time. A start is
 from exec until Metadata names a leader for every partition.
@@ -22,7 +22,7 @@ _TOPICS, _PARTITIONS_EACH = 100, 50
 _PARTITIONS = _TOPICS * _PARTITIONS_EACH
 _SEGMENTS = 20_000
 _SEGMENT_TOPIC_PARTITIONS = 50
-_LARGE_BYTES = 10 << 30
+_LARGE_BYTES = 21 << 29  # ten full segments and half a one
 _LARGE_RECORD_BYTES = 64 << 10
 _LIMIT_S = 600
 
@@ -149,7 +149,7 @@ def _segments(folder: Path) -> int:
 
 def _large(kind: Kind, folder: Path) -> Iterator[Figure]:
     """One partition; what a crash leaves to be scanned is at most its last segment."""
-    row = f"{_LARGE_BYTES >> 30} GiB"
+    row = f"{_LARGE_BYTES / (1 << 30):g} GiB"
     records = _LARGE_BYTES // _LARGE_RECORD_BYTES
     with RunningBroker(kind, folder) as broker:
         _create(broker, [NewTopic("large", 1, 1)], 1)
