@@ -228,6 +228,8 @@ class Settings:
 
     def with_topic_overrides(self: S, overrides: Mapping[str, str]) -> S:
         """These settings as one topic sees them; names of other folders are passed over. Raises SettingError."""
+        if not overrides:
+            return self
         values = dict(self.__dict__)
         for attribute, declared in self.declared.items():
             if declared.topic is not None and declared.topic in overrides:

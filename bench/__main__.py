@@ -25,6 +25,7 @@ from rich.console import Console
 
 from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
 from .java import ToolFailed
+from .many_and_large import MANY_AND_LARGE
 from .report import Results, profile_table
 from .rows import LIFECYCLES, LOADS, WARM_UP, Figure
 
@@ -59,8 +60,8 @@ class Bench:
 
     def lifecycles(self, rows: re.Pattern[str]) -> None:
         """Rows that start brokers of their own; nothing else runs meanwhile."""
-        for lifecycle in LIFECYCLES:
-            if not rows.search(lifecycle.name):
+        for lifecycle in (*LIFECYCLES, *MANY_AND_LARGE):
+            if not rows.search(lifecycle.name) or (lifecycle.on_demand and not rows.pattern):
                 continue
             for pair, kind in itertools.product(range(self._pairs), self._kinds):
                 self._measure(lifecycle.name, kind.name, pair, lifecycle.run(kind, self._folder / "own"))
@@ -102,7 +103,9 @@ def _command(rows: str, pairs: int, scale: float, only_ottla: bool) -> str:
 
 
 def main(
-    rows: Annotated[str, typer.Option(help="Regular expression: only loads whose name it finds.")] = "",
+    rows: Annotated[
+        str, typer.Option(help="Regular expression: only loads whose name it finds; some run only so.")
+    ] = "",
     pairs: Annotated[int, typer.Option(min=1, help="How often each load is run on each broker.")] = _PAIRS,
     scale: Annotated[float, typer.Option(min=0.001, help="Multiplies the number of records.")] = 1.0,
     only_ottla: Annotated[bool, typer.Option("--only-ottla", help="Without Apache Kafka: no ratios.")] = False,
@@ -115,7 +118,8 @@ def main(
 ) -> None:
     """Measure Ottla against Apache Kafka 4.3.1."""
     if list_rows:
-        print(*(row.name for row in LIFECYCLES), *(row.name for row in LOADS), sep="\n")
+        names = [row.name for row in (*LIFECYCLES, *MANY_AND_LARGE)] + [row.name for row in LOADS]
+        print(*names, sep="\n")
         return
     kinds: list[Kind] = [Ottla(), ApacheKafka()]
     if only_ottla or profile:

@@ -26,8 +26,8 @@ from .raw_client import answers_metadata
 from .usage import Span
 
 _ROOT = Path(__file__).resolve().parent.parent
-_START_LIMIT_S = 90
-_STOP_LIMIT_S = 60
+_START_LIMIT_S = 600
+_STOP_LIMIT_S = 300
 # The topic of every run is deleted after it; a minute's worth of them, which is the default, would fill a small disk.
 _DELETE_AT_ONCE = "log.segment.delete.delay.ms=1000"
 
@@ -132,11 +132,16 @@ class RunningBroker:
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
         self.port = free_port()
-        command = self._kind.prepare(self._folder, self.port)
+        self._command = self._kind.prepare(self._folder, self.port)
         self._log = (self._folder / "broker.log").open("wb")
+        self.start()
+        return self
+
+    def start(self) -> None:
+        """Start on what is in the folder, and return with the first Metadata answer."""
         started = time.monotonic()
         self._process = subprocess.Popen(
-            command,
+            self._command,
             stdin=subprocess.DEVNULL,
             stdout=self._log,
             stderr=subprocess.STDOUT,
@@ -149,25 +154,32 @@ class RunningBroker:
                     raise RuntimeError(f"{self.name} did not start: {self._last_lines()}")
                 time.sleep(0.005)
         except BaseException:
-            self._stop()
+            self._end()
             raise
         self.startup_s = time.monotonic() - started
-        return self
+
+    def kill(self) -> None:
+        """End it as a crash does; ``start`` begins it again."""
+        self._process.kill()
+        self._process.wait()
 
     def __exit__(self, *_: object) -> None:
-        self._stop()
+        self._end()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _stop(self) -> None:
+    def _end(self) -> None:
+        self.stop()
+        if self._log is not None:
+            self._log.close()
+
+    def stop(self) -> None:
+        """Stop it cleanly; ``start`` begins it again."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
                 self._process.wait(_STOP_LIMIT_S)
             except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-        if self._log is not None:
-            self._log.close()
+                self.kill()
 
     def _last_lines(self) -> str:
         return (self._folder / "broker.log").read_text(errors="replace")[-2000:]

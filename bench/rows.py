@@ -55,10 +55,11 @@ class Figure:
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """A measurement that starts a broker of its own."""
+    """A measurement that starts a broker of its own; ``on_demand``: it takes minutes, and is run only when named."""
 
     name: str
     run: Callable[[Kind, Path], Iterable[Figure]]
+    on_demand: bool = False
 
 
 @dataclass(frozen=True)

@@ -61,6 +61,17 @@ def resident_mib(root: int) -> float:
     return pages * _PAGE / _MIB
 
 
+def open_files(pid: int) -> int:
+    """How many descriptors a process has open."""
+    return len(os.listdir(f"/proc/{pid}/fd"))
+
+
+def read_mib(pid: int) -> float:
+    """What a process has read since it began, from the page cache too, in MiB."""
+    with open(f"/proc/{pid}/io") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("rchar:")) / _MIB
+
+
 def _machine_busy_seconds() -> float:
     with open("/proc/stat") as file:
         fields = [int(field) for field in file.readline().split()[1:9]]

@@ -1,14 +1,17 @@
 """The parts of one broker put together: logs, cluster store, controller, partitions, coordinators.
 
 ``start`` brings them up in the order they need each other, ``run_in`` starts their background loops, ``stop`` takes them
-down in the reverse order, ending with the clean mark of the data folder.
+down in the reverse order, ending with the clean marks of the data folders.
+
+The first data folder holds the embedded cluster store, too. When it fails, or every folder has, the broker cannot go on:
+``on_failure`` is told why. Otherwise the controller is told of a failed folder as Kafka's ZooKeeper mode does it.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import trio
 
@@ -18,21 +21,23 @@ from ..controller.config_store import ConfigStore
 from ..controller.controller import Controller
 from ..controller.embedded_store import EmbeddedStore
 from ..controller.producer_ids import ProducerIds
-from ..controller.registration import ensure_cluster, register_broker
+from ..controller.registration import ensure_cluster, register_broker, report_failed_folder
 from ..controller.settings import ControllerSettings
 from ..controller.state_files import DiskStateFiles
-from ..controller.store import ClusterStore
+from ..controller.store import ClusterStore, StoreError
 from ..controller.znodes import BrokerEndpoint, BrokerRegistration
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..handlers.services import Services
 from ..log.disk import Disk, join
-from ..log.log_manager import LogManager
+from ..log.log_folder import LogFolder
+from ..log.log_manager import LogManager, LogStartError
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from ..replication.coordinator_partition_log import CoordinatorPartitionLog
 from ..replication.end_markers import EndMarkers, LocalMarkerChannels
 from ..replication.fetch_session import FetchSessionCache
+from ..replication.log_dir_moves import LogDirMoves
 from ..replication.metadata_cache import MetadataCache
 from ..replication.replica_manager import ReplicaManager
 from ..replication.settings import ReplicationSettings
@@ -48,7 +53,7 @@ from .settings import BrokerSettings
 logger = logging.getLogger(__name__)
 
 STATE_FOLDER = "__cluster_state"
-"""The embedded cluster store's folder inside the data folder; no topic may have this name's form (no partition number)."""
+"""The embedded cluster store's folder inside the first data folder; no topic may have this name's form (no partition number)."""
 
 
 class LocalChannel:
@@ -77,11 +82,12 @@ class Assembly:
         self,
         config: Config,
         broker_id: int,
-        data_dir: str,
+        data_dirs: Sequence[str],
         disk: Disk,
         clock: Clock,
         workers: Workers,
         randomness: random.Random,
+        on_failure: Callable[[str], None],
     ) -> None:
         self._config = config
         self._broker_id = broker_id
@@ -89,7 +95,8 @@ class Assembly:
         self._clock = clock
         self._workers = workers
         self._random = randomness
-        self._data_dir = data_dir
+        self._on_failure = on_failure
+        self._folder_failed = trio.Event()
         self.cluster_id = ""
         self._session: ClusterStore | None = None
         self._state_files: DiskStateFiles | None = None
@@ -97,7 +104,7 @@ class Assembly:
         self._early_loads: list[tuple[str, int, int]] = []
         self.logs = LogManager(
             disk,
-            [data_dir],
+            data_dirs,
             config.settings(LogSettings),
             config.settings(LogManagerSettings),
             clock,
@@ -105,10 +112,12 @@ class Assembly:
             randomness,
             config.settings(LogCleanerSettings),
         )
+        self.logs.offline_listeners.append(self._note_failed_folder)
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Bring everything up. Raises KafkaError, OSError, SettingError; ``abandon`` then lets go of the data folder."""
+        """Bring everything up. Raises KafkaError, OSError, SettingError; ``abandon`` then lets go of the data folders."""
         await self.logs.start(self._broker_id)
+        self._check_state_folder()
         store = await self._open_store()
         self.cluster_id = await ensure_cluster(store, self._random, self.logs.cluster_id or None)
         await self.logs.set_cluster_id(self.cluster_id)
@@ -127,6 +136,7 @@ class Assembly:
             self._clock,
             self._random,
         )
+        log_dir_moves = LogDirMoves(replicas, self.logs, metadata)
         log = CoordinatorPartitionLog(OFFSETS_TOPIC, replicas, metadata, self._clock, self._workers)
         groups = GroupCoordinator(log, config.settings(GroupSettings), self._clock, self._random)
         producer_ids = ProducerIds(store, self._broker_id)
@@ -148,6 +158,7 @@ class Assembly:
             workers=self._workers,
             logs=self.logs,
             replicas=replicas,
+            log_dir_moves=log_dir_moves,
             fetch_sessions=FetchSessionCache(slots, self._random),
             metadata=metadata,
             controller=controller,
@@ -165,11 +176,37 @@ class Assembly:
         await self._finish_early_loads()
 
     async def _open_store(self) -> ClusterStore:
-        self._state_files = DiskStateFiles(self._disk, join(self._data_dir, STATE_FOLDER))
+        folder = self.logs.folders[0]
+        self._state_files = DiskStateFiles(self._disk, join(folder.path, STATE_FOLDER))
         store = EmbeddedStore(self._clock, self._workers, self._state_files)
+        store.on_failure = lambda error: _fail(folder, error)
         await store.open()
         self._session = store.session()
         return self._session
+
+    def _check_state_folder(self) -> None:
+        """The data folder with the cluster's state is not one to do without."""
+        folder = self.logs.folders[0]
+        if folder.is_offline:
+            raise LogStartError(f"{folder.path} has the cluster's state and cannot be used: {folder.failure}")
+
+    def _note_failed_folder(self, folder: LogFolder) -> None:
+        if self.logs.is_offline:
+            self._on_failure(f"every data folder has failed, {folder.path} with: {folder.failure}")
+        elif folder is self.logs.folders[0]:
+            self._on_failure(f"{folder.path}, which has the cluster's state, has failed: {folder.failure}")
+        self._folder_failed.set()
+
+    async def _report_failed_folders(self) -> None:
+        """Tell the controller, whoever that is, of each failed folder."""
+        assert self._session is not None
+        while True:
+            await self._folder_failed.wait()
+            self._folder_failed = trio.Event()
+            try:
+                await report_failed_folder(self._session, self._broker_id)
+            except StoreError as error:
+                logger.error("The controller cannot be told of a failed data folder: %s", error)
 
     def _registration(self, endpoints: Sequence[Endpoint]) -> BrokerRegistration:
         return BrokerRegistration(
@@ -207,13 +244,15 @@ class Assembly:
         """Start the background loops; if one of them dies, the broker stops loudly."""
         self._loads = nursery
         nursery.start_soon(self.logs.run)
+        nursery.start_soon(self.services.log_dir_moves.run)
+        nursery.start_soon(self._report_failed_folders)
         nursery.start_soon(self.services.configs.run)
         nursery.start_soon(self.services.controller.run)
         nursery.start_soon(self.services.groups.run)
         nursery.start_soon(self.services.transactions.run)
 
     async def stop(self) -> None:
-        """Flush, mark the data folder clean, and let go of everything."""
+        """Flush, mark the data folders clean, and let go of everything."""
         self._loads = None
         self.services.groups.stop()
         self.services.transactions.stop()
@@ -227,4 +266,8 @@ class Assembly:
         """After a start that failed: let go of what was taken, marking nothing clean."""
         if self._state_files is not None:
             self._state_files.close()
-        await self.logs.abandon()
+        await self.logs.stop()
+
+
+def _fail(folder: LogFolder, error: OSError) -> None:
+    folder.fail("cannot write the cluster's state", error, is_half_done=True)

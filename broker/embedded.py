@@ -18,7 +18,7 @@ import trio
 
 from ..base.config import Config
 from .config_file import load_config
-from .server import BrokerServer, StartError
+from .server import BrokerFailedError, BrokerServer, StartError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +38,7 @@ def _config(data_dir: str | Path, listen: str, properties: Mapping[str, str] | N
 def _describe(server: BrokerServer) -> RunningBroker:
     assert server.assembly is not None
     return RunningBroker(
-        server.bootstrap_servers, server.assembly.cluster_id, server.broker_id, Path(server.data_dir).absolute()
+        server.bootstrap_servers, server.assembly.cluster_id, server.broker_id, Path(server.data_dirs[0]).absolute()
     )
 
 
@@ -46,21 +46,25 @@ def _describe(server: BrokerServer) -> RunningBroker:
 async def open_broker(
     *, data_dir: str | Path | None = None, listen: str = "127.0.0.1:0", properties: Mapping[str, str] | None = None
 ) -> AsyncIterator[RunningBroker]:
-    """Run a broker for as long as the block lasts. Raises StartError, SettingError."""
+    """Run a broker for as long as the block lasts.
+
+    Raises StartError, SettingError; and BrokerFailedError, which ends the block early when every data folder has failed.
+    """
     with contextlib.ExitStack() as stack:
         if data_dir is None:
             data_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="ottla-"))
         server = BrokerServer(_config(data_dir, listen, properties))
         ready = trio.Event()
-        failure: StartError | None = None
+        failure: StartError | BrokerFailedError | None = None
 
         async def serve() -> None:
             nonlocal failure
             try:
                 await server.serve(on_ready=ready.set)
-            except StartError as error:
+            except (StartError, BrokerFailedError) as error:
                 failure = error
                 ready.set()
+                nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve)

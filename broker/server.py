@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import random
 from collections.abc import Callable
 
@@ -37,6 +38,10 @@ class StartError(Exception):
     """The broker cannot start with what it was given; ``str()`` is one line for people."""
 
 
+class BrokerFailedError(Exception):
+    """The broker had to stop, because it can keep nothing any more; ``str()`` is one line for people."""
+
+
 class BrokerServer:
     """One broker. ``serve`` runs it to its end; ``stop`` asks for that end."""
 
@@ -60,14 +65,14 @@ class BrokerServer:
         self._disk = disk or OsDisk()
         self._random = randomness or random.SystemRandom()
         self._stop_asked = trio.Event()
+        self._failure: str | None = None
         self.endpoints: list[Endpoint] = []
         self.assembly: Assembly | None = None
 
     @property
-    def data_dir(self) -> str:
-        """The data folder."""
-        folders = self.settings.log_dirs or (self.settings.log_dir,)
-        return folders[0]
+    def data_dirs(self) -> tuple[str, ...]:
+        """The data folders; the first one has the cluster's state."""
+        return self.settings.log_dirs or (self.settings.log_dir,)
 
     @property
     def broker_id(self) -> int:
@@ -84,8 +89,13 @@ class BrokerServer:
         """Ask ``serve`` to come to its end; safe to call twice."""
         self._stop_asked.set()
 
+    def _fail(self, why: str) -> None:
+        self._failure = why
+        logger.critical("The broker stops: %s", why)
+        self.stop()
+
     async def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Start, call ``on_ready``, and serve until ``stop``. Raises StartError."""
+        """Start, call ``on_ready``, and serve until ``stop``. Raises StartError, BrokerFailedError."""
         bound: list[tuple[str, Listener]] = []
         try:
             bound = await self._bind()
@@ -93,10 +103,12 @@ class BrokerServer:
         finally:
             for _, listener in bound:
                 listener.close()
+        if self._failure is not None:
+            raise BrokerFailedError(self._failure)
 
     async def _bind(self) -> list[tuple[str, Listener]]:
-        if len(self.settings.log_dirs) > 1:
-            raise StartError("log.dirs names more than one folder, and one is what this version keeps")
+        if len({os.path.realpath(path) for path in self.data_dirs}) < len(self.data_dirs):
+            raise StartError("log.dirs names a folder twice")
         try:
             wanted, named = configured_listeners(self.settings)
         except SettingError as error:
@@ -122,7 +134,14 @@ class BrokerServer:
 
     async def _serve_bound(self, bound: list[tuple[str, Listener]], on_ready: Callable[[], None]) -> None:
         assembly = self.assembly = Assembly(
-            self.config, self.broker_id, self.data_dir, self._disk, self._clock, self._workers, self._random
+            self.config,
+            self.broker_id,
+            self.data_dirs,
+            self._disk,
+            self._clock,
+            self._workers,
+            self._random,
+            self._fail,
         )
         try:
             await assembly.start(self.endpoints)

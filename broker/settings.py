@@ -36,7 +36,9 @@ class BrokerSettings(Settings):
     )
     rack: str | None = setting("broker.rack", default=None, doc="Where this broker stands, as Metadata tells clients.")
     log_dir: str = setting("log.dir", default="data", doc="The data folder, where log.dirs is not given.")
-    log_dirs: tuple[str, ...] = setting("log.dirs", default=(), doc="The data folder; one for now.")
+    log_dirs: tuple[str, ...] = setting(
+        "log.dirs", default=(), doc="The data folders; partitions are spread over them."
+    )
     socket_request_max_bytes: int = setting(
         "socket.request.max.bytes",
         default=104857600,

@@ -21,7 +21,7 @@ from ..base.settings import SettingError
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
 from ..broker.limits import raise_descriptor_limit
 from ..broker.listeners import join_host_port, split_host_port
-from ..broker.server import BrokerServer, StartError
+from ..broker.server import BrokerFailedError, BrokerServer, StartError
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +55,9 @@ def run(
         trio.run(functools.partial(_serve, config), restrict_keyboard_interrupt_to_checkpoints=True)
     except StartError as error:
         return _refuse(str(error))
+    except BrokerFailedError as error:
+        print(f"ottla: the broker has stopped: {error}", file=sys.stderr)
+        return 1
     except Exception:
         logger.exception("the broker failed")
         return 1
@@ -95,10 +98,10 @@ async def _serve(config: Config) -> None:
                     return
 
             nursery.start_soon(stop_on_signal)
-            failure: StartError | None = None
+            failure: StartError | BrokerFailedError | None = None
             try:
                 await server.serve(on_ready=lambda: _ready(server))
-            except StartError as error:
+            except (StartError, BrokerFailedError) as error:
                 failure = error
             nursery.cancel_scope.cancel()
     if failure is not None:
@@ -111,9 +114,9 @@ def _ready(server: BrokerServer) -> None:
     gc.freeze()
     gc.enable()
     assert server.assembly is not None
-    folder = Path(server.data_dir).absolute()
+    folders = ", ".join(str(Path(path).absolute()) for path in server.data_dirs)
     print(
-        f"Ottla {__version__} is ready on {server.bootstrap_servers}, cluster {server.assembly.cluster_id}, data in {folder}",
+        f"Ottla {__version__} is ready on {server.bootstrap_servers}, cluster {server.assembly.cluster_id}, data in {folders}",
         flush=True,
     )
 

@@ -29,7 +29,7 @@ listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 inter.broker.listener.name=PLAINTEXT
-log.dirs={folder}/data
+log.dirs={log_dirs}
 offsets.topic.replication.factor=1
 transaction.state.log.replication.factor=1
 transaction.state.log.min.isr=1
@@ -51,8 +51,9 @@ class BrokerProcess(ABC):
 
     clean_exit = 0
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, data_folders: int = 1) -> None:
         self.folder = folder
+        self.data_folders = [folder / name for name in ("data", "data-2", "data-3")[:data_folders]]
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -60,6 +61,11 @@ class BrokerProcess(ABC):
     def bootstrap(self) -> str:
         """host:port."""
         return f"127.0.0.1:{self.port}"
+
+    @property
+    def log_dirs(self) -> str:
+        """The data folders as a property."""
+        return ",".join(map(str, self.data_folders))
 
     @abstractmethod
     def command(self) -> list[str]:
@@ -106,7 +112,7 @@ class OttlaProcess(BrokerProcess):
 
     def command(self) -> list[str]:
         serve = [sys.executable, "-m", "ottla", "serve"]
-        return [*serve, "--listen", self.bootstrap, "--data-dir", str(self.folder / "data")]
+        return [*serve, "--listen", self.bootstrap, "--override", f"log.dirs={self.log_dirs}"]
 
 
 class KafkaProcess(BrokerProcess):
@@ -114,10 +120,12 @@ class KafkaProcess(BrokerProcess):
 
     clean_exit = 128 + signal.SIGTERM
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, data_folders: int = 1) -> None:
+        super().__init__(folder, data_folders)
         self._properties = folder / "server.properties"
-        self._properties.write_text(KAFKA_PROPERTIES.format(port=self.port, controller_port=free_port(), folder=folder))
+        self._properties.write_text(
+            KAFKA_PROPERTIES.format(port=self.port, controller_port=free_port(), log_dirs=self.log_dirs)
+        )
         storage = [*java_command(folder, *SHORT_LIVED), "kafka.tools.StorageTool", "format"]
         storage += ["-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", str(self._properties)]
         subprocess.run(storage, check=True, capture_output=True)
@@ -127,9 +135,9 @@ class KafkaProcess(BrokerProcess):
 
 
 @contextlib.contextmanager
-def process(kind: str, folder: Path) -> Iterator[BrokerProcess]:
+def process(kind: str, folder: Path, data_folders: int = 1) -> Iterator[BrokerProcess]:
     """A started broker, ``ottla`` or ``kafka``, with its data under ``folder``."""
-    broker = OttlaProcess(folder) if kind == "ottla" else KafkaProcess(folder)
+    broker = (OttlaProcess if kind == "ottla" else KafkaProcess)(folder, data_folders)
     try:
         broker.start()
         yield broker

@@ -10,6 +10,7 @@ from ..base.errors import ErrorCode
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from .context import TopicPartition
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +31,21 @@ class Channels:
     def __init__(self, channels: Mapping[int, BrokerChannel]) -> None:
         self._channels = dict(channels)
 
-    async def leader_and_isr(self, requests: Mapping[int, LeaderAndIsrRequest]) -> None:
+    async def leader_and_isr(self, requests: Mapping[int, LeaderAndIsrRequest]) -> dict[int, dict[TopicPartition, int]]:
+        """The error codes by broker and partition, of those brokers that took the request."""
+        answers = {}
         for broker_id, request in requests.items():
             if channel := self._channels.get(broker_id):
                 response = await channel.leader_and_isr(request)
-                codes = {p.error_code for topic in response.topics for p in topic.partition_errors}
-                _log_refusals("LeaderAndIsr", broker_id, codes | {response.error_code})
+                names = {state.topic_id: state.topic_name for state in request.topic_states}
+                codes = {
+                    TopicPartition(names[topic.topic_id], error.partition_index): error.error_code
+                    for topic in response.topics
+                    for error in topic.partition_errors
+                }
+                _log_refusals("LeaderAndIsr", broker_id, {response.error_code, *codes.values()})
+                answers[broker_id] = codes
+        return answers
 
     async def update_metadata(self, requests: Mapping[int, UpdateMetadataRequest]) -> None:
         for broker_id, request in requests.items():

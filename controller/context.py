@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from ..base.errors import ErrorCode
 from .znodes import BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
 
 
@@ -58,7 +59,10 @@ class TopicPartition(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class ControllerContext:
-    """The cluster as this controller sees it. ``epoch_version`` is the version of the ``/controller_epoch`` node."""
+    """The cluster as this controller sees it. ``epoch_version`` is the version of the ``/controller_epoch`` node.
+
+    ``offline_replicas``: by live broker, the replicas that are in a data folder of it that has failed.
+    """
 
     controller_id: int
     epoch: int = 0
@@ -66,6 +70,7 @@ class ControllerContext:
     brokers: dict[int, LiveBroker] = dataclasses.field(default_factory=dict)
     topics: dict[str, TopicState] = dataclasses.field(default_factory=dict)
     deleting: set[str] = dataclasses.field(default_factory=set)
+    offline_replicas: dict[int, set[TopicPartition]] = dataclasses.field(default_factory=dict)
 
     def partition(self, key: TopicPartition) -> PartitionState:
         return self.topics[key.topic].partitions[key.partition]
@@ -74,6 +79,29 @@ class ControllerContext:
         for topic in self.topics.values():
             for number, partition in topic.partitions.items():
                 yield TopicPartition(topic.name, number), partition
+
+    def has_replica_online(self, broker_id: int, key: TopicPartition) -> bool:
+        """Whether a broker is alive and its replica of the partition not in a failed folder."""
+        return broker_id in self.brokers and key not in self.offline_replicas.get(broker_id, ())
+
+    def brokers_for(self, key: TopicPartition) -> Mapping[int, LiveBroker]:
+        """The live brokers without those that have the partition in a failed folder."""
+        if not any(key in offline for offline in self.offline_replicas.values()):
+            return self.brokers
+        return {b: broker for b, broker in self.brokers.items() if self.has_replica_online(b, key)}
+
+    def note_answers(self, answers: Mapping[int, Mapping[TopicPartition, int]]) -> set[TopicPartition]:
+        """Learn from the error codes of LeaderAndIsr answers, by broker; the partitions that lost a replica by that."""
+        lost = set()
+        for broker_id, codes in answers.items():
+            offline = self.offline_replicas.setdefault(broker_id, set())
+            for key, code in codes.items():
+                if code == ErrorCode.KAFKA_STORAGE_ERROR and key not in offline:
+                    offline.add(key)
+                    lost.add(key)
+                elif code == ErrorCode.NONE:
+                    offline.discard(key)
+        return lost
 
     def racks(self) -> Mapping[int, str | None]:
         """Rack by live broker."""

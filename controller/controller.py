@@ -6,6 +6,9 @@ The others watch the node. Each write to the store checks the epoch, so a contro
 
 One lock puts changes in a row, as Kafka's single controller thread does; a change that has begun is finished even if its
 caller is cancelled, because store, context and brokers have to stay together.
+
+A broker that has lost a data folder leaves a node under ``/log_dir_event_notification``. The controller then asks it by
+LeaderAndIsr for all its replicas, and those it answers KAFKA_STORAGE_ERROR for lead no longer (KIP-112).
 """
 
 from __future__ import annotations
@@ -25,13 +28,15 @@ from .config_store import ConfigStore
 from .context import ControllerContext, LiveBroker, TopicPartition
 from .leadership import next_state
 from .loading import load_brokers, load_context
-from .partition_states import refusal, write_states
+from .partition_states import fenced_multi, refusal, write_states
+from .reassignment import check_reassignment, is_under_way
 from .settings import ControllerSettings
 from .state_messages import leader_and_isr_requests, update_metadata_requests
 from .store import (
     BadVersionError,
     ClusterStore,
     Create,
+    Delete,
     NodeExistsError,
     NoNodeError,
     Set,
@@ -42,7 +47,7 @@ from .store import (
     create,
 )
 from .topics import CreatedTopic, NewTopic, Topics
-from .znodes import LeaderState
+from .znodes import LeaderState, ReplicaAssignment
 
 logger = logging.getLogger(__name__)
 
@@ -129,6 +134,21 @@ class Controller:
                     raise refusal(error) from error
             return results
 
+    def reassign(self, key: TopicPartition, replicas: Sequence[int] | None) -> None:
+        """Let a partition have these replicas; see ``reassignment``. Raises KafkaError."""
+        self._check_active()
+        topic = self._context.topics.get(key.topic)
+        if topic is None or key.partition not in topic.partitions:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist, or its topic is being deleted."
+            )
+        check_reassignment(topic.partitions[key.partition], replicas, self._context.brokers)
+
+    def reassignments(self) -> list[tuple[TopicPartition, ReplicaAssignment]]:
+        """The partitions whose replicas are being moved. Raises KafkaError."""
+        self._check_active()
+        return [(key, found.assignment) for key, found in self._context.partitions() if is_under_way(found)]
+
     def _check_active(self) -> None:
         if not self.is_active:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
@@ -142,6 +162,7 @@ class Controller:
             self.is_active = False
         if self.is_active:
             await self._follow_brokers()
+            await self._follow_folders()
         else:
             await self._elect()
 
@@ -192,9 +213,10 @@ class Controller:
         context = self._context
         await self._store.exists(znodes.CONTROLLER, self._on_change)
         await load_context(self._store, context, self._on_change)
+        await self._forget_events(await self._store.children(znodes.LOG_DIR_EVENTS, self._on_change))
         await write_states(self._store, context, self._decide())
         keys = [key for key, _ in context.partitions()]
-        await self._channels.leader_and_isr(leader_and_isr_requests(context, keys))
+        await self._lead(keys)
         await self._channels.update_metadata(update_metadata_requests(context, keys))
         await self._topics.resume_deletions()
         logger.info(
@@ -214,14 +236,47 @@ class Controller:
             return
         with trio.CancelScope(shield=True):
             new = [broker_id for broker_id, broker in context.brokers.items() if _is_new(before, broker_id, broker)]
+            for broker_id in {*new, *(before.keys() - context.brokers.keys())}:
+                context.offline_replicas.pop(broker_id, None)
             decided = self._decide()
             await write_states(self._store, context, decided)
-            await self._channels.leader_and_isr(leader_and_isr_requests(context, self._concerned(decided, new)))
+            changed = {*decided, *await self._lead(self._concerned(decided, new))}
             everything = [key for key, _ in context.partitions()]
             others = [broker_id for broker_id in context.brokers if broker_id not in new]
             await self._channels.update_metadata(update_metadata_requests(context, everything, new))
-            await self._channels.update_metadata(update_metadata_requests(context, list(decided), others))
+            await self._channels.update_metadata(update_metadata_requests(context, sorted(changed), others))
             await self._topics.resume_deletions()
+
+    async def _follow_folders(self) -> None:
+        """Find out which replicas were in data folders that have failed, and move leaders."""
+        context = self._context
+        names = await self._store.children(znodes.LOG_DIR_EVENTS, self._on_change)
+        if not names:
+            return
+        nodes = await self._store.get_many([f"{znodes.LOG_DIR_EVENTS}/{name}" for name in names])
+        brokers = {znodes.decode_log_dir_event(node.data) for node in nodes if node is not None}
+        with trio.CancelScope(shield=True):
+            changed = await self._lead(self._concerned({}, list(brokers)))
+            await self._channels.update_metadata(update_metadata_requests(context, sorted(changed)))
+            await self._forget_events(names)
+
+    async def _forget_events(self, names: Sequence[str]) -> None:
+        operations = [Delete(f"{znodes.LOG_DIR_EVENTS}/{name}") for name in names]
+        await fenced_multi(self._store, self._context, operations)
+
+    async def _lead(self, keys: Iterable[TopicPartition]) -> set[TopicPartition]:
+        """Tell the replicas who leads. Those that turn out to be in failed folders cannot; the partitions of these."""
+        context = self._context
+        changed: set[TopicPartition] = set()
+        while requests := leader_and_isr_requests(context, keys):
+            lost = context.note_answers(await self._channels.leader_and_isr(requests))
+            if not lost:
+                break
+            decided = self._decide()
+            await write_states(self._store, context, decided)
+            keys = list(decided)
+            changed.update(lost, keys)
+        return changed
 
     def _decide(self) -> dict[TopicPartition, LeaderState]:
         """The partitions whose state is not right for the brokers there are, with their new state."""
@@ -236,13 +291,13 @@ class Controller:
                 overrides = self._configs.topic_overrides(topic)
                 settings = self._log_settings.with_topic_overrides(overrides) if overrides else self._log_settings
                 unclean[topic] = settings.unclean_leader_election_enable
-            state = next_state(partition, context.brokers, context.epoch, unclean_allowed=unclean[topic])
+            state = next_state(partition, context.brokers_for(key), context.epoch, unclean_allowed=unclean[topic])
             if state is not None:
                 decided[key] = state
         return decided
 
     def _concerned(self, decided: Mapping[TopicPartition, LeaderState], new: Sequence[int]) -> list[TopicPartition]:
-        """The partitions that changed, and those with a replica on a new broker."""
+        """The partitions that changed, and those with a replica on a broker of ``new``."""
         return [
             key
             for key, partition in self._context.partitions()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -60,6 +60,8 @@ class EmbeddedStore:
         self._journal_size = 0
         self._snapshot_size = 0
         self._failure: OSError | None = None
+        self.on_failure: Callable[[OSError], None] | None = None
+        """Called once, when the journal cannot be written."""
 
     async def open(self) -> None:
         """Read what is on disk. Raises CorruptStateError, OSError."""
@@ -127,6 +129,8 @@ class EmbeddedStore:
                 except OSError as error:
                     logger.error("The cluster state cannot be written, admin requests are refused: %s", error)
                     self._failure = error
+                    if self.on_failure is not None:
+                        self.on_failure(error)
                     raise StoreFailedError(why=f"the cluster state cannot be written: {error}") from error
         self._synced_zxid = zxid
         for _, events in batch:

@@ -67,3 +67,8 @@ async def register_broker(store: ClusterStore, registration: BrokerRegistration,
     stat = results[1]
     assert isinstance(stat, Stat)
     return stat.czxid
+
+
+async def report_failed_folder(store: ClusterStore, broker_id: int) -> None:
+    """Tell the controller that a data folder of this broker has failed (KIP-112). Raises StoreError."""
+    await store.multi([Create(znodes.LOG_DIR_EVENT_PREFIX, znodes.encode_log_dir_event(broker_id), sequence=True)])

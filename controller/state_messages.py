@@ -97,7 +97,7 @@ def update_metadata_requests(
                 topic_name=topic,
                 topic_id=context.topics[topic].topic_id,
                 partition_states=[
-                    _metadata_partition(context, number, partitions[number], deleting)
+                    _metadata_partition(context, TopicPartition(topic, number), deleting)
                     for number in numbers
                     if partitions[number].state is not None
                 ],
@@ -118,20 +118,21 @@ def update_metadata_requests(
 
 
 def _metadata_partition(
-    context: ControllerContext, number: int, partition: PartitionState, deleting: bool
+    context: ControllerContext, key: TopicPartition, deleting: bool
 ) -> UpdateMetadataPartitionState:
+    partition = context.partition(key)
     state = partition.state
     assert state is not None
     replicas = partition.assignment.replicas
     return UpdateMetadataPartitionState(
-        partition_index=number,
+        partition_index=key.partition,
         controller_epoch=state.controller_epoch,
         leader=LEADER_DURING_DELETE if deleting else state.leader,
         leader_epoch=0 if deleting else state.leader_epoch,
         isr=list(state.isr),
         zk_version=partition.partition_epoch,
         replicas=list(replicas),
-        offline_replicas=[replica for replica in replicas if replica not in context.brokers],
+        offline_replicas=[replica for replica in replicas if not context.has_replica_online(replica, key)],
     )
 
 

@@ -11,6 +11,7 @@
 ``/config/changes/config_change_N``  tells every broker that a node under ``/config`` changed
 ``/admin/delete_topics/T``           the topic is to be deleted
 ``/latest_producer_id_block``        the producer ids handed out last
+``/log_dir_event_notification/log_dir_event_N``  a data folder of a broker has failed; the controller removes it
 ==================================== ==================================================================
 
 Keys keep the order in which Kafka was seen to write them. Readers pass over keys they don't know.
@@ -36,6 +37,8 @@ CONFIG_CHANGE_PREFIX = CONFIG_CHANGES + "/config_change_"
 TOPIC_CONFIGS = "/config/topics"
 DELETE_TOPICS = "/admin/delete_topics"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+LOG_DIR_EVENTS = "/log_dir_event_notification"
+LOG_DIR_EVENT_PREFIX = LOG_DIR_EVENTS + "/log_dir_event_"
 
 PERSISTENT_PATHS = (
     "/consumers",
@@ -49,7 +52,7 @@ PERSISTENT_PATHS = (
     "/brokers/seqid",
     "/isr_change_notification",
     PRODUCER_ID_BLOCK,
-    "/log_dir_event_notification",
+    LOG_DIR_EVENTS,
     TOPIC_CONFIGS,
     "/config/clients",
     "/config/users",
@@ -213,6 +216,15 @@ def encode_controller(broker_id: int, now_ms: int) -> bytes:
 
 def decode_controller(data: bytes) -> int:
     return int(json.loads(data)["brokerid"])
+
+
+def encode_log_dir_event(broker_id: int) -> bytes:
+    return _dump({"version": 1, "broker": broker_id, "event": 1})
+
+
+def decode_log_dir_event(data: bytes) -> int:
+    """The broker whose folder has failed."""
+    return int(json.loads(data)["broker"])
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:

@@ -1,7 +1,8 @@
-"""DescribeLogDirs (key 35): the data folder, and how many bytes each partition takes in it.
+"""DescribeLogDirs (key 35): the data folders, and how many bytes each partition takes in them.
 
-Behaviour: null asks for every partition, else those named; one that this broker has no replica of is left out. The lag
-is 0: there are no replicas on their way to another folder. A folder that has failed is KAFKA_STORAGE_ERROR.
+Behaviour: null asks for every partition, else those named; one that this broker has no replica of is left out. A
+partition that moves to another folder is in both, there as a future one, whose lag is what it still misses; of others the
+lag is 0, of a future one whose partition is offline -1. A folder that has failed is KAFKA_STORAGE_ERROR.
 
 Version notes: 2 is flexible; 3 adds an error for the whole answer; 4 the folder's total and usable bytes (KIP-827);
 5 whether it is cordoned, which it never is.
@@ -12,7 +13,9 @@ from __future__ import annotations
 import os
 
 from ..base.errors import ErrorCode, KafkaError
+from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
+from ..log.partition_log import PartitionLog
 from ..wire.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -25,31 +28,43 @@ from .call import Call
 
 async def handle(call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     logs = call.broker.logs
-    folder = logs.folder
+    asked: set[tuple[str, int]] | None = None
+    if request.topics is not None:
+        asked = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
+    return DescribeLogDirsResponse(results=[describe_folder(logs, folder, asked) for folder in logs.folders])
+
+
+def describe_folder(logs: LogManager, folder: LogFolder, asked: set[tuple[str, int]] | None) -> DescribeLogDirsResult:
+    """One folder with the partitions of ``asked`` (None: all) that are in it."""
     result = DescribeLogDirsResult(log_dir=os.path.abspath(folder.path))
-    if logs.is_offline:
+    if folder.is_offline:
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-    else:
-        result.topics = _topics(logs, request)
-        try:
-            result.total_bytes, result.usable_bytes = folder.disk.space(folder.path)
-        except OSError:
-            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-    return DescribeLogDirsResponse(results=[result])
-
-
-def _topics(logs: LogManager, request: DescribeLogDirsRequest) -> list[DescribeLogDirsTopic]:
-    if request.topics is None:
-        keys = sorted((log.topic, log.partition) for log in logs.logs())
-    else:
-        keys = [(topic.topic, partition) for topic in request.topics for partition in topic.partitions]
+        return result
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for name, partition in keys:
-        log = logs.get(name, partition)
-        if log is not None:
-            topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
-            topic.partitions.append(DescribeLogDirsPartition(partition_index=partition, partition_size=log.size))
-    return list(topics.values())
+    for log in sorted(logs.logs_in(folder), key=lambda log: (log.topic, log.partition)):
+        if asked is None or (log.topic, log.partition) in asked:
+            topic = topics.setdefault(log.topic, DescribeLogDirsTopic(name=log.topic))
+            topic.partitions.append(
+                DescribeLogDirsPartition(
+                    partition_index=log.partition,
+                    partition_size=log.size,
+                    offset_lag=_lag(logs, log),
+                    is_future_key=log.is_future,
+                )
+            )
+    result.topics = list(topics.values())
+    try:
+        result.total_bytes, result.usable_bytes = folder.disk.space(folder.path)
+    except OSError:
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    return result
+
+
+def _lag(logs: LogManager, log: PartitionLog) -> int:
+    if not log.is_future:
+        return max(log.high_watermark - log.log_end_offset, 0)
+    current = logs.get(log.topic, log.partition)
+    return -1 if current is None else current.log_end_offset - log.log_end_offset
 
 
 def error_response(request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:

@@ -3,7 +3,8 @@
 Behaviour: SET (0) and DELETE (1, back to the default) go for every setting, APPEND (2) and SUBTRACT (3) for lists such as
 cleanup.policy. Each resource succeeds or fails by itself; one that stands in the request twice, or a setting that stands
 in a resource twice, is INVALID_REQUEST. What comes out is checked whole: INVALID_CONFIG changes nothing of the resource.
-Deleting what is not set is no error.
+Deleting what is not set is no error; nor is it for a broker's replication throttles, which kafka-reassign-partitions
+clears whether they are set or not.
 
 Version notes: 1 is flexible.
 """
@@ -23,6 +24,13 @@ from ..wire.messages.incremental_alter_configs import (
 )
 from .call import Call
 from .config_changes import REPEATED, change_resource, repeated
+from .config_resources import ResourceType
+
+_THROTTLES = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
 
 
 async def handle(call: Call, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
@@ -48,13 +56,17 @@ async def _alter(call: Call, resource: AlterConfigsResource, *, validate_only: b
             call,
             resource.resource_type,
             resource.resource_name,
-            [name for name, _, _ in changes],
+            [name for name, operation, _ in changes if not _clears_throttle(resource, name, operation)],
             change,
             validate_only=validate_only,
         )
     except KafkaError as error:
         return error
     return None
+
+
+def _clears_throttle(resource: AlterConfigsResource, name: str, operation: Change) -> bool:
+    return resource.resource_type == ResourceType.BROKER and operation is Change.DELETE and name in _THROTTLES
 
 
 def _operation(code: int) -> Change:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..log.log_manager import LogManager
     from ..replication.end_markers import EndMarkers
     from ..replication.fetch_session import FetchSessionCache
+    from ..replication.log_dir_moves import LogDirMoves
     from ..replication.metadata_cache import MetadataCache
     from ..replication.replica_manager import ReplicaManager
     from ..transaction_coordinator.coordinator import TransactionCoordinator
@@ -31,6 +32,7 @@ class Services:
     workers: Workers
     logs: LogManager
     replicas: ReplicaManager
+    log_dir_moves: LogDirMoves
     fetch_sessions: FetchSessionCache
     metadata: MetadataCache
     controller: Controller

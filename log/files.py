@@ -1,6 +1,7 @@
 """The names of files and folders in a data folder, as Apache Kafka gives them.
 
-A partition's folder is ``<topic>-<partition>``; one that is being deleted ``<topic>-<partition>.<32 hex digits>-delete``.
+A partition's folder is ``<topic>-<partition>``; one that is being deleted ``<topic>-<partition>.<32 hex digits>-delete``;
+one that is being filled, to replace the partition's folder in another entry of log.dirs, has ``-future`` at that place.
 A segment's files are named by its base offset in 20 digits and a suffix; ``.deleted`` is appended to one that is to be
 removed. ``.cleaned`` and ``.swap`` are compaction's: a ``.swap`` file is complete and replaces segments, a ``.cleaned``
 file was never finished.
@@ -20,10 +21,12 @@ DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 DELETED_FOLDER_SUFFIX = "-delete"
+FUTURE_FOLDER_SUFFIX = "-future"
 
 _MAX_NAME_LENGTH = 255
 _OFFSET_FILE = re.compile(r"(\d{20})(\.[a-z]+)")
 _PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]+)-(\d+)")
+_FUTURE_FOLDER = re.compile(_PARTITION_FOLDER.pattern + r"\.[0-9a-f]{32}" + FUTURE_FOLDER_SUFFIX)
 
 
 def file_name(offset: int, suffix: str) -> str:
@@ -37,10 +40,26 @@ def parse_file_name(name: str) -> tuple[int, str] | None:
     return None if match is None else (int(match[1]), match[2])
 
 
+def partition_folder_name(topic: str, partition: int) -> str:
+    return f"{topic}-{partition}"
+
+
 def parse_partition_folder(name: str) -> tuple[str, int] | None:
     """Topic and partition of a partition's folder; None for another name."""
     match = _PARTITION_FOLDER.fullmatch(name)
     return None if match is None else (match[1], int(match[2]))
+
+
+def parse_future_folder(name: str) -> tuple[str, int] | None:
+    """Topic and partition of the folder of a future log; None for another name."""
+    match = _FUTURE_FOLDER.fullmatch(name)
+    return None if match is None else (match[1], int(match[2]))
+
+
+def future_folder_name(topic: str, partition: int, rng: random.Random) -> str | None:
+    """A new name for the folder of a future log; None when file systems do not allow one so long."""
+    name = f"{topic}-{partition}.{rng.getrandbits(128):032x}{FUTURE_FOLDER_SUFFIX}"
+    return name if len(name) <= _MAX_NAME_LENGTH else None
 
 
 def deleted_folder_name(topic: str, partition: int, rng: random.Random) -> str:

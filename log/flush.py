@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from .checkpoints import LEADER_EPOCH_CHECKPOINT, write_leader_epochs
@@ -71,3 +71,42 @@ class FlushJob:
             disk.sync_dir(self._directory)
         if self._has_new_folder:
             disk.sync_dir(os.path.dirname(self._directory))
+
+
+async def flush_up_to(partition_log: PartitionLog, end_offset: int, *, is_last: bool = False) -> None:
+    """Bring the records below ``end_offset`` to stable storage and move the recovery point there. Raises KafkaError."""
+    with _flushing(partition_log, end_offset, is_last=is_last) as job:
+        await partition_log.folder.workers.run(job.run)
+
+
+def flush_at_once(partition_log: PartitionLog) -> None:
+    """Bring everything to stable storage before anything else happens in the broker. Raises KafkaError."""
+    with _flushing(partition_log, partition_log.log_end_offset, is_last=False) as job:
+        job.run()
+
+
+@contextlib.contextmanager
+def _flushing(partition_log: PartitionLog, end_offset: int, *, is_last: bool) -> Iterator[FlushJob]:
+    """The job, to be run in the block; its segments stay open meanwhile. Raises KafkaError."""
+    truncations = partition_log.truncations
+    leader_epochs = partition_log.leader_epochs
+    epochs = leader_epochs.entries() if leader_epochs.is_dirty else None
+    recovery_point = partition_log.recovery_point
+    segments = [s for s in partition_log.segments if s.next_offset > recovery_point and s.base_offset < end_offset]
+    if is_last and partition_log.segments[-1] not in segments:
+        segments.append(partition_log.segments[-1])
+    for segment in segments:
+        segment.pins += 1
+    try:
+        yield FlushJob(partition_log, segments, epochs, is_last=is_last)
+    except OSError as error:
+        if partition_log.is_closed:
+            return
+        raise partition_log.folder.fail(f"cannot flush {partition_log.directory}", error) from error
+    finally:
+        for segment in segments:
+            segment.unpin()
+    if partition_log.truncations == truncations:
+        partition_log.recovery_point = max(partition_log.recovery_point, end_offset)
+        if epochs == partition_log.leader_epochs.entries():
+            partition_log.leader_epochs.is_dirty = False

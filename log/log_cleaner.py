@@ -42,14 +42,19 @@ class IoThrottle:
 
 
 class LogCleaner:
-    """Compacts ``logs``, which is looked at anew each time. ``in_progress``: those being cleaned right now."""
+    """Compacts ``logs``, which is looked at anew each time.
+
+    ``in_progress``: those being cleaned right now; ``paused``: those to be left alone, because they are being moved.
+    """
 
     def __init__(self, logs: Collection[PartitionLog], settings: LogCleanerSettings) -> None:
         self._logs = logs
         self._settings = settings
         self._throttle = IoThrottle(settings.log_cleaner_io_max_bytes_per_second)
         self._uncleanable: set[PartitionLog] = set()
+        self._finished = trio.Event()
         self.in_progress: set[PartitionLog] = set()
+        self.paused: set[PartitionLog] = set()
 
     async def run(self) -> None:
         """Clean until cancelled."""
@@ -77,7 +82,14 @@ class LogCleaner:
             await self._clean(cleanable)
         finally:
             self.in_progress.discard(partition_log)
+            self._finished.set()
+            self._finished = trio.Event()
         return True
+
+    async def wait_until_idle(self, partition_log: PartitionLog) -> None:
+        """Return once ``partition_log`` is not being cleaned."""
+        while partition_log in self.in_progress:
+            await self._finished.wait()
 
     async def _candidates(self) -> list[PartitionLog]:
         """The compacted logs nobody works on."""
@@ -95,6 +107,7 @@ class LogCleaner:
             partition_log.is_closed
             or partition_log.folder.is_offline
             or partition_log in self.in_progress
+            or partition_log in self.paused
             or partition_log in self._uncleanable
         )
 

@@ -12,7 +12,7 @@ import heapq
 import itertools
 import logging
 import random
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -71,7 +71,7 @@ class LogFolder:
         self.timers: list[tuple[float, int, Callable[[], None]]] = []
         self.timers_changed = trio.Event()
         self._ticket = itertools.count()
-        self._open: deque[Closable] = deque()
+        self._open: OrderedDict[Closable, None] = OrderedDict()  # the one opened, or found in use, longest ago first
 
     @property
     def is_offline(self) -> bool:
@@ -102,17 +102,18 @@ class LogFolder:
         for _ in range(2 * len(self._open)):
             if len(self._open) < self.max_open_files:
                 break
-            oldest = self._open.popleft()
+            oldest = next(iter(self._open))
             if oldest.was_used or oldest.pins:
                 oldest.was_used = False
-                self._open.append(oldest)
+                self._open.move_to_end(oldest)
             else:
+                del self._open[oldest]
                 oldest.close_file()
-        self._open.append(holder)
+        self._open[holder] = None
 
     def closed(self, holder: Closable) -> None:
         """Forget a file that was closed for another reason than its age."""
-        self._open.remove(holder)
+        del self._open[holder]
 
     def call_later(self, delay_ms: int, function: Callable[[], None]) -> None:
         """Call ``function`` after ``delay_ms``, while the broker's housekeeping runs."""

@@ -1,46 +1,41 @@
-"""All logs of the broker's data folder: opening them, their upkeep, and a stop that leaves them clean.
+"""All logs of the broker: opening those of every data folder, their upkeep, and a stop that leaves them clean.
 
-Start: lock the folder, see whose it is, take the clean mark away, open every log (in worker threads, cutting what a
-crash left behind), and only then serve. Stop: flush, checkpoints, and last of all the clean mark, which an I/O error
+Start: lock the folders, see whose they are, take the clean marks away, open every log (in worker threads, cutting what a
+crash left behind), and only then serve. Stop: flush, checkpoints, and last of all the clean marks, which an I/O error
 withholds. Upkeep between: retention, compaction, flushes, checkpoints, removal of deleted files, expiry of idle producers.
+
+Several folders
+---------------
+
+A new partition goes to the folder with the fewest, and gets its files at once, so that a start finds it where it was. A
+folder that fails goes *offline*: its logs are gone until the broker starts again, the others serve. While one is offline
+nobody knows what is in it, so a log that should exist is not made anew elsewhere.
+
+A log moves to another folder by a *future* log there, ``<topic>-<partition>.<32 hex digits>-future``, which is filled
+until it is the same (``log_copy``). Then the old folder is renamed to a deleted one's name, and after that the new one to
+the plain name, each made durable before the next; a start that finds a future log alone gives it the plain name.
 """
 
 from __future__ import annotations
 
-import functools
-import heapq
+import contextlib
 import logging
+import os
 import random
-import threading
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock, Workers
-from .checkpoints import (
-    CLEANER_OFFSET_CHECKPOINT,
-    HIGH_WATERMARK_CHECKPOINT,
-    LOCK,
-    LOG_START_OFFSET_CHECKPOINT,
-    PARTITION_METADATA,
-    RECOVERY_POINT_CHECKPOINT,
-    CorruptFileError,
-    TopicPartition,
-    read_meta_properties,
-    read_offsets,
-    take_clean_shutdown,
-    write_clean_shutdown,
-    write_meta_properties,
-    write_offsets,
-    write_topic_id,
-)
-from .disk import Disk, Lock, join
-from .files import DELETED_FOLDER_SUFFIX, deleted_folder_name, parse_partition_folder
+from .checkpoints import PARTITION_METADATA, CorruptFileError, TopicPartition, write_meta_properties, write_topic_id
+from .disk import Disk, join
+from .files import future_folder_name, partition_folder_name
+from .folder_logs import FolderLogs
 from .log_cleaner import LogCleaner
 from .log_folder import LogFolder
 from .partition_log import ZERO_UUID, PartitionLog
-from .recovery import LogLoader, UnsupportedLogError
+from .recovery import UnsupportedLogError
 from .settings import LogCleanerSettings, LogManagerSettings, LogSettings
 
 logger = logging.getLogger(__name__)
@@ -48,22 +43,15 @@ logger = logging.getLogger(__name__)
 _INITIAL_DELAY_SECONDS = 30.0
 _LOGS_PER_TURN = 20
 _FLUSHES_AT_ONCE = 8  # file systems commit several syncs together
-_CHECKPOINTS = (
-    RECOVERY_POINT_CHECKPOINT,
-    LOG_START_OFFSET_CHECKPOINT,
-    HIGH_WATERMARK_CHECKPOINT,
-    CLEANER_OFFSET_CHECKPOINT,
-)
-
-Offsets = dict[TopicPartition, int]
+_MAX_PREFERRED = 10_000
 
 
 class LogStartError(Exception):
-    """The data folder cannot be used. ``str()`` is one line for people."""
+    """The data folders cannot be used. ``str()`` is one line for people."""
 
 
 class LogManager:
-    """The logs of one data folder."""
+    """The logs of the data folders. ``offline_listeners`` are told of a folder that fails, after its logs are closed."""
 
     def __init__(
         self,
@@ -76,30 +64,37 @@ class LogManager:
         rng: random.Random,
         cleaner_settings: LogCleanerSettings | None = None,
     ) -> None:
-        """``directories`` is one folder; ``settings`` are the broker's defaults for a topic."""
-        (path,) = directories
+        """``directories`` are those of log.dirs; ``settings`` are the broker's defaults for a topic."""
         self.settings = settings
         self.manager_settings = manager_settings
-        self.folder = LogFolder(disk, path, clock, workers, rng=rng)
-        self.folder.wants_flush = self._want_flush
-        self.folder.write_checkpoints = self._write_checkpoints_now
+        self._clock = clock
+        self._parts = [FolderLogs(LogFolder(disk, path, clock, workers, rng=rng)) for path in directories]
+        for folder in self.folders:
+            folder.wants_flush = self._want_flush
+            folder.on_offline = self._folder_failed
+        self.offline_listeners: list[Callable[[LogFolder], None]] = []
         self.cluster_id: str | None = None
         self.broker_id = -1
         self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._futures: dict[TopicPartition, PartitionLog] = {}
+        self._preferred: dict[TopicPartition, LogFolder] = {}
         self.cleaner = LogCleaner(self._logs.values(), cleaner_settings or LogCleanerSettings())
-        self._lock: Lock | None = None
-        self._is_loaded = False
         self._flushes: dict[PartitionLog, bool] = {}
         self._flush_wanted = trio.Event()
-        self._checkpoint_lock = threading.Lock()
-        self._checkpoint_ticket = 0
-        self._written_ticket = 0
-        self._written: tuple[Offsets, ...] = ()
+
+    @property
+    def folders(self) -> Sequence[LogFolder]:
+        """The entries of log.dirs, in that order."""
+        return [part.folder for part in self._parts]
+
+    @property
+    def has_offline_folder(self) -> bool:
+        return any(part.folder.is_offline for part in self._parts)
 
     @property
     def is_offline(self) -> bool:
-        """Whether the data folder has failed; it stays so until the broker starts again."""
-        return self.folder.is_offline
+        """Whether every data folder has failed; a failed one stays so until the broker starts again."""
+        return all(part.folder.is_offline for part in self._parts)
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
         return self._logs.get((topic, partition))
@@ -107,109 +102,146 @@ class LogManager:
     def logs(self) -> Iterable[PartitionLog]:
         return self._logs.values()
 
+    def future(self, topic: str, partition: int) -> PartitionLog | None:
+        """The log that is being filled to replace the partition's."""
+        return self._futures.get((topic, partition))
+
+    def logs_in(self, folder: LogFolder) -> Iterable[PartitionLog]:
+        """The logs in a folder, future ones too."""
+        return self._part(folder).logs.values()
+
+    def folder_at(self, path: str) -> LogFolder | None:
+        """The folder with this absolute path."""
+        return next((folder for folder in self.folders if os.path.abspath(folder.path) == path), None)
+
+    def _part(self, folder: LogFolder) -> FolderLogs:
+        return next(part for part in self._parts if part.folder is folder)
+
     # --- start --------------------------------------------------------------------------------------------------------
 
     async def start(self, broker_id: int) -> None:
-        """Take the folder and open every log in it. Raises LogStartError."""
-        folder = self.folder
-        folder.max_open_files = folder.disk.max_open_files()
+        """Take the folders and open every log in them. Raises LogStartError."""
+        for part in self._parts:
+            self._take(part)
+        self._identify(broker_id)
+        refusals: list[Exception] = []
+        async with trio.open_nursery() as nursery:
+            for part in self._parts:
+                if not part.folder.is_offline:
+                    nursery.start_soon(self._load, part, refusals)
+        if refusals:
+            raise LogStartError(str(refusals[0])) from refusals[0]
+        self._check_online()
+        self._gather_logs()
+        self._expire_producers()
+
+    def _take(self, part: FolderLogs) -> None:
+        folder = part.folder
         try:
-            folder.disk.make_dir(folder.path)
-            self._lock = folder.disk.lock(join(folder.path, LOCK))
-            self._identify(broker_id)
-            await self._load()
+            folder.max_open_files = folder.disk.max_open_files() // len(self._parts)
+            part.take()
         except BlockingIOError:
             raise LogStartError(f"the data folder {folder.path} is in use by another process") from None
         except OSError as error:
-            raise LogStartError(f"the data folder {folder.path} cannot be used: {error}") from error
-        except (CorruptFileError, UnsupportedLogError) as error:
+            folder.fail("it cannot be used", error, is_half_done=True)
+        except CorruptFileError as error:
             raise LogStartError(str(error)) from None
 
+    async def _load(self, part: FolderLogs, refusals: list[Exception]) -> None:
+        try:
+            await part.load(self.settings, self.manager_settings.recovery_threads_per_data_dir)
+        except (OSError, KafkaError) as error:
+            part.folder.fail("it cannot be read", error, is_half_done=True)
+        except UnsupportedLogError as error:
+            refusals.append(error)
+
+    def _check_online(self) -> None:
+        if self.is_offline:
+            failed = "; ".join(f"the data folder {f.path} cannot be used: {f.failure}" for f in self.folders)
+            raise LogStartError(failed)
+
     def _identify(self, broker_id: int) -> None:
-        folder = self.folder
-        meta = read_meta_properties(folder.disk, folder.path)
-        if meta is not None and meta.broker_id not in (None, broker_id):
-            raise LogStartError(
-                f"the data folder {folder.path} belongs to broker {meta.broker_id}, but this is broker {broker_id}"
-            )
         self.broker_id = broker_id
-        self.cluster_id = meta.cluster_id if meta else None
+        first: FolderLogs | None = None
+        for part in self._parts:
+            meta = part.meta
+            if meta is None:
+                continue
+            path = part.folder.path
+            if meta.broker_id not in (None, broker_id):
+                raise LogStartError(
+                    f"the data folder {path} belongs to broker {meta.broker_id}, but this is broker {broker_id}"
+                )
+            if meta.cluster_id is None:
+                continue
+            if first is not None and meta.cluster_id != self.cluster_id:
+                raise LogStartError(
+                    f"the data folder {path} belongs to cluster {meta.cluster_id}, "
+                    f"but {first.folder.path} to cluster {self.cluster_id}"
+                )
+            first = first or part
+            self.cluster_id = meta.cluster_id
 
     async def set_cluster_id(self, cluster_id: str) -> None:
-        """Write ``meta.properties`` unless it says so already. Raises LogStartError when it names another cluster."""
-        if self.cluster_id == cluster_id:
-            return
-        folder = self.folder
-        if self.cluster_id is not None:
+        """Write ``meta.properties`` where it does not say so already. Raises LogStartError when one names another cluster."""
+        if self.cluster_id not in (None, cluster_id):
+            paths = ", ".join(folder.path for folder in self.folders)
             raise LogStartError(
-                f"the data folder {folder.path} belongs to cluster {self.cluster_id}, but this is {cluster_id}"
+                f"the data folder {paths} belongs to cluster {self.cluster_id}, but this is {cluster_id}"
             )
         self.cluster_id = cluster_id
-        await folder.workers.run(write_meta_properties, folder.disk, folder.path, self.broker_id, cluster_id)
+        for part in self._parts:
+            folder = part.folder
+            if folder.is_offline or (part.meta is not None and part.meta.cluster_id is not None):
+                continue
+            try:
+                await folder.workers.run(write_meta_properties, folder.disk, folder.path, self.broker_id, cluster_id)
+            except OSError as error:
+                folder.fail("cannot write meta.properties", error, is_half_done=True)
+        self._check_online()
 
-    async def _load(self) -> None:
-        folder = self.folder
-        is_clean = take_clean_shutdown(folder.disk, folder.path)
-        partitions = []
-        for name in folder.disk.names(folder.path):
-            path = join(folder.path, name)
-            if name.endswith(DELETED_FOLDER_SUFFIX):
-                folder.call_later(0, functools.partial(folder.delete_now, path))
-            elif (topic_partition := parse_partition_folder(name)) is not None and folder.disk.is_dir(path):
-                partitions.append(topic_partition)
-        if partitions and not is_clean:
-            logger.warning("%s was not stopped cleanly; recovering %d logs", folder.path, len(partitions))
-        recovery_points, start_offsets, high_watermarks, cleaned_offsets = (
-            self._read_checkpoint(name) for name in _CHECKPOINTS
-        )
-        queue = iter(partitions)
-        errors: list[Exception] = []
+    def _gather_logs(self) -> None:
+        """Find the partitions in the folders; one that is in two of them is for people to decide about."""
+        for part in self._parts:
+            for key, partition_log in part.logs.items():
+                logs = self._futures if partition_log.is_future else self._logs
+                if (other := logs.get(key)) is not None:
+                    raise LogStartError(
+                        f"{key[0]}-{key[1]} is in two data folders, {other.directory} and {partition_log.directory}; "
+                        "one of them has to be removed, rather the one of a folder that has failed lately"
+                    )
+                logs[key] = partition_log
+        if not self.has_offline_folder:
+            for key in self._futures.keys() - self._logs.keys():
+                self._finish_replacement(key)
 
-        async def load_some() -> None:
-            for key in queue:
-                loader = LogLoader(
-                    folder,
-                    *key,
-                    self.settings,
-                    is_clean=is_clean,
-                    recovery_point=recovery_points.get(key, 0),
-                    log_start_offset=start_offsets.get(key, 0),
-                    high_watermark=high_watermarks.get(key, 0),
-                    cleaned_offset=cleaned_offsets.get(key),
-                )
-                try:
-                    partition_log = await folder.workers.run(loader.load)
-                except (OSError, UnsupportedLogError) as error:
-                    errors.append(error)
-                    return
-                if partition_log.segments:
-                    self._logs[key] = partition_log
-
-        async with trio.open_nursery() as nursery:
-            for _ in range(self.manager_settings.recovery_threads_per_data_dir):
-                nursery.start_soon(load_some)
-        if errors:
-            raise errors[0]
-        if not self._logs.keys() >= recovery_points.keys() | start_offsets.keys():
-            folder.deleted_logs += 1
-        self._expire_producers()
-        self._is_loaded = True
-
-    def _read_checkpoint(self, name: str) -> Offsets:
+    def _finish_replacement(self, key: TopicPartition) -> None:
+        """A crash came between the two renames of a move."""
+        future = self._futures.pop(key)
+        logger.info("%s: finishing the move of %s-%d", future.directory, *key)
         try:
-            return read_offsets(self.folder.disk, join(self.folder.path, name))
-        except CorruptFileError as error:
-            logger.warning("%s; doing without it", error)
-            return {}
+            future.rename_folder(partition_folder_name(*key))
+            future.folder.disk.sync_dir(future.folder.path)
+        except OSError as error:
+            future.folder.fail(f"cannot rename {future.directory}", error)
+        else:
+            self._logs[key] = future
 
     # --- the logs -----------------------------------------------------------------------------------------------------
 
     def get_or_create(
-        self, topic: str, partition: int, topic_id: bytes | None = None, settings: LogSettings | None = None
+        self,
+        topic: str,
+        partition: int,
+        topic_id: bytes | None = None,
+        settings: LogSettings | None = None,
+        *,
+        is_new: bool = True,
     ) -> PartitionLog:
-        """The log of a partition; a new one has no file until it is written to.
+        """The log of a partition. In an only folder a new one has no file until it is written to.
 
         A log that belongs to another topic id is what a deleted topic of the same name left behind, and is deleted.
+        Raises KafkaError KAFKA_STORAGE_ERROR, also when the partition is not new and may be in a folder that is offline.
         """
         partition_log = self._logs.get((topic, partition))
         if partition_log is not None and topic_id is not None and partition_log.topic_id != topic_id:
@@ -220,45 +252,131 @@ class LogManager:
                 self.delete(topic, partition)
                 partition_log = None
         if partition_log is None:
-            partition_log = PartitionLog(self.folder, topic, partition, topic_id, settings or self.settings)
-            self._logs[topic, partition] = partition_log
+            if not is_new:
+                self._check_no_folder_offline(topic, partition)
+            partition_log = self._create(topic, partition, topic_id, settings or self.settings)
         elif settings is not None:
             partition_log.update_settings(settings)
         return partition_log
 
+    def _check_no_folder_offline(self, topic: str, partition: int) -> None:
+        offline = [folder.path for folder in self.folders if folder.is_offline]
+        if offline:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"cannot create a log for {topic}-{partition} because {', '.join(offline)} is offline",
+            )
+
+    def _create(self, topic: str, partition: int, topic_id: bytes | None, settings: LogSettings) -> PartitionLog:
+        refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "every data folder is offline")
+        for part in self._places(topic, partition):
+            partition_log = PartitionLog(part.folder, topic, partition, topic_id, settings)
+            if len(self._parts) > 1:
+                try:
+                    partition_log.start_first_segment()
+                except OSError as error:
+                    refusal = part.folder.fail(f"cannot create {partition_log.directory}", error)
+                    continue
+            part.logs[topic, partition] = self._logs[topic, partition] = partition_log
+            self._preferred.pop((topic, partition), None)
+            return partition_log
+        raise refusal
+
+    def _places(self, topic: str, partition: int) -> list[FolderLogs]:
+        """Where to make a new log: the preferred folder, else the one with the fewest logs first."""
+        online = [part for part in self._parts if not part.folder.is_offline]
+        preferred = self._preferred.get((topic, partition))
+        if preferred is not None and not preferred.is_offline:
+            return [self._part(preferred)]
+        return sorted(online, key=lambda part: len(part.logs)) if len(online) > 1 else online
+
+    def prefer(self, topic: str, partition: int, folder: LogFolder) -> None:
+        """Remember where a log is to be made that does not exist yet."""
+        if len(self._preferred) >= _MAX_PREFERRED:
+            del self._preferred[next(iter(self._preferred))]
+        self._preferred[topic, partition] = folder
+
     def _adopt(self, partition_log: PartitionLog, topic_id: bytes) -> None:
         partition_log.topic_id = topic_id
         if partition_log.segments:
+            folder = partition_log.folder
             path = join(partition_log.directory, PARTITION_METADATA)
             try:
-                write_topic_id(self.folder.disk, path, topic_id)
+                write_topic_id(folder.disk, path, topic_id)
             except OSError as error:
-                raise self.folder.fail(f"cannot write {path}", error) from error
+                raise folder.fail(f"cannot write {path}", error) from error
 
     def delete(self, topic: str, partition: int) -> None:
         """Forget a log; its folder is renamed at once and removed after ``file.delete.delay.ms``. Raises KafkaError."""
+        self.delete_future(topic, partition)  # first: alone it would be taken for the partition's log
         partition_log = self._logs.pop((topic, partition), None)
-        if partition_log is None:
-            return
-        partition_log.close()
-        if not partition_log.segments:
-            return
-        folder = self.folder
-        path = join(folder.path, deleted_folder_name(topic, partition, folder.rng))
-        try:
-            folder.disk.rename(partition_log.directory, path)
-        except OSError as error:
-            raise folder.fail(f"cannot delete {partition_log.directory}", error) from error
-        folder.delete_later(path, partition_log.settings.file_delete_delay_ms)
-        folder.deleted_logs += 1
-        folder.checkpoint_soon()
+        if partition_log is not None:
+            self._part(partition_log.folder).delete(partition_log)
 
-    def space(self) -> tuple[int, int]:
-        """Total and usable bytes of the volume of the data folder. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+    # --- moving a log to another folder -------------------------------------------------------------------------------
+
+    def create_future(self, current: PartitionLog, folder: LogFolder) -> PartitionLog:
+        """An empty log in another folder, to be filled from ``current``.
+
+        Raises KafkaError KAFKA_STORAGE_ERROR, also while a folder is offline, where there may be such a log already.
+        """
+        topic, partition = current.topic, current.partition
+        self._check_no_folder_offline(topic, partition)
+        name = future_folder_name(topic, partition, folder.rng)
+        if name is None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
+        future = PartitionLog(folder, topic, partition, current.topic_id, current.settings, folder_name=name)
         try:
-            return self.folder.disk.space(self.folder.path)
+            future.start_first_segment()
         except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise folder.fail(f"cannot create {future.directory}", error) from error
+        self._part(folder).logs[topic, partition] = self._futures[topic, partition] = future
+        return future
+
+    def delete_future(self, topic: str, partition: int) -> None:
+        """Forget the log that was to replace another one. Raises KafkaError."""
+        future = self._futures.pop((topic, partition), None)
+        if future is not None:
+            self._part(future.folder).delete(future)
+
+    def replace_with_future(self, topic: str, partition: int) -> PartitionLog:
+        """Let the future log, which has all that the partition's log has, take its place. Neither is being flushed.
+
+        When the future log's folder fails, the old log stays. Raises KafkaError KAFKA_STORAGE_ERROR.
+        """
+        key = topic, partition
+        current, future = self._logs[key], self._futures[key]
+        assert current.flushing is None
+        assert future.flushing is None
+        source = self._part(current.folder)
+        future_name = os.path.basename(future.directory)
+        try:
+            source.rename_to_deleted(current)
+            source.folder.disk.sync_dir(source.folder.path)
+        except OSError as error:
+            raise source.folder.fail(f"cannot rename {current.directory}", error, is_half_done=True) from error
+        try:
+            future.rename_folder(partition_folder_name(topic, partition))
+            future.folder.disk.sync_dir(future.folder.path)
+        except OSError as error:
+            self._take_back(current, future, future_name)
+            raise future.folder.fail(f"cannot rename {future.directory}", error, is_half_done=True) from error
+        self._logs[key] = self._futures.pop(key)
+        future.update_settings(current.settings)
+        del source.logs[key]
+        current.close()
+        source.remove_deleted(current)
+        return future
+
+    @staticmethod
+    def _take_back(current: PartitionLog, future: PartitionLog, future_name: str) -> None:
+        """Undo the renames, the last one first, so that a crash does not leave the partition in two folders."""
+        with contextlib.suppress(OSError):
+            future.rename_folder(future_name)
+        try:
+            current.rename_folder(partition_folder_name(current.topic, current.partition))
+        except OSError as error:
+            current.folder.fail(f"cannot rename {current.directory}", error, is_half_done=True)
 
     # --- upkeep -------------------------------------------------------------------------------------------------------
 
@@ -268,29 +386,24 @@ class LogManager:
         start_offset_ms = manager.flush_start_offset_checkpoint_interval_ms
         checkpoint_ms = min(manager.flush_offset_checkpoint_interval_ms, start_offset_ms)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._run_timers)
+            for part in self._parts:
+                nursery.start_soon(part.run_timers)
+                nursery.start_soon(part.run_checkpoints, max(checkpoint_ms, 1) / 1000)
             nursery.start_soon(self._run_flushes)
             nursery.start_soon(self.cleaner.run)
-            nursery.start_soon(self._run_checkpoints, max(checkpoint_ms, 1) / 1000)
             nursery.start_soon(_repeat, manager.retention_check_interval_ms / 1000, self.delete_old_segments)
             nursery.start_soon(
                 _repeat, manager.producer_id_expiration_check_interval_ms / 1000, self._expire_idle_producers
             )
 
-    async def _run_timers(self) -> None:
-        """Call what ``LogFolder.call_later`` was given, file removals in a worker."""
-        folder = self.folder
-        while True:
-            due = folder.timers[0][0] if folder.timers else float("inf")
-            with trio.move_on_at(due):
-                await folder.timers_changed.wait()
-            folder.timers_changed = trio.Event()
-            while folder.timers and folder.timers[0][0] <= trio.current_time():
-                _, _, function = heapq.heappop(folder.timers)
-                if isinstance(function, functools.partial):
-                    await folder.workers.run(function)
-                else:
-                    function()
+    def _folder_failed(self, folder: LogFolder) -> None:
+        """Close the logs of a folder that has failed; nobody knows what is in their files any more."""
+        self._part(folder).close_logs()
+        for logs in (self._logs, self._futures):
+            for key in [key for key, partition_log in logs.items() if partition_log.folder is folder]:
+                del logs[key]
+        for listener in self.offline_listeners:
+            listener(folder)
 
     def _want_flush(self, partition_log: PartitionLog, inactive_only: bool) -> None:
         self._flushes[partition_log] = inactive_only and self._flushes.get(partition_log, True)
@@ -305,28 +418,14 @@ class LogManager:
                 for partition_log, inactive_only in wanted.items():
                     nursery.start_soon(_flush, partition_log, inactive_only)
 
-    async def _run_checkpoints(self, interval: float) -> None:
-        folder = self.folder
-        while True:
-            with trio.move_on_after(interval):
-                await folder.checkpoint_wanted.wait()
-            folder.checkpoint_wanted = trio.Event()
-            if not folder.is_offline:
-                try:
-                    await self.write_checkpoints()
-                except OSError as error:
-                    folder.fail("cannot write the checkpoints", error)
-
     async def delete_old_segments(self) -> None:
         """Apply retention to every log."""
         for count, partition_log in enumerate(list(self._logs.values())):
             if count % _LOGS_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()
-            if self.folder.is_offline:
-                return
             if partition_log.segments and not partition_log.is_closed and partition_log not in self.cleaner.in_progress:
                 try:
-                    partition_log.delete_old_segments(self.folder.clock.now_ms())
+                    partition_log.delete_old_segments(self._clock.now_ms())
                 except KafkaError as error:
                     logger.error("retention stops: %s", error)
 
@@ -334,89 +433,44 @@ class LogManager:
         self._expire_producers()
 
     def _expire_producers(self) -> None:
-        now_ms = self.folder.clock.now_ms()
+        now_ms = self._clock.now_ms()
         for partition_log in self._logs.values():
             if partition_log.producer_state.producers:
                 partition_log.producer_state.expire(now_ms, self.manager_settings.producer_id_expiration_ms)
 
-    # --- checkpoints --------------------------------------------------------------------------------------------------
-
     async def write_checkpoints(self) -> None:
         """Write the offset checkpoints that have changed. Raises OSError."""
-        self._checkpoint_ticket += 1
-        deleted_logs = self.folder.deleted_logs
-        await self.folder.workers.run(self._store_checkpoints, self._checkpoint_ticket, self._gather_offsets())
-        self.folder.checkpointed_deletions = max(self.folder.checkpointed_deletions, deleted_logs)
-
-    def _write_checkpoints_now(self) -> None:
-        self._checkpoint_ticket += 1
-        self._store_checkpoints(self._checkpoint_ticket, self._gather_offsets())
-        self.folder.checkpointed_deletions = self.folder.deleted_logs
-
-    def _gather_offsets(self) -> tuple[Offsets, ...]:
-        written = [(key, log) for key, log in self._logs.items() if log.segments]
-        return (
-            {key: log.recovery_point for key, log in written},
-            {key: log.log_start_offset for key, log in written if log.log_start_offset > log.segments[0].base_offset},
-            {key: log.high_watermark for key, log in written},
-            {key: log.cleaned_offset for key, log in written if log.cleaned_offset is not None},
-        )
-
-    def _store_checkpoints(self, ticket: int, offsets: tuple[Offsets, ...]) -> None:
-        """In a worker or on the loop; offsets gathered earlier never replace later ones. Raises OSError."""
-        with self._checkpoint_lock:
-            if ticket < self._written_ticket:
-                return
-            self._written_ticket = ticket
-            old = self._written or (None,) * len(offsets)
-            self._written = ()
-            for name, new_offsets, old_offsets in zip(_CHECKPOINTS, offsets, old, strict=True):
-                if new_offsets != old_offsets:
-                    write_offsets(self.folder.disk, join(self.folder.path, name), new_offsets)
-            self._written = offsets
+        for part in self._parts:
+            if not part.folder.is_offline:
+                await part.write_checkpoints()
 
     # --- stop ---------------------------------------------------------------------------------------------------------
 
-    async def abandon(self) -> None:
-        """Let go of the folder after a start that failed somewhere."""
-        await self.stop()
-
     async def stop(self) -> None:
-        """Flush everything, mark the folder clean if all of it is on disk, and let go of it."""
-        if self._lock is None:
-            return
-        folder = self.folder
+        """Flush everything, mark each folder clean if all of it is on disk, and let go of them."""
         try:
-            if self._is_loaded and await self._write_out():
-                await self.write_checkpoints()
-                await folder.workers.run(write_clean_shutdown, folder.disk, folder.path)
-        except OSError as error:
-            folder.fail("cannot write the checkpoints", error)
+            await self._write_out()
+            for part in self._parts:
+                await part.mark_clean()
         finally:
-            for partition_log in self._logs.values():
-                partition_log.close()
-            self._lock.close()
-            self._lock = None
-        if folder.is_offline:
-            logger.error("%s is not marked clean, because it has failed", folder.path)
+            for part in self._parts:
+                part.let_go()
 
-    async def _write_out(self) -> bool:
-        """Bring every log to disk; whether that went well."""
-        queue = iter(list(self._logs.values()))
+    async def _write_out(self) -> None:
+        """Bring every log to disk; a folder where that does not succeed is offline afterwards."""
+        queue = iter([partition_log for part in self._parts for partition_log in part.logs.values()])
 
         async def write_some() -> None:
             for partition_log in queue:
-                if self.folder.is_offline:
-                    return
-                try:
-                    await partition_log.flush_for_stop()
-                except KafkaError:
-                    return
+                if not partition_log.folder.is_offline:
+                    try:
+                        await partition_log.flush_for_stop()
+                    except KafkaError as error:
+                        partition_log.folder.fail(f"cannot flush {partition_log.directory}", error)
 
         async with trio.open_nursery() as nursery:
             for _ in range(_FLUSHES_AT_ONCE):
                 nursery.start_soon(write_some)
-        return not self.folder.is_offline
 
 
 async def _repeat(interval: float, action: Callable[[], Awaitable[None]]) -> None:

@@ -21,7 +21,8 @@ from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
 from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
-from .flush import FlushJob
+from .files import FUTURE_FOLDER_SUFFIX, partition_folder_name
+from .flush import flush_up_to
 from .leader_epochs import LeaderEpochCache
 from .log_folder import LogFolder
 from .producer_state import BatchMetadata, ProducerState, ProducerStateManager
@@ -79,15 +80,22 @@ class PartitionLog:
     )
 
     def __init__(
-        self, folder: LogFolder, topic: str, partition: int, topic_id: bytes | None, settings: LogSettings
+        self,
+        folder: LogFolder,
+        topic: str,
+        partition: int,
+        topic_id: bytes | None,
+        settings: LogSettings,
+        *,
+        folder_name: str | None = None,
     ) -> None:
-        """A log that was never written; no file is touched."""
+        """A log that was never written; no file is touched. ``folder_name`` where it is not the partition's."""
         self.folder = folder
         self.topic = topic
         self.partition = partition
         self.topic_id = topic_id or ZERO_UUID
         self.settings = settings
-        self.directory = join(folder.path, f"{topic}-{partition}")
+        self.directory = join(folder.path, folder_name or partition_folder_name(topic, partition))
         self.segments: list[LogSegment] = []
         self.log_start_offset = 0
         self.log_end_offset = 0
@@ -103,6 +111,19 @@ class PartitionLog:
 
     def __repr__(self) -> str:
         return f"PartitionLog({self.topic}-{self.partition}, [{self.log_start_offset}, {self.log_end_offset}))"
+
+    @property
+    def is_future(self) -> bool:
+        """Whether this log is being filled, to replace that of another folder."""
+        return self.directory.endswith(FUTURE_FOLDER_SUFFIX)
+
+    def rename_folder(self, name: str) -> None:
+        """Give the log's folder another name; what is open stays open. Raises OSError."""
+        directory = join(self.folder.path, name)
+        self.folder.disk.rename(self.directory, directory)
+        self.directory = self.producer_state.directory = directory
+        for segment in self.segments:
+            segment.directory = directory
 
     @property
     def last_stable_offset(self) -> int:
@@ -204,15 +225,19 @@ class PartitionLog:
 
     def _write(self, batch: RecordBatch, leader_epoch: int, now_ms: int) -> None:
         """Append one batch at the end of the log: stamp, roll, write, and then take note of it."""
-        settings = self.settings
-        size = batch.size
-        if size > settings.segment_bytes:
+        if batch.size > self.settings.segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"Message batch size is {size} bytes, which exceeds the maximum configured segment size of "
-                f"{settings.segment_bytes}.",
+                f"Message batch size is {batch.size} bytes, which exceeds the maximum configured segment size of "
+                f"{self.settings.segment_bytes}.",
             )
         batch.stamp(self.log_end_offset, leader_epoch)
+        self.write_stamped(batch, leader_epoch, now_ms)
+
+    def write_stamped(self, batch: RecordBatch, leader_epoch: int, now_ms: int) -> None:
+        """Append a batch that has its offsets, at or behind the log's end, and its leader epoch. Raises KafkaError."""
+        settings = self.settings
+        size = batch.size
         last_offset = batch.last_offset
         max_timestamp = batch.max_timestamp
         try:
@@ -436,36 +461,13 @@ class PartitionLog:
         self.folder.check_online()
         self.flushing = trio.Event()
         try:
-            await self._flush(self._flush_target(inactive_only))
+            await flush_up_to(self, self._flush_target(inactive_only))
         finally:
             self.flushing.set()
             self.flushing = None
 
     def _flush_target(self, inactive_only: bool) -> int:
         return self.segments[-1].base_offset if inactive_only and self.segments else self.log_end_offset
-
-    async def _flush(self, end_offset: int, *, is_last: bool = False) -> None:
-        truncations = self.truncations
-        epochs = self.leader_epochs.entries() if self.leader_epochs.is_dirty else None
-        segments = [s for s in self.segments if s.next_offset > self.recovery_point and s.base_offset < end_offset]
-        if is_last and self.segments[-1] not in segments:
-            segments.append(self.segments[-1])
-        for segment in segments:
-            segment.pins += 1
-        try:
-            job = FlushJob(self, segments, epochs, is_last=is_last)
-            await self.folder.workers.run(job.run)
-        except OSError as error:
-            if self.is_closed:
-                return
-            raise self.folder.fail(f"cannot flush {self.directory}", error) from error
-        finally:
-            for segment in segments:
-                segment.unpin()
-        if self.truncations == truncations:
-            self.recovery_point = max(self.recovery_point, end_offset)
-            if epochs == self.leader_epochs.entries():
-                self.leader_epochs.is_dirty = False
 
     async def flush_for_stop(self) -> None:
         """Bring to stable storage all that a clean stop leaves. Nobody writes any more. Raises KafkaError."""
@@ -485,7 +487,7 @@ class PartitionLog:
                 self.producer_state.take_snapshot()
         except OSError as error:
             raise self.folder.fail(f"cannot write to {self.directory}", error) from error
-        await self._flush(self.log_end_offset, is_last=True)
+        await flush_up_to(self, self.log_end_offset, is_last=True)
 
     def close(self) -> None:
         """Close every file; nothing is written."""

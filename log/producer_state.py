@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right, insort
-from collections import deque
 from collections.abc import Iterable
 from struct import Struct
 from struct import error as StructError
@@ -134,7 +133,7 @@ class ProducerStateManager:
         self.directory = directory
         self.producers: dict[int, ProducerState] = {}
         self.ongoing: dict[int, int] = {}
-        self.unreplicated: deque[tuple[int, int]] = deque()
+        self.unreplicated: list[tuple[int, int]] = []
         self.verifications: dict[int, Verification] = {}
         self.map_end_offset = start_offset
         self.last_snapshot_offset = start_offset
@@ -256,7 +255,7 @@ class ProducerStateManager:
         """Where what is unstable begins; None when everything below the high watermark is stable."""
         unreplicated = self.unreplicated
         while unreplicated and unreplicated[0][1] < high_watermark:
-            unreplicated.popleft()
+            del unreplicated[0]
         first = next(iter(self.ongoing), None)
         for begin, _ in unreplicated:
             if first is None or begin < first:
@@ -359,6 +358,13 @@ class ProducerStateManager:
             self.map_end_offset = self.last_snapshot_offset = offset
             return
         self.map_end_offset = self.last_snapshot_offset = first_offset
+
+    def take_over(self, other: ProducerStateManager) -> None:
+        """Go on with the producers of another manager, which has seen the same batches; its snapshots stay its own."""
+        self.producers = other.producers
+        self.ongoing = other.ongoing
+        self.unreplicated = other.unreplicated
+        self.verifications = other.verifications
 
     def _forget(self) -> None:
         self.producers = {}

@@ -71,16 +71,17 @@ class LogLoader:
         partition: int,
         settings: LogSettings,
         *,
+        folder_name: str | None = None,
         is_clean: bool,
         recovery_point: int = 0,
         log_start_offset: int = 0,
         high_watermark: int = 0,
         cleaned_offset: int | None = None,
     ) -> None:
-        """The offsets are those of the checkpoints."""
+        """The offsets are those of the checkpoints; ``folder_name`` as in PartitionLog."""
         self._folder = folder
         self._disk = folder.disk
-        self._log = PartitionLog(folder, topic, partition, None, settings)
+        self._log = PartitionLog(folder, topic, partition, None, settings, folder_name=folder_name)
         self._directory = self._log.directory
         self._is_clean = is_clean
         self._recovery_point = recovery_point
@@ -104,6 +105,7 @@ class LogLoader:
                 self._start_anew()
             return log
         log.segments = [self._segment(base_offset) for base_offset in base_offsets]
+        log.segments[-1].created_ms = disk.modified_ms(log.segments[-1].path)  # only an active one is ever asked
         for segment, following in zip(log.segments, log.segments[1:], strict=False):
             segment.next_offset = following.base_offset
         log.log_start_offset = max(self._log_start_offset, base_offsets[0])
@@ -136,7 +138,6 @@ class LogLoader:
     def _segment(self, base_offset: int) -> LogSegment:
         segment = LogSegment(self._folder, self._directory, base_offset, 0)
         segment.size = self._disk.file_size(segment.path)
-        segment.created_ms = self._disk.modified_ms(segment.path)
         return segment
 
     def _read_topic_id(self) -> bytes | None:

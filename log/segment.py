@@ -12,7 +12,7 @@ meanwhile, because a descriptor closed and used anew would send another file's b
 
 Invariants: entries of the offset index are (last offset of a batch, its position); ``max_timestamp`` is the largest
 timestamp of the segment, -1 for none, and ``max_timestamp_offset`` the last offset of the batch that brought it first;
-both are valid while the indexes are in memory.
+both are valid once the indexes have been in memory (``_timestamp_is_known``), and while they are not, nothing changes.
 """
 
 from __future__ import annotations
@@ -81,6 +81,7 @@ class LogSegment:
     __slots__ = (
         "_aborted",
         "_remembered",
+        "_timestamp_is_known",
         "base_offset",
         "bytes_since_index_entry",
         "created_ms",
@@ -114,6 +115,7 @@ class LogSegment:
         self.roll_jitter_ms = 0
         self.max_timestamp = -1
         self.max_timestamp_offset = base_offset
+        self._timestamp_is_known = False
         self.first_timestamp: int | None = None
         self.bytes_since_index_entry = 0
         self.offset_index: OffsetIndex | None = None
@@ -216,6 +218,7 @@ class LogSegment:
         if times.timestamps:
             self.max_timestamp = times.timestamps[-1]
             self.max_timestamp_offset = self.base_offset + times.relative_offsets[-1]
+        self._timestamp_is_known = True
 
     def drop_indexes(self) -> None:
         """Forget indexes that are in their files, to be read again when needed."""
@@ -241,6 +244,7 @@ class LogSegment:
         self.bytes_since_index_entry = 0
         self.max_timestamp = -1
         self.max_timestamp_offset = self.base_offset
+        self._timestamp_is_known = True
         self.first_timestamp = None
         self._remembered = None
 
@@ -283,7 +287,8 @@ class LogSegment:
 
     def largest_timestamp(self) -> int:
         """The largest timestamp of the records; -1 when they have none. Raises OSError."""
-        self.times()
+        if not self._timestamp_is_known:
+            self.load_indexes()
         return self.max_timestamp
 
     def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:

@@ -2,6 +2,9 @@
 
 LeaderAndIsr makes a partition lead or follow, StopReplica ends or deletes it. An older controller, or an older leader
 epoch, is refused. Whoever keeps state in a partition (a coordinator) is told when its leadership comes and goes.
+
+A partition in a data folder that failed is *offline*: everything about it is KAFKA_STORAGE_ERROR until the broker starts
+again. By that answer to LeaderAndIsr the controller learns of it.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
+from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
 from ..wire.messages.leader_and_isr import (
@@ -43,17 +47,26 @@ class ReplicaManager:
         self._settings = settings
         self._topic_overrides = topic_overrides
         self._partitions: dict[str, dict[int, Partition]] = {}
+        self._offline: set[tuple[str, int]] = set()
         self._controller_epoch = -1
         self.leadership_listeners: list[LeadershipListener] = []
+        self.future_listeners: list[Callable[[Partition], None]] = []
+        """Told of a partition whose log was being moved to another folder when the broker ended."""
+        logs.offline_listeners.append(self._folder_failed)
 
     def partition(self, topic: str, partition: int) -> Partition:
-        """Raises UNKNOWN_TOPIC_OR_PARTITION when this broker has no replica of it."""
+        """Raises UNKNOWN_TOPIC_OR_PARTITION when this broker has no replica of it, KAFKA_STORAGE_ERROR for an offline one."""
         try:
             return self._partitions[topic][partition]
         except KeyError:
+            self._check_online(topic, partition)
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition} is not on this broker"
             ) from None
+
+    def _check_online(self, topic: str, number: int) -> None:
+        if (topic, number) in self._offline:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the data folder of {topic}-{number} is offline")
 
     def partitions(self) -> Iterator[Partition]:
         for by_number in self._partitions.values():
@@ -67,9 +80,10 @@ class ReplicaManager:
         topics = []
         for topic_state in request.topic_states:
             errors = []
+            settings = self._topic_settings(topic_state.topic_name)  # one object for all partitions
             for state in topic_state.partition_states:
                 try:
-                    self._apply(topic_state.topic_name, topic_state.topic_id, state)
+                    self._apply(topic_state.topic_name, topic_state.topic_id, state, settings)
                     code = ErrorCode.NONE
                 except KafkaError as error:
                     logger.error("%s-%d: %s", topic_state.topic_name, state.partition_index, error)
@@ -78,15 +92,20 @@ class ReplicaManager:
             topics.append(LeaderAndIsrTopicError(topic_id=topic_state.topic_id, partition_errors=errors))
         return LeaderAndIsrResponse(topics=topics)
 
-    def _apply(self, topic: str, topic_id: bytes, state: LeaderAndIsrPartitionState) -> None:
+    def _topic_settings(self, topic: str) -> LogSettings:
+        return self._settings.with_topic_overrides(self._topic_overrides(topic))
+
+    def _apply(self, topic: str, topic_id: bytes, state: LeaderAndIsrPartitionState, settings: LogSettings) -> None:
         number = state.partition_index
         existing = self._partitions.get(topic, {}).get(number)
-        if existing is not None:
+        if existing is None:
+            self._check_online(topic, number)
+        else:
             if existing.topic_id != topic_id:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the topic was created again with another id")
             if state.leader_epoch < existing.leader_epoch:
                 raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {state.leader_epoch} is past")
-        partition = existing or self._create(topic, number, topic_id)
+        partition = existing or self._create(topic, number, topic_id, settings, is_new=state.is_new)
         was_leader, epoch_before = partition.is_leader, partition.leader_epoch
         if state.leader == self.broker_id:
             partition.become_leader(state.leader_epoch, state.partition_epoch, list(state.isr), list(state.replicas))
@@ -97,11 +116,18 @@ class ReplicaManager:
             if was_leader:
                 self._tell(topic, number, None)
 
-    def _create(self, topic: str, number: int, topic_id: bytes) -> Partition:
-        settings = self._settings.with_topic_overrides(self._topic_overrides(topic))
-        log = self._logs.get_or_create(topic, number, topic_id, settings)
+    def _create(self, topic: str, number: int, topic_id: bytes, settings: LogSettings, *, is_new: bool) -> Partition:
+        try:
+            log = self._logs.get_or_create(topic, number, topic_id, settings, is_new=is_new)
+        except KafkaError as error:
+            if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self._logs.has_offline_folder:
+                self._offline.add((topic, number))
+            raise
         partition = Partition(self.broker_id, topic, topic_id, log)
         self._partitions.setdefault(topic, {})[number] = partition
+        if self._logs.future(topic, number) is not None:
+            for listener in self.future_listeners:
+                listener(partition)
         return partition
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
@@ -112,15 +138,23 @@ class ReplicaManager:
         errors = []
         for topic_state in request.topic_states:
             for state in topic_state.partition_states:
-                self._stop(topic_state.topic_name, state.partition_index, state.delete_partition)
-                errors.append(
-                    StopReplicaPartitionError(
-                        topic_name=topic_state.topic_name, partition_index=state.partition_index, error_code=0
-                    )
-                )
+                topic, number = topic_state.topic_name, state.partition_index
+                code = ErrorCode.NONE
+                try:
+                    self._check_online(topic, number)
+                    self._stop(topic, number, state.delete_partition)
+                except KafkaError as error:
+                    logger.error("%s-%d: %s", topic, number, error)
+                    code = error.code
+                errors.append(StopReplicaPartitionError(topic_name=topic, partition_index=number, error_code=code))
         return StopReplicaResponse(partition_errors=errors)
 
     def _stop(self, topic: str, number: int, delete: bool) -> None:
+        self._let_go(topic, number)
+        if delete:
+            self._logs.delete(topic, number)
+
+    def _let_go(self, topic: str, number: int) -> None:
         by_number = self._partitions.get(topic, {})
         partition = by_number.pop(number, None)
         if topic in self._partitions and not by_number:
@@ -130,14 +164,18 @@ class ReplicaManager:
             partition.release_waiters()
             if was_leader:
                 self._tell(topic, number, None)
-        if delete:
-            self._logs.delete(topic, number)
+
+    def _folder_failed(self, folder: LogFolder) -> None:
+        lost = [partition for partition in self.partitions() if partition.log.folder is folder]
+        self._offline.update((partition.topic, partition.log.partition) for partition in lost)
+        for partition in lost:
+            self._let_go(partition.topic, partition.log.partition)
 
     def update_topic_settings(self, topic: str) -> None:
         """The topic's overrides changed: its logs go by the new ones from now on."""
         partitions = self._partitions.get(topic)
         if partitions:
-            settings = self._settings.with_topic_overrides(self._topic_overrides(topic))
+            settings = self._topic_settings(topic)
             for partition in partitions.values():
                 partition.log.update_settings(settings)
 

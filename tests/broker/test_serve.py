@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.errors import KafkaError
 
 READY = re.compile(r"is ready on (\S+), cluster (\S+), data in (.+)")
 
@@ -211,3 +213,20 @@ def test_running_out_of_descriptors_pauses_accepting(tmp_path: Path) -> None:
     _, rest = process.communicate(timeout=30)
     assert process.returncode == 0
     assert "accepting connections is paused" not in rest
+
+
+def test_a_broker_whose_only_data_folder_fails_stops_and_says_why(serve: Callable[..., Served], tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    broker = serve("--listen", "127.0.0.1:0", "--data-dir", str(folder), "--override", "log.segment.bytes=1000")
+    producer = KafkaProducer(bootstrap_servers=broker.address, retries=0)
+    producer.send("t", b"x" * 100).get(timeout=30)
+    shutil.rmtree(folder)  # the next segment cannot be made
+    with pytest.raises(KafkaError):
+        for _ in range(20):
+            producer.send("t", b"x" * 100).get(timeout=30)
+    _, log = broker.process.communicate(timeout=30)
+    producer.close()
+    assert broker.process.returncode == 1
+    assert log.splitlines()[-1].startswith(
+        f"ottla: the broker has stopped: every data folder has failed, {folder} with:"
+    )

@@ -14,31 +14,55 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
 from ottla.controller import znodes
 from ottla.controller.config_store import ConfigStore
+from ottla.controller.context import TopicPartition
 from ottla.controller.controller import Controller
 from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.registration import ensure_cluster, register_broker
+from ottla.controller.registration import ensure_cluster, register_broker, report_failed_folder
 from ottla.controller.settings import ControllerSettings
 from ottla.controller.store import ClusterStore, Create, Delete, Set
 from ottla.controller.topics import CreatedTopic, NewTopic
 from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration
 from ottla.log.settings import LogSettings
 from ottla.replication.metadata_cache import CachedTopic, MetadataCache
-from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from ottla.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
 from ottla.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ottla.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from ottla.wire.schema import uuid_to_text
 
 
 class RecordingBroker:
-    """A broker that notes what its controller says, in order, and keeps a metadata cache from it."""
+    """A broker that notes what its controller says, in order, and keeps a metadata cache from it.
+
+    ``lost``: the numbers of the partitions that are in a data folder that failed.
+    """
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
         self.metadata = MetadataCache("cluster")
+        self.lost: set[int] = set()
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         self.requests.append(request)
-        return LeaderAndIsrResponse()
+        return LeaderAndIsrResponse(
+            topics=[
+                LeaderAndIsrTopicError(
+                    topic_id=topic.topic_id,
+                    partition_errors=[
+                        LeaderAndIsrPartitionError(
+                            partition_index=state.partition_index,
+                            error_code=ErrorCode.KAFKA_STORAGE_ERROR if state.partition_index in self.lost else 0,
+                        )
+                        for state in topic.partition_states
+                    ],
+                )
+                for topic in request.topic_states
+            ]
+        )
 
     async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         self.requests.append(request)
@@ -206,6 +230,65 @@ async def test_leadership_moves_when_a_broker_dies_and_its_replica_comes_back() 
             UpdateMetadataRequest,
         ]
         assert cluster.brokers[2].metadata.topic("orders") is not None
+
+
+async def test_partitions_in_a_failed_folder_lose_their_leader() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("orders", assignment={0: [2, 1]}), NewTopic("own", assignment={0: [2], 1: [2]}))
+        metadata = cluster.brokers[1].metadata
+        cluster.brokers[2].lost = {0}
+        await report_failed_folder(cluster.sessions[2], 2)
+        with trio.fail_after(5):
+            while metadata.partition("orders", 0).offline_replicas != [2]:
+                await trio.lowlevel.checkpoint()
+            while await cluster.session.children(znodes.LOG_DIR_EVENTS):
+                await trio.lowlevel.checkpoint()
+        states = [metadata.partition(*key) for key in (("orders", 0), ("own", 0), ("own", 1))]
+        assert [(state.leader, state.isr, state.offline_replicas) for state in states] == [
+            (1, [1], [2]),
+            (-1, [2], [2]),
+            (2, [2], []),
+        ]
+        cluster.brokers[2].lost = set()
+        await cluster.sessions[2].expire()
+        await join(cluster.store.session(), 2)
+        with trio.fail_after(5):
+            while metadata.partition("own", 0).leader != 2:
+                await trio.lowlevel.checkpoint()
+        assert metadata.partition("own", 0).offline_replicas == []
+
+
+async def test_a_controller_finds_out_at_its_start_what_is_in_a_failed_folder() -> None:
+    store = EmbeddedStore(SystemClock())
+    await store.open()
+    async with running(store=store) as cluster:
+        await cluster.create(NewTopic("orders", 2))
+    cluster = Cluster(store)
+    cluster.brokers[1].lost = {1}
+    await report_failed_folder(cluster.session, 1)
+    await cluster.start()
+    states = [cluster.brokers[1].metadata.partition("orders", number) for number in range(2)]
+    assert [(state.leader, state.isr, state.offline_replicas) for state in states] == [(1, [1], []), (-1, [1], [1])]
+    assert await cluster.session.children(znodes.LOG_DIR_EVENTS) == []
+    await cluster.session.close()
+
+
+async def test_other_replicas_than_those_there_are() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("orders", assignment={0: [2, 1]}))
+        key = TopicPartition("orders", 0)
+        cluster.controller.reassign(key, [2, 1])
+        for replicas in ([], [1, 1], [-1], [3], [1, 2]):
+            with pytest.raises(KafkaError) as caught:
+                cluster.controller.reassign(key, replicas)
+            assert caught.value.code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+        with pytest.raises(KafkaError) as caught:
+            cluster.controller.reassign(key, None)
+        assert caught.value.code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+        with pytest.raises(KafkaError) as caught:
+            cluster.controller.reassign(TopicPartition("orders", 1), [1])
+        assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert cluster.controller.reassignments() == []
 
 
 async def test_a_partition_without_live_replica_waits_for_one() -> None:

@@ -229,6 +229,8 @@ async def test_a_full_disk_answers_nothing_any_more(tmp_path: Path) -> None:
     assert isinstance(files, DiskStateFiles)
     store = EmbeddedStore(SystemClock(), InlineWorkers(), files)
     await store.open()
+    failures: list[OSError] = []
+    store.on_failure = failures.append
     session = store.session()
     await create(session, "/kept")
     files.is_full = True
@@ -239,6 +241,7 @@ async def test_a_full_disk_answers_nothing_any_more(tmp_path: Path) -> None:
         await session.get("/lost")
     await session.close()
     assert await names(tmp_path) == ["kept"]
+    assert [error.errno for error in failures] == [errno.ENOSPC], "whoever runs the store is told once"
 
 
 async def test_a_cancelled_writer_leaves_the_others_unharmed(tmp_path: Path) -> None:

@@ -52,6 +52,7 @@ class World:
     def __init__(self, disk: Disk, path: str) -> None:
         self.disk = disk
         self.path = path
+        self.more_paths: list[str] = []
         self.clock = SetClock()
         self.managers: list[LogManager] = []
         _worlds.append(self)
@@ -60,7 +61,7 @@ class World:
         """A started manager; keyword arguments are attributes of LogSettings."""
         started = LogManager(
             self.disk,
-            [self.path],
+            [self.path, *self.more_paths],
             LogSettings(settings),
             LogManagerSettings(manager),
             self.clock,
@@ -77,7 +78,7 @@ class World:
 
     def kill(self) -> None:
         """End the last manager as kill -9 would: nothing is written, descriptors and lock go."""
-        assert self.managers[-1]._lock is not None
+        assert any(part._lock is not None for part in self.managers[-1]._parts)
         self._let_go(self.managers[-1])
 
     def close(self) -> None:
@@ -87,12 +88,11 @@ class World:
 
     @staticmethod
     def _let_go(manager: LogManager) -> None:
-        for partition_log in manager.logs():
-            for segment in partition_log.segments:
-                segment.pins = 0
-            partition_log.close()
-        if manager._lock is not None:
-            manager._lock.close()
+        for part in manager._parts:
+            for partition_log in part.logs.values():
+                for segment in partition_log.segments:
+                    segment.pins = 0
+            part.let_go()
 
     def files(self, folder: str = "t-0") -> list[str]:
         return self.disk.names(f"{self.path}/{folder}")

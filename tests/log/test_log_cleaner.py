@@ -140,7 +140,7 @@ async def test_old_files_go_after_their_delay(world):
     await clean(world)
     deleted = [name for name in world.files() if name.endswith(".deleted")]
     assert f"{0:020d}.log.deleted" in deleted
-    folder = world.managers[-1].folder
+    folder = world.managers[-1].folders[0]
     assert len(folder.timers) == len(deleted)
     for _, _, remove in folder.timers:
         remove()

@@ -318,7 +318,7 @@ async def test_full_disk(memory_world, read_values, caplog):
     world = memory_world
     manager = await world.start()
     offline = []
-    manager.folder.on_offline = offline.append
+    manager.offline_listeners.append(offline.append)
     log = manager.get_or_create("t", 0, bytes(16))
     world.append(log, "a")
     world.append(log, "b")
@@ -333,7 +333,7 @@ async def test_full_disk(memory_world, read_values, caplog):
     assert (log.log_end_offset, log.size) == (2, size)
     assert world.disk.file_size(f"{world.path}/t-0/{0:020d}.log") == size, "the part that fitted is cut off again"
     assert manager.is_offline
-    assert offline == [manager.folder]
+    assert offline == [manager.folders[0]]
     assert "No space left on device" in caplog.text
     with refused(ErrorCode.KAFKA_STORAGE_ERROR):
         world.append(log, "small")
@@ -414,7 +414,7 @@ async def test_start_fails_on_a_log_that_cannot_be_read(memory_world):
     world.disk.fail("read", where=lambda path: path.endswith(".log"))
     with pytest.raises(LogStartError, match="Input/output error"):
         await world.start()
-    await world.managers[-1].abandon()
+    await world.managers[-1].stop()
     world.disk.heal()
     assert ".kafka_cleanshutdown" not in world.disk.names(world.path)
     assert (await world.log()).log_end_offset == 1

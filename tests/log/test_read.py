@@ -137,7 +137,7 @@ async def test_slice_of_bytes_that_are_gone(world):
 
 async def test_open_files_are_bounded(os_world):
     manager = await os_world.start()
-    manager.folder.max_open_files = 5
+    manager.folders[0].max_open_files = 5
     logs = [manager.get_or_create("t", partition, bytes(16)) for partition in range(20)]
     for log in logs:
         os_world.append(log, "first")

@@ -1,0 +1,277 @@
+"""The logs of one data folder: its lock, whose it is, opening what is in it, its checkpoints, and its part of a stop.
+
+A partition has at most one log in a folder: the one that is read and written, or a *future* one, which is being filled
+to replace that of another folder. Both are in the checkpoints, under the partition's name.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import itertools
+import logging
+import threading
+from collections.abc import Iterable, Iterator
+
+import trio
+
+from .checkpoints import (
+    CLEANER_OFFSET_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOCK,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    CorruptFileError,
+    MetaProperties,
+    TopicPartition,
+    read_meta_properties,
+    read_offsets,
+    take_clean_shutdown,
+    write_clean_shutdown,
+    write_offsets,
+)
+from .disk import Lock, join
+from .files import DELETED_FOLDER_SUFFIX, deleted_folder_name, parse_future_folder, parse_partition_folder
+from .log_folder import LogFolder
+from .partition_log import PartitionLog
+from .recovery import LogLoader
+from .settings import LogSettings
+
+logger = logging.getLogger(__name__)
+
+_LOGS_PER_CALL = 16  # a call of a worker costs as much as opening a log
+_CHECKPOINTS = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT,
+)
+
+Offsets = dict[TopicPartition, int]
+
+
+class FolderLogs:
+    """One entry of log.dirs. ``meta`` is what its ``meta.properties`` says, once it is taken."""
+
+    def __init__(self, folder: LogFolder) -> None:
+        self.folder = folder
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        self.meta: MetaProperties | None = None
+        self._lock: Lock | None = None
+        self._is_loaded = False
+        self._checkpoint_lock = threading.Lock()
+        self._checkpoint_ticket = 0
+        self._written_ticket = 0
+        self._written: tuple[Offsets, ...] = ()
+        folder.write_checkpoints = self._write_checkpoints_now
+
+    # --- start --------------------------------------------------------------------------------------------------------
+
+    def take(self) -> None:
+        """Make the folder, lock it, read whose it is. Raises BlockingIOError, OSError, CorruptFileError."""
+        folder = self.folder
+        folder.disk.make_dir(folder.path)
+        self._lock = folder.disk.lock(join(folder.path, LOCK))
+        self.meta = read_meta_properties(folder.disk, folder.path)
+
+    async def load(self, settings: LogSettings, threads: int) -> None:
+        """Open every log. Raises OSError, KafkaError, UnsupportedLogError."""
+        folder = self.folder
+        is_clean = take_clean_shutdown(folder.disk, folder.path)
+        found = list(self._look_around())
+        if found and not is_clean:
+            logger.warning("%s was not stopped cleanly; recovering %d logs", folder.path, len(found))
+        loaders = self._loaders(found, settings, is_clean=is_clean)
+        chunks = iter(lambda: list(itertools.islice(loaders, _LOGS_PER_CALL)), [])
+        errors: list[Exception] = []
+
+        async def load_some() -> None:
+            for chunk in chunks:
+                try:
+                    for partition_log in await folder.workers.run(_load_each, chunk):
+                        self._add(partition_log)
+                except Exception as error:
+                    errors.append(error)
+                    return
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(threads):
+                nursery.start_soon(load_some)
+        if errors:
+            raise errors[0]
+        self._is_loaded = True
+
+    def _look_around(self) -> Iterator[tuple[TopicPartition, str]]:
+        """Partition and name of every folder with a log; those of deleted ones are removed in the background."""
+        folder = self.folder
+        for name in folder.disk.names(folder.path):
+            path = join(folder.path, name)
+            if name.endswith(DELETED_FOLDER_SUFFIX):
+                folder.call_later(0, functools.partial(folder.delete_now, path))
+                continue
+            topic_partition = parse_partition_folder(name) or parse_future_folder(name)
+            if topic_partition is not None and folder.disk.is_dir(path):
+                yield topic_partition, name
+
+    def _loaders(
+        self, found: Iterable[tuple[TopicPartition, str]], settings: LogSettings, *, is_clean: bool
+    ) -> Iterator[LogLoader]:
+        recovery_points, start_offsets, high_watermarks, cleaned_offsets = (
+            self._read_checkpoint(name) for name in _CHECKPOINTS
+        )
+        if not {key for key, _ in found} >= recovery_points.keys() | start_offsets.keys():
+            self.folder.deleted_logs += 1
+        for key, name in found:
+            yield LogLoader(
+                self.folder,
+                *key,
+                settings,
+                folder_name=name,
+                is_clean=is_clean,
+                recovery_point=recovery_points.get(key, 0),
+                log_start_offset=start_offsets.get(key, 0),
+                high_watermark=high_watermarks.get(key, 0),
+                cleaned_offset=cleaned_offsets.get(key),
+            )
+
+    def _read_checkpoint(self, name: str) -> Offsets:
+        try:
+            return read_offsets(self.folder.disk, join(self.folder.path, name))
+        except CorruptFileError as error:
+            logger.warning("%s; doing without it", error)
+            return {}
+
+    def _add(self, partition_log: PartitionLog) -> None:
+        """Take a loaded log; one without a segment was never written, and one of two is a future log nobody needs."""
+        key = (partition_log.topic, partition_log.partition)
+        if not partition_log.segments:
+            self.folder.deleted_logs += 1
+            return
+        other = self.logs.get(key)
+        if other is not None:
+            current, future = (partition_log, other) if other.is_future else (other, partition_log)
+            partition_log = current
+            self._remove(future)
+        self.logs[key] = partition_log
+
+    # --- the logs -----------------------------------------------------------------------------------------------------
+
+    def delete(self, partition_log: PartitionLog) -> None:
+        """Forget a log; its folder is renamed at once and removed after ``file.delete.delay.ms``. Raises KafkaError."""
+        del self.logs[partition_log.topic, partition_log.partition]
+        partition_log.close()
+        if partition_log.segments:
+            self._remove(partition_log)
+
+    def _remove(self, partition_log: PartitionLog) -> None:
+        try:
+            self.rename_to_deleted(partition_log)
+        except OSError as error:
+            raise self.folder.fail(f"cannot delete {partition_log.directory}", error) from error
+        self.remove_deleted(partition_log)
+
+    def rename_to_deleted(self, partition_log: PartitionLog) -> None:
+        """Give a log's folder the name of a deleted one, which every start removes. Raises OSError."""
+        partition_log.rename_folder(deleted_folder_name(partition_log.topic, partition_log.partition, self.folder.rng))
+
+    def remove_deleted(self, partition_log: PartitionLog) -> None:
+        """Have the folder of a log removed that was renamed as a deleted one."""
+        self.folder.delete_later(partition_log.directory, partition_log.settings.file_delete_delay_ms)
+        self.folder.deleted_logs += 1
+        self.folder.checkpoint_soon()
+
+    # --- upkeep -------------------------------------------------------------------------------------------------------
+
+    async def run_timers(self) -> None:
+        """Call what ``LogFolder.call_later`` was given, file removals in a worker."""
+        folder = self.folder
+        while True:
+            due = folder.timers[0][0] if folder.timers else float("inf")
+            with trio.move_on_at(due):
+                await folder.timers_changed.wait()
+            folder.timers_changed = trio.Event()
+            while folder.timers and folder.timers[0][0] <= trio.current_time():
+                _, _, function = heapq.heappop(folder.timers)
+                if isinstance(function, functools.partial):
+                    await folder.workers.run(function)
+                else:
+                    function()
+
+    async def run_checkpoints(self, interval: float) -> None:
+        """Write the checkpoints every ``interval`` seconds, and when somebody asks for it."""
+        folder = self.folder
+        while not folder.is_offline:
+            with trio.move_on_after(interval):
+                await folder.checkpoint_wanted.wait()
+            folder.checkpoint_wanted = trio.Event()
+            if not folder.is_offline:
+                try:
+                    await self.write_checkpoints()
+                except OSError as error:
+                    folder.fail("cannot write the checkpoints", error)
+
+    async def write_checkpoints(self) -> None:
+        """Write the offset checkpoints that have changed. Raises OSError."""
+        self._checkpoint_ticket += 1
+        deleted_logs = self.folder.deleted_logs
+        await self.folder.workers.run(self._store_checkpoints, self._checkpoint_ticket, self._gather_offsets())
+        self.folder.checkpointed_deletions = max(self.folder.checkpointed_deletions, deleted_logs)
+
+    def _write_checkpoints_now(self) -> None:
+        self._checkpoint_ticket += 1
+        self._store_checkpoints(self._checkpoint_ticket, self._gather_offsets())
+        self.folder.checkpointed_deletions = self.folder.deleted_logs
+
+    def _gather_offsets(self) -> tuple[Offsets, ...]:
+        written = [(key, log) for key, log in self.logs.items() if log.segments]
+        return (
+            {key: log.recovery_point for key, log in written},
+            {key: log.log_start_offset for key, log in written if log.log_start_offset > log.segments[0].base_offset},
+            {key: log.high_watermark for key, log in written},
+            {key: log.cleaned_offset for key, log in written if log.cleaned_offset is not None},
+        )
+
+    def _store_checkpoints(self, ticket: int, offsets: tuple[Offsets, ...]) -> None:
+        """In a worker or on the loop; offsets gathered earlier never replace later ones. Raises OSError."""
+        with self._checkpoint_lock:
+            if ticket < self._written_ticket:
+                return
+            self._written_ticket = ticket
+            old = self._written or (None,) * len(offsets)
+            self._written = ()
+            for name, new_offsets, old_offsets in zip(_CHECKPOINTS, offsets, old, strict=True):
+                if new_offsets != old_offsets:
+                    write_offsets(self.folder.disk, join(self.folder.path, name), new_offsets)
+            self._written = offsets
+
+    # --- stop ---------------------------------------------------------------------------------------------------------
+
+    def close_logs(self) -> None:
+        """Close every file and forget the logs; nothing is written."""
+        logs, self.logs = self.logs, {}
+        for partition_log in logs.values():
+            partition_log.close()
+
+    async def mark_clean(self) -> None:
+        """Write the checkpoints and the clean mark, if everything else is on disk and nothing has failed."""
+        folder = self.folder
+        if self._lock is None or not self._is_loaded or folder.is_offline:
+            return
+        try:
+            await self.write_checkpoints()
+            await folder.workers.run(write_clean_shutdown, folder.disk, folder.path)
+        except OSError as error:
+            folder.fail("cannot write the checkpoints", error)
+
+    def let_go(self) -> None:
+        """Close what is open and let others use the folder."""
+        self.close_logs()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+            if self.folder.is_offline:
+                logger.error("%s is not marked clean, because it has failed", self.folder.path)
+
+
+def _load_each(loaders: Iterable[LogLoader]) -> list[PartitionLog]:
+    return [loader.load() for loader in loaders]

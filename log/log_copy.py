@@ -1,0 +1,140 @@
+"""Filling a future log: the same batches at the same offsets as another log, which is written meanwhile.
+
+The batches are read in worker threads and appended on the loop, a few per turn. When hardly anything is missing, ``finish``
+takes over the rest in one plain function, with what a log knows beside its files, so that nothing comes in between: from
+then on one log is as good as the other. What was on stable storage there is on stable storage here.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..wire.records import RecordBatch, iter_batches
+from .flush import flush_at_once
+from .leader_epochs import LeaderEpochCache
+from .partition_log import PartitionLog
+from .segment import SegmentSlice
+
+_CHUNK_BYTES = 256 << 10
+_BATCHES_PER_TURN = 32
+_MAX_REST_BYTES = 1 << 20
+_MAX_GAP = 1 << 30  # compaction may leave gaps that no segment's relative offsets can hold
+
+
+class CopyAborted(Exception):
+    """One of the two logs was closed."""
+
+
+class LogCopy:
+    """Fills ``future`` from ``current``; every method raises CopyAborted and KafkaError.
+
+    CORRUPT_MESSAGE says that a batch of ``current`` is damaged; the copy cannot go on then.
+    """
+
+    def __init__(self, current: PartitionLog, future: PartitionLog) -> None:
+        """``future`` is empty, or was filled from ``current`` before a restart; what it has too much is cut."""
+        self.current = current
+        self.future = future
+        self._truncations = current.truncations
+        if future.log_end_offset > current.log_end_offset:
+            future.truncate_to(current.log_end_offset)
+        if future.cleaned_offset is None:
+            future.cleaned_offset = current.cleaned_offset
+
+    async def step(self) -> bool:
+        """Copy what comes next; False when there was nothing."""
+        piece = self._next_piece()
+        if piece is None:
+            return False
+        try:
+            data = await self.current.folder.workers.run(piece.read)
+        finally:
+            piece.release()
+        for count, batch in enumerate(iter_batches(data)):
+            if count % _BATCHES_PER_TURN == 0:
+                await trio.lowlevel.checkpoint()
+            self._check()
+            if self.current.truncations != self._truncations:
+                break
+            self._append(batch)
+        return True
+
+    def finish(self) -> bool:
+        """Make both logs the same, if little enough is missing; False when ``step`` has to go on first."""
+        self._check()
+        current, future = self.current, self.future
+        rest = self._pieces()
+        missing = 0
+        for piece in rest:
+            missing += piece.nbytes
+            data = piece.read()
+            piece.release()
+            for batch in iter_batches(data):
+                self._append(batch)
+            if missing > _MAX_REST_BYTES:
+                return False
+        self._take_over()
+        if current.recovery_point > future.recovery_point:
+            flush_at_once(future)
+        return True
+
+    def _pieces(self) -> itertools.chain[SegmentSlice]:
+        return itertools.chain.from_iterable(iter(lambda: [p] if (p := self._next_piece()) else [], []))
+
+    def _check(self) -> None:
+        if self.current.is_closed or self.future.is_closed:
+            raise CopyAborted
+
+    def _next_piece(self) -> SegmentSlice | None:
+        """The batches of ``current`` that follow the end of ``future``, some of them."""
+        self._check()
+        current, future = self.current, self.future
+        offset = future.log_end_offset
+        if current.truncations != self._truncations or not current.log_start_offset <= offset <= current.log_end_offset:
+            self._truncations = current.truncations
+            offset = current.log_start_offset
+            future.truncate_fully_and_start_at(offset)
+        return current.read(offset, _CHUNK_BYTES, up_to=current.log_end_offset, at_least_one=True)
+
+    def _append(self, batch: RecordBatch) -> None:
+        current, future = self.current, self.future
+        batch.check_crc()
+        if batch.base_offset < future.log_end_offset:
+            if future.size:
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"offset {batch.base_offset} comes twice")
+            future.truncate_fully_and_start_at(batch.base_offset)  # the log starts inside this batch
+        elif batch.base_offset - future.log_end_offset > _MAX_GAP:
+            self._skip_to(batch.base_offset)
+        future.write_stamped(batch, batch.partition_leader_epoch, current.folder.clock.now_ms())
+        if future.log_start_offset < current.log_start_offset <= future.log_end_offset:
+            future.advance_log_start_offset(current.log_start_offset)
+        future.high_watermark = max(future.high_watermark, min(current.high_watermark, future.log_end_offset))
+
+    def _skip_to(self, offset: int) -> None:
+        """Go on in a new segment, behind a gap that compaction has left."""
+        future = self.future
+        if not future.size:
+            future.truncate_fully_and_start_at(offset)
+            return
+        if future.cleaned_offset is None:
+            future.cleaned_offset = future.log_start_offset  # or recovery would take the gap for a loss
+        future.segments[-1].next_offset = future.log_end_offset = offset
+        try:
+            future.roll()
+        except OSError as error:
+            raise future.folder.fail(f"cannot write to {future.directory}", error) from error
+
+    def _take_over(self) -> None:
+        """What a log knows that its batches do not say."""
+        current, future = self.current, self.future
+        if future.log_end_offset < current.log_end_offset:
+            self._skip_to(current.log_end_offset)  # its last batches were compacted away
+        if future.log_start_offset < current.log_start_offset:
+            future.advance_log_start_offset(current.log_start_offset)
+        future.high_watermark = current.high_watermark
+        future.leader_epochs = LeaderEpochCache(current.leader_epochs.entries())
+        future.leader_epochs.is_dirty = True
+        future.producer_state.take_over(current.producer_state)

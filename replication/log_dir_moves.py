@@ -1,0 +1,127 @@
+"""Moving partitions between this broker's data folders while they are written and read (KIP-113).
+
+A move makes a future log in the other folder, fills it in the background, a few at a time, and lets it take the place of
+the partition's log when both are the same. A broker that ends meanwhile goes on with it after its start, as soon as the
+partition is there. While a log is moved it is not compacted.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..log.files import future_folder_name
+from ..log.log_copy import CopyAborted, LogCopy
+from ..log.log_folder import LogFolder
+from ..log.log_manager import LogManager
+from ..log.partition_log import PartitionLog
+from .metadata_cache import MetadataCache
+from .partition import Partition
+from .replica_manager import ReplicaManager
+
+logger = logging.getLogger(__name__)
+
+
+class LogDirMoves:
+    """The moves of one broker. ``run`` carries them out, as many at a time as there are folders, like Kafka."""
+
+    def __init__(self, replicas: ReplicaManager, logs: LogManager, metadata: MetadataCache) -> None:
+        self._replicas = replicas
+        self._logs = logs
+        self._metadata = metadata
+        self._wanted: list[tuple[Partition, LogCopy]] = []
+        self._copies: dict[PartitionLog, LogCopy] = {}
+        self._changed = trio.Event()
+        self._limiter = trio.CapacityLimiter(len(logs.folders))
+        replicas.future_listeners.append(self._resume)
+
+    def alter(self, topic: str, number: int, path: str) -> None:
+        """Let a partition's log be in the folder with the absolute path ``path``; it moves there if need be.
+
+        Where the partition does not exist yet, it is remembered for the time when it does. Raises KafkaError.
+        """
+        folder = self._logs.folder_at(path)
+        if folder is None:
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is none of this broker's data folders")
+        if future_folder_name(topic, number, folder.rng) is None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
+        folder.check_online()
+        partition = self._find(topic, number, folder)
+        future = self._logs.future(topic, number)
+        if future is not None and future.folder is not folder:
+            self._logs.delete_future(topic, number)
+            future = None
+        if future is None and partition.log.folder is not folder:
+            self._begin(partition, self._logs.create_future(partition.log, folder))
+
+    def _find(self, topic: str, number: int, folder: LogFolder) -> Partition:
+        try:
+            return self._replicas.partition(topic, number)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            self._logs.prefer(topic, number, folder)
+            if self._metadata.partition(topic, number) is None:
+                raise
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, error.message) from error
+
+    def _resume(self, partition: Partition) -> None:
+        topic, number = partition.topic, partition.log.partition
+        future = self._logs.future(topic, number)
+        if future is not None:
+            if future.topic_id == partition.topic_id:
+                self._begin(partition, future)
+            else:
+                self._logs.delete_future(topic, number)
+
+    def _begin(self, partition: Partition, future: PartitionLog) -> None:
+        current = partition.log
+        logger.info("%s moves to %s", current.directory, future.folder.path)
+        self._logs.cleaner.paused.add(current)
+        self._copies[current] = copy = LogCopy(current, future)
+        self._wanted.append((partition, copy))
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Move until cancelled."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                await self._changed.wait()
+                self._changed = trio.Event()
+                wanted, self._wanted = self._wanted, []
+                for partition, copy in wanted:
+                    nursery.start_soon(self._move, partition, copy)
+
+    async def _move(self, partition: Partition, copy: LogCopy) -> None:
+        current, future = copy.current, copy.future
+        try:
+            async with self._limiter:
+                await self._logs.cleaner.wait_until_idle(current)
+                await self._fill(copy)
+                partition.replace_log(self._logs.replace_with_future(partition.topic, current.partition))
+                logger.info("%s-%d is in %s now", partition.topic, current.partition, future.folder.path)
+        except CopyAborted:
+            logger.info("the move of %s to %s was given up", current.directory, future.folder.path)
+        except KafkaError as error:
+            logger.error("%s cannot be moved to %s: %s", current.directory, future.folder.path, error)
+            if self._logs.future(partition.topic, current.partition) is future:
+                self._logs.delete_future(partition.topic, current.partition)
+        finally:
+            if self._copies.get(current) is copy:
+                del self._copies[current]
+                self._logs.cleaner.paused.discard(current)
+
+    @staticmethod
+    async def _fill(copy: LogCopy) -> None:
+        """Return when both logs are the same and neither is being flushed."""
+        while True:
+            while await copy.step():
+                pass
+            await copy.future.flush()
+            for partition_log in (copy.current, copy.future):
+                while partition_log.flushing is not None:
+                    await partition_log.flushing.wait()
+            if copy.current.flushing is None and copy.future.flushing is None and copy.finish():
+                return

@@ -1,0 +1,63 @@
+"""AlterPartitionReassignments and ListPartitionReassignments on the only broker of a cluster, at every version."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.handlers.table import BY_KEY
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from ottla.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
+
+ALTER = BY_KEY[ApiKey.ALTER_PARTITION_REASSIGNMENTS]
+BROKER, SET, DELETE = 4, 0, 1
+
+
+@pytest.mark.parametrize("version", range(ALTER.lowest, ALTER.highest + 1))
+def test_alter(send, make_topic, version) -> None:
+    topic, _ = make_topic()
+    wanted = {0: [1], 1: [1], 2: None}
+    partitions = [ReassignablePartition(partition_index=number, replicas=to) for number, to in wanted.items()]
+    partitions += [ReassignablePartition(partition_index=0, replicas=to) for to in ([], [1, 1], [2], None)]
+    response = send(
+        AlterPartitionReassignmentsRequest(topics=[ReassignableTopic(name=topic, partitions=partitions)]), version
+    )
+    (answer,) = response.responses
+    assert (response.error_code, answer.name) == (0, topic)
+    unknown, invalid = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert [partition.error_code for partition in answer.partitions] == [
+        ErrorCode.NONE, unknown, unknown, invalid, invalid, invalid, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
+    ]  # fmt: skip
+
+
+def test_list(send, make_topic) -> None:
+    topic, _ = make_topic()
+    named = [ListPartitionReassignmentsTopics(name=topic, partition_indexes=[0, 7])]
+    for topics in (None, named):
+        response = send(ListPartitionReassignmentsRequest(topics=topics), 0)
+        assert (response.error_code, response.topics) == (0, [])
+
+
+def test_throttles_that_are_not_set_can_be_cleared(send) -> None:
+    def change(name: str, operation: int) -> int:
+        config = AlterableConfig(name=name, config_operation=operation, value=None if operation == DELETE else "1")
+        resource = AlterConfigsResource(resource_type=BROKER, resource_name="1", configs=[config])
+        (answer,) = send(IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+        return answer.error_code
+
+    assert change("replica.alter.log.dirs.io.max.bytes.per.second", DELETE) == ErrorCode.NONE
+    assert change("replica.alter.log.dirs.io.max.bytes.per.second", SET) == ErrorCode.INVALID_REQUEST
+    assert change("log.dirs", DELETE) == ErrorCode.INVALID_REQUEST

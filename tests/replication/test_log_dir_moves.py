@@ -1,0 +1,184 @@
+"""Moves between data folders as the replica manager sees them: begun, shown, changed, ended, and taken up after a crash."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import trio
+import trio.testing
+
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.base.seams import InlineWorkers, SimulatedClock
+from ottla.handlers.describe_log_dirs import describe_folder
+from ottla.log.log_manager import LogManager
+from ottla.log.memory_disk import MemoryDisk
+from ottla.log.settings import LogManagerSettings, LogSettings
+from ottla.replication.log_dir_moves import LogDirMoves
+from ottla.replication.metadata_cache import MetadataCache
+from ottla.replication.replica_manager import ReplicaManager
+from ottla.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from ottla.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
+from ottla.wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+from ottla.wire.records import Record, build_batch
+
+TOPIC_ID = bytes(range(16))
+FOLDERS = ["/a", "/b", "/c"]
+
+
+class Broker:
+    """Logs, replicas and moves on a disk in memory; ``run`` carries the moves out."""
+
+    def __init__(self, disk: MemoryDisk) -> None:
+        clock, rng = SimulatedClock(), random.Random(1)
+        settings = LogSettings({"segment_bytes": 1000})
+        self.logs = LogManager(disk, FOLDERS, settings, LogManagerSettings(), clock, InlineWorkers(), rng)
+        self.replicas = ReplicaManager(1, self.logs, settings, lambda topic: {})
+        self.metadata = MetadataCache("cluster")
+        self.moves = LogDirMoves(self.replicas, self.logs, self.metadata)
+
+    async def start(self, *, is_new: bool = False) -> Broker:
+        await self.logs.start(1)
+        assert self.lead(is_new=is_new) == ErrorCode.NONE
+        return self
+
+    def lead(self, number: int = 0, *, is_new: bool = False) -> int:
+        state = LeaderAndIsrPartitionState(
+            partition_index=number, leader=1, leader_epoch=3, isr=[1], replicas=[1], is_new=is_new
+        )
+        topic = LeaderAndIsrTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
+        (answer,) = self.replicas.leader_and_isr(LeaderAndIsrRequest(topic_states=[topic])).topics
+        return answer.partition_errors[0].error_code
+
+    def append(self, count: int = 20) -> None:
+        for _ in range(count):
+            batch = build_batch([Record(timestamp=0, key=None, value=b"x" * 100)])
+            self.replicas.partition("t", 0).append(batch, 0)
+
+    def places(self) -> dict[str, tuple[bool, int]]:
+        """Folder -> (is_future_key, offset_lag) of partition 0."""
+        found = {}
+        for folder in self.logs.folders:
+            for topic in describe_folder(self.logs, folder, None).topics:
+                for partition in topic.partitions:
+                    found[folder.path] = (partition.is_future_key, partition.offset_lag)
+        return found
+
+    async def run(self) -> None:
+        """Until nothing is left to do."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.moves.run)
+            await trio.testing.wait_all_tasks_blocked(0.01)
+            nursery.cancel_scope.cancel()
+
+
+async def new_broker() -> Broker:
+    return await Broker(MemoryDisk()).start(is_new=True)
+
+
+async def test_progress_is_shown() -> None:
+    broker = await new_broker()
+    broker.append()
+    broker.moves.alter("t", 0, "/b")
+    assert broker.places() == {"/a": (False, 0), "/b": (True, 20)}
+    broker.append(5)
+    assert broker.places() == {"/a": (False, 0), "/b": (True, 25)}
+    await broker.run()
+    assert broker.places() == {"/b": (False, 0)}
+    assert broker.replicas.partition("t", 0).log is broker.logs.get("t", 0)
+    broker.append()
+    assert broker.logs.get("t", 0).high_watermark == 45
+
+
+async def test_another_target_and_back() -> None:
+    broker = await new_broker()
+    broker.append()
+    for target in ("/b", "/b", "/c"):
+        broker.moves.alter("t", 0, target)
+        assert broker.places().keys() == {"/a", target}
+    broker.moves.alter("t", 0, "/a")
+    assert broker.places() == {"/a": (False, 0)}
+    await broker.run()
+    assert broker.places() == {"/a": (False, 0)}
+    assert broker.logs.cleaner.paused == set()
+    broker.moves.alter("t", 0, "/c")
+    await broker.run()
+    assert broker.places() == {"/c": (False, 0)}
+
+
+async def test_a_restart_takes_a_move_up_again() -> None:
+    disk = MemoryDisk()
+    broker = await Broker(disk).start(is_new=True)
+    broker.append()
+    broker.moves.alter("t", 0, "/b")
+    disk.kill()
+    again = await Broker(disk).start()
+    assert again.places() == {"/a": (False, 0), "/b": (True, 20)}
+    await again.run()
+    assert again.places() == {"/b": (False, 0)}
+    assert again.logs.get("t", 0).log_end_offset == 20
+
+
+async def test_a_log_that_moves_is_not_compacted_meanwhile() -> None:
+    broker = await new_broker()
+    log = broker.logs.get("t", 0)
+    broker.moves.alter("t", 0, "/b")
+    assert broker.logs.cleaner.paused == {log}
+    await broker.run()
+    assert broker.logs.cleaner.paused == set()
+
+
+async def test_deletion_of_a_partition_that_moves() -> None:
+    broker = await new_broker()
+    broker.append()
+    broker.moves.alter("t", 0, "/b")
+    stop = StopReplicaPartitionState(partition_index=0, leader_epoch=-2, delete_partition=True)
+    topic = StopReplicaTopicState(topic_name="t", partition_states=[stop])
+    broker.replicas.stop_replica(StopReplicaRequest(topic_states=[topic]))
+    await broker.run()
+    assert broker.places() == {}
+    assert broker.logs.cleaner.paused == set()
+
+
+async def test_failure_of_either_folder() -> None:
+    broker = await new_broker()
+    broker.append()
+    broker.moves.alter("t", 0, "/b")
+    broker.logs.folders[1].fail("gone", OSError(5, "gone"))
+    await broker.run()
+    assert broker.places() == {"/a": (False, 0)}
+    broker.append()
+    broker.logs.folders[0].fail("gone", OSError(5, "gone"))
+    with pytest.raises(KafkaError) as caught:
+        broker.append()
+    assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.lead() == ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.lead(1) == ErrorCode.KAFKA_STORAGE_ERROR, "it may be in a folder that failed"
+    assert broker.lead(2, is_new=True) == ErrorCode.NONE
+
+
+async def test_partition_that_is_not_here_yet() -> None:
+    broker = await new_broker()
+
+    def refusal(number: int) -> ErrorCode:
+        with pytest.raises(KafkaError) as caught:
+            broker.moves.alter("t", number, "/c")
+        return caught.value.code
+
+    known = UpdateMetadataTopicState(
+        topic_name="t", topic_id=TOPIC_ID, partition_states=[UpdateMetadataPartitionState(partition_index=1, leader=2)]
+    )
+    broker.metadata.update(UpdateMetadataRequest(topic_states=[known]))
+    assert refusal(1) is ErrorCode.REPLICA_NOT_AVAILABLE
+    assert refusal(2) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for number in (1, 2):
+        assert broker.lead(number, is_new=True) == ErrorCode.NONE
+        assert broker.logs.get("t", number).folder.path == "/c"
