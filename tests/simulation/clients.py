@@ -37,7 +37,7 @@ RETRIABLE = frozenset(
 
 TOPICS: dict[str, tuple[int, dict[str, str]]] = {
     "plain": (3, {"segment.bytes": "1500", "retention.ms": "-1"}),
-    "aged": (1, {"segment.bytes": "600", "retention.bytes": "2500", "retention.ms": "-1"}),
+    "aged": (1, {"segment.bytes": "800", "retention.bytes": "2500", "retention.ms": "-1"}),
     "compact": (
         2,
         {

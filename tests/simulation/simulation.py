@@ -9,6 +9,7 @@ import dataclasses
 import errno
 import logging
 import random
+import signal
 from collections.abc import Callable
 
 import trio
@@ -35,6 +36,7 @@ _PLACES: list[Callable[[str], bool]] = [
     lambda path: path.rsplit("/", 1)[0] == DATA,  # the checkpoints
     lambda path: path.endswith((".cleaned", ".swap", ".deleted")),
 ]
+_REAL_SECONDS = 60
 _SECONDS_OF_FAULTS = (6.0, 20.0)
 
 
@@ -66,11 +68,19 @@ def simulate(seed: int) -> Result:
         finally:
             logger.removeHandler(handler)
 
+    def give_up(signum: int, frame: object) -> None:
+        raise TimeoutError(f"seed {seed} takes more than {_REAL_SECONDS} s")
+
+    previous = signal.signal(signal.SIGALRM, give_up)
+    signal.alarm(_REAL_SECONDS)
     try:
         determinism.run(main, seed)
     except Exception as error:
         assert world is not None
         world.violations.append(f"the simulation ended with {error!r}{_inner(error)}")
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, previous)
     assert world is not None
     return Result(seed, mode, world.violations, world.events, world.digest, world.lives)
 
