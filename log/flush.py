@@ -50,6 +50,7 @@ class FlushJob:
                 indexes = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
                 self._paths += [segment.path_of(suffix) for suffix in indexes]
                 self._paths.append(partition_log.producer_state.path_of(segment.next_offset))
+        self._has_new_names |= bool(self._paths)
 
     def run(self) -> None:
         """Write and sync. Raises OSError."""
