@@ -141,11 +141,16 @@ class TransactionalProducer(Producer):
         self._count = 0
 
     async def run(self, until: trio.Event) -> None:
-        await self.init()
-        while not until.is_set():
-            await trio.sleep(self.rng.expovariate(1 / self.pause))
-            await self.transaction()
-        await self.init()  # and so no transaction stays open
+        try:
+            await self.init()
+            while not until.is_set():
+                await trio.sleep(self.rng.expovariate(1 / self.pause))
+                await self.transaction()
+            await self.init()  # and so no transaction stays open
+        except Refused as error:
+            if not self.world.mode.may_lose:
+                self.world.violate(f"{self.name}: {error}")
+            self.log(f"gives up: {error}")
 
     async def transaction(self) -> None:
         """One transaction, to its end one way or the other."""

@@ -49,6 +49,7 @@ CONFIG = {
     "log.flush.start.offset.checkpoint.interval.ms": "1300",
     "log.segment.delete.delay.ms": "400",
     "log.index.interval.bytes": "200",
+    "log.message.timestamp.after.max.ms": str((1 << 63) - 1),
     "group.min.session.timeout.ms": "1000",
 }
 
@@ -159,15 +160,26 @@ class World:
                 self.log("broker", f"cannot start: {error}")
                 if not self.is_faulty:
                     self.violate(f"the broker does not start: {error}")
+        except Exception as error:
+            self._died_by_itself(error)
         except BaseException as error:
             if not self.disk.is_dead:
-                self.violate(f"the broker died of {error!r}")
+                if not isinstance(error, BaseExceptionGroup):
+                    raise
+                self._died_by_itself(error)
                 raise
         finally:
             self.is_serving = False
             self.ready = trio.Event()
             self.network.cut_all()
         self.log("broker", "is gone" if self.disk.is_dead else "has stopped")
+
+    def _died_by_itself(self, error: BaseException) -> None:
+        """Stopping loudly is what a broker may do that cannot write."""
+        if not self.disk.is_dead:
+            self.log("broker", f"died of {error!r}")
+            if not self.is_faulty:
+                self.violate(f"the broker died of {error!r}")
 
     def _is_ready(self) -> None:
         self.log("broker", "serves")
