@@ -130,7 +130,9 @@ class IdempotentProducer(Producer):
 
 
 class TransactionalProducer(Producer):
-    """One transaction after the other. ``group`` is committed to in some of them."""
+    """One transaction after the other. ``group`` is committed to in some of them; in some the producer ``dies``."""
+
+    dies = True
 
     def __init__(self, world: World, history: History, name: str, pause: float, *, is_v2: bool) -> None:
         super().__init__(world, history, name, pause)
@@ -225,7 +227,7 @@ class TransactionalProducer(Producer):
             producer_epoch=self.epoch,
             committed=commits,
         )
-        death = self.rng.random()
+        death = self.rng.random() if self.dies else 1.0
         if death < 0.1:  # before it has asked for an end
             await self._die(transaction)
             return

@@ -162,11 +162,14 @@ class World:
                     self.violate(f"the broker does not start: {error}")
         except Exception as error:
             self._died_by_itself(error)
-        except BaseException as error:
-            if not self.disk.is_dead:
-                if not isinstance(error, BaseExceptionGroup):
-                    raise
+        except BaseExceptionGroup as group:
+            error = group.split(trio.Cancelled)[1]
+            if error is not None:
                 self._died_by_itself(error)
+            if not self.disk.is_dead:
+                raise
+        except BaseException:
+            if not self.disk.is_dead:
                 raise
         finally:
             self.is_serving = False
