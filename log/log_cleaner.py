@@ -67,7 +67,7 @@ class LogCleaner:
                 await trio.sleep(self._settings.log_cleaner_backoff_ms / 1000)
 
     async def clean_dirtiest(self) -> bool:
-        """Clean the log with the largest share of uncleaned bytes; False when there is none, or it could not be done."""
+        """Clean the log with the largest share of uncleaned bytes; False when there is none, or its files fail."""
         cleanable = await self._find_dirtiest()
         if cleanable is None:
             return False
@@ -116,7 +116,7 @@ class LogCleaner:
         self._uncleanable.add(partition_log)
 
     async def _clean(self, cleanable: CleanableLog) -> bool:
-        """Clean one log; whether that went to its end."""
+        """Clean one log; False when its files could not be read or written."""
         partition_log, start = cleanable.partition_log, cleanable.first_dirty_offset
         settings = self._settings
         threads = settings.log_cleaner_threads or 1
@@ -137,11 +137,11 @@ class LogCleaner:
             cleaned_offset = await cleaning.run()
         except CleaningAborted:
             logger.info("%s has changed while it was being compacted; it is left for later", partition_log.directory)
-            return False
+            return True
         except KafkaError as error:
             if not partition_log.folder.is_offline:
                 self._give_up(partition_log, error)
-            return False
+            return True
         except OSError as error:
             if not partition_log.is_closed and not partition_log.folder.is_offline:
                 partition_log.folder.fail(f"cannot compact {partition_log.directory}", error)

@@ -93,11 +93,11 @@ class Checker(Actor):
             if sent.offset >= end:
                 self.world.violate(f"{sent.name!r} was acknowledged at {sent.offset}, and {partition} ends at {end}")
             elif partition[0] != "compact" and by_offset.get(sent.offset) is not sent:
-                self.world.violate(f"{sent.name!r} was acknowledged at {sent.offset}; there is {by_offset.get(sent.offset)}")
+                self.world.violate(
+                    f"{sent.name!r} was acknowledged at {sent.offset}; there is {by_offset.get(sent.offset)}"
+                )
 
-    def _check_seen(
-        self, partition: TopicPartition, start: int, stored: list[Stored], visible: list[Stored]
-    ) -> None:
+    def _check_seen(self, partition: TopicPartition, start: int, stored: list[Stored], visible: list[Stored]) -> None:
         """What a consumer was given is still there."""
         if partition[0] == "compact":
             return
@@ -130,9 +130,7 @@ class Checker(Actor):
             for other in self._sent_to(sent.partition)
         )
 
-    async def _check_lookups(
-        self, partition: TopicPartition, stored: list[Stored], control: list[Stored]
-    ) -> None:
+    async def _check_lookups(self, partition: TopicPartition, stored: list[Stored], control: list[Stored]) -> None:
         """The indexes lead to what a scan finds; markers have times too."""
         for one in self.rng.sample(stored, min(2, len(stored))):
             piece = await self._uncommitted.fetch(partition, one.offset, max_bytes=1)
@@ -169,7 +167,9 @@ class Checker(Actor):
             elif self._must_be_visible(record, visible):
                 missing.append(record)
         if missing and transaction.outcome is Outcome.COMMITTED:
-            self.world.violate(f"{transaction.name} was committed, and {missing[0].name!r} at {missing[0].offset} is gone")
+            self.world.violate(
+                f"{transaction.name} was committed, and {missing[0].name!r} at {missing[0].offset} is gone"
+            )
         elif missing and there:
             self.world.violate(f"{transaction.name} is there in part: {there[0].name!r}, but not {missing[0].name!r}")
 
@@ -242,7 +242,9 @@ class Checker(Actor):
             then = [(one.offset, one.record) for one in before[partition]]
             # A start that was moved without a stop may have been forgotten.
             if then != [entry for entry in now if not then or entry[0] >= then[0][0]]:
-                self.world.violate(f"{partition} has changed with {what}: {len(then)} records, now {len(now)} from {start}")
+                self.world.violate(
+                    f"{partition} has changed with {what}: {len(then)} records, now {len(now)} from {start}"
+                )
 
     async def check_damaged(self, before: Contents, damaged: TopicPartition, offset: int) -> None:
         """After a bit has flipped in the batch at ``offset``: a consumer finds it by the CRC, and nobody believes it."""

@@ -32,7 +32,7 @@ def run(mode: Mode, *, is_v2: bool, at: int) -> tuple[list[str], int, int]:
 
     async def main() -> None:
         nonlocal world, changes
-        world = World(at, mode)
+        world = World(1, mode)
         history = History()
         readers = [
             Reader(world, history, "uncommitted", committed=False),

@@ -97,7 +97,9 @@ class Member(Actor):
         for partition in owned:
             owner = self._state.owners.setdefault((self._generation, partition), self._member_id)
             if owner != self._member_id and not self.world.mode.may_lose:  # a lost generation is given out again
-                self.world.violate(f"{partition} has two owners in generation {self._generation}: {owner} and {self.name}")
+                self.world.violate(
+                    f"{partition} has two owners in generation {self._generation}: {owner} and {self.name}"
+                )
         return owned
 
     async def _work(self, owned: list[TopicPartition], until: trio.Event) -> None:

@@ -132,7 +132,10 @@ class Reader(Actor):
             topics=[ListOffsetsTopic(name=partition[0], partitions=[wanted])],
         )
         answer = await self.insist(
-            request, 5, lambda answer: [answer.topics[0].partitions[0].error_code], RETRIABLE - {ErrorCode.KAFKA_STORAGE_ERROR}
+            request,
+            5,
+            lambda answer: [answer.topics[0].partitions[0].error_code],
+            RETRIABLE - {ErrorCode.KAFKA_STORAGE_ERROR},
         )
         (result,) = answer.topics[0].partitions
         if result.error_code:
