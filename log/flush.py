@@ -72,3 +72,40 @@ class FlushJob:
             disk.sync_dir(self._directory)
         if self._has_new_folder:
             disk.sync_dir(os.path.dirname(self._directory))
+
+
+async def flush_segments(partition_log: PartitionLog, end_offset: int, *, is_last: bool = False) -> None:
+    """Bring the records below ``end_offset`` to stable storage, and move the recovery point. Raises KafkaError.
+
+    It moves less far when the log was rolled or truncated meanwhile.
+    """
+    truncations = partition_log.truncations
+    epochs = partition_log.leader_epochs.entries() if partition_log.leader_epochs.is_dirty else None
+    segments = [
+        s for s in partition_log.segments if s.next_offset > partition_log.recovery_point and s.base_offset < end_offset
+    ]
+    if is_last and partition_log.segments[-1] not in segments:
+        segments.append(partition_log.segments[-1])
+    active = partition_log.segments[-1]
+    for segment in segments:
+        segment.pins += 1
+    try:
+        job = FlushJob(partition_log, segments, epochs, is_last=is_last)
+        await partition_log.folder.workers.run(job.run)
+    except OSError as error:
+        if partition_log.is_closed:
+            return
+        raise partition_log.folder.fail(f"cannot flush {partition_log.directory}", error) from error
+    finally:
+        for segment in segments:
+            segment.unpin()
+    if partition_log.truncations == truncations:
+        if partition_log.segments[-1] is not active:
+            # It was rolled meanwhile, and is not scanned once the recovery point is at its end; but the job took it
+            # for active, and left its indexes out.
+            end_offset = min(end_offset, active.base_offset)
+        partition_log.recovery_point = max(partition_log.recovery_point, end_offset)
+        if partition_log.on_flush is not None:
+            partition_log.on_flush()
+        if epochs == partition_log.leader_epochs.entries():
+            partition_log.leader_epochs.is_dirty = False

@@ -23,7 +23,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
 from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
-from .flush import FlushJob
+from .flush import flush_segments
 from .leader_epochs import LeaderEpochCache
 from .log_folder import LogFolder
 from .producer_state import BatchMetadata, ProducerState, ProducerStateManager
@@ -451,43 +451,13 @@ class PartitionLog:
             self.folder.check_online()
             self.flushing = trio.Event()
             try:
-                await self._flush(self._flush_target(inactive_only))
+                await flush_segments(self, self._flush_target(inactive_only))
             finally:
                 self.flushing.set()
                 self.flushing = None
 
     def _flush_target(self, inactive_only: bool) -> int:
         return self.segments[-1].base_offset if inactive_only and self.segments else self.log_end_offset
-
-    async def _flush(self, end_offset: int, *, is_last: bool = False) -> None:
-        truncations = self.truncations
-        epochs = self.leader_epochs.entries() if self.leader_epochs.is_dirty else None
-        segments = [s for s in self.segments if s.next_offset > self.recovery_point and s.base_offset < end_offset]
-        if is_last and self.segments[-1] not in segments:
-            segments.append(self.segments[-1])
-        active = self.segments[-1]
-        for segment in segments:
-            segment.pins += 1
-        try:
-            job = FlushJob(self, segments, epochs, is_last=is_last)
-            await self.folder.workers.run(job.run)
-        except OSError as error:
-            if self.is_closed:
-                return
-            raise self.folder.fail(f"cannot flush {self.directory}", error) from error
-        finally:
-            for segment in segments:
-                segment.unpin()
-        if self.truncations == truncations:
-            if self.segments[-1] is not active:
-                # It was rolled meanwhile, and is not scanned once the recovery point is at its end; but the job took it
-                # for active, and left its indexes out.
-                end_offset = min(end_offset, active.base_offset)
-            self.recovery_point = max(self.recovery_point, end_offset)
-            if self.on_flush is not None:
-                self.on_flush()
-            if epochs == self.leader_epochs.entries():
-                self.leader_epochs.is_dirty = False
 
     async def flush_for_stop(self) -> None:
         """Bring to stable storage all that a clean stop leaves. Nobody writes any more. Raises KafkaError."""
@@ -507,7 +477,7 @@ class PartitionLog:
                 self.producer_state.take_snapshot()
         except OSError as error:
             raise self.folder.fail(f"cannot write to {self.directory}", error) from error
-        await self._flush(self.log_end_offset, is_last=True)
+        await flush_segments(self, self.log_end_offset, is_last=True)
 
     def close(self) -> None:
         """Close every file; nothing is written."""
