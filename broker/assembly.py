@@ -26,6 +26,7 @@ from ..controller.znodes import BrokerEndpoint, BrokerRegistration
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
+from ..handlers.auto_creation import coordinator_topics
 from ..handlers.services import Services
 from ..log.disk import Disk, join
 from ..log.log_manager import LogManager
@@ -42,6 +43,7 @@ from ..transaction_coordinator.settings import TransactionSettings
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from .adoption import adopt_logs
 from .listeners import Endpoint
 from .settings import BrokerSettings
 
@@ -169,6 +171,9 @@ class Assembly:
         store = EmbeddedStore(self._clock, self._workers, self._state_files)
         await store.open()
         self._session = store.session()
+        topics = coordinator_topics(self._config, brokers=1)
+        configs = {name: topic.configs for name, topic in topics.items()}
+        await adopt_logs(self._session, self._broker_id, self.logs.logs(), configs, self._random)
         return self._session
 
     def _registration(self, endpoints: Sequence[Endpoint]) -> BrokerRegistration:

@@ -20,6 +20,8 @@ DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 DELETED_FOLDER_SUFFIX = "-delete"
+METADATA_LOG_FOLDER = "__cluster_metadata-0"
+"""Where a KRaft node keeps the cluster's metadata. It is no topic's, and no other broker opens it."""
 
 _MAX_NAME_LENGTH = 255
 _OFFSET_FILE = re.compile(r"(\d{20})(\.[a-z]+)")
@@ -40,7 +42,7 @@ def parse_file_name(name: str) -> tuple[int, str] | None:
 def parse_partition_folder(name: str) -> tuple[str, int] | None:
     """Topic and partition of a partition's folder; None for another name."""
     match = _PARTITION_FOLDER.fullmatch(name)
-    return None if match is None else (match[1], int(match[2]))
+    return None if match is None or name == METADATA_LOG_FOLDER else (match[1], int(match[2]))
 
 
 def deleted_folder_name(topic: str, partition: int, rng: random.Random) -> str:
