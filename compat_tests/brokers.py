@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ottla.compat_tests import toolchains
@@ -47,12 +47,16 @@ def free_port() -> int:
 
 
 class BrokerProcess(ABC):
-    """A broker that tests may stop, kill and start again. ``clean_exit`` is its exit status after SIGTERM."""
+    """A broker that tests may stop, kill and start again, with ``properties`` beside those that every test needs.
+
+    ``clean_exit`` is its exit status after SIGTERM.
+    """
 
     clean_exit = 0
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
         self.folder = folder
+        self.properties = dict(properties or {})
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -105,8 +109,9 @@ class OttlaProcess(BrokerProcess):
     """``python -m ottla serve``."""
 
     def command(self) -> list[str]:
-        serve = [sys.executable, "-m", "ottla", "serve"]
-        return [*serve, "--listen", self.bootstrap, "--data-dir", str(self.folder / "data")]
+        serve = [sys.executable, "-m", "ottla", "serve", "--listen", self.bootstrap]
+        overrides = [word for item in self.properties.items() for word in ("--override", "=".join(item))]
+        return [*serve, "--data-dir", str(self.folder / "data"), *overrides]
 
 
 class KafkaProcess(BrokerProcess):
@@ -114,10 +119,11 @@ class KafkaProcess(BrokerProcess):
 
     clean_exit = 128 + signal.SIGTERM
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__(folder, properties)
         self._properties = folder / "server.properties"
-        self._properties.write_text(KAFKA_PROPERTIES.format(port=self.port, controller_port=free_port(), folder=folder))
+        text = KAFKA_PROPERTIES.format(port=self.port, controller_port=free_port(), folder=folder)
+        self._properties.write_text(text + "".join(f"{name}={value}\n" for name, value in self.properties.items()))
         storage = [*java_command(folder, *SHORT_LIVED), "kafka.tools.StorageTool", "format"]
         storage += ["-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", str(self._properties)]
         subprocess.run(storage, check=True, capture_output=True)

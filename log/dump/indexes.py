@@ -149,9 +149,11 @@ def dump_snapshot(disk: Disk, path: str, report: Report) -> str | None:
     except ValueError as error:
         return f"{path}: {error}"
     for state in states:
+        first_offset = state.current_txn_first_offset
+        transaction = "OptionalLong.empty" if first_offset < 0 else f"OptionalLong[{first_offset}]"
         text = (
             f"producerId: {state.producer_id} producerEpoch: {state.producer_epoch}"
-            f" coordinatorEpoch: {state.coordinator_epoch} currentTxnFirstOffset: {state.current_txn_first_offset}"
+            f" coordinatorEpoch: {state.coordinator_epoch} currentTxnFirstOffset: {transaction}"
             f" lastTimestamp: {state.last_timestamp}"
         )
         for batch in state.batches[:1]:

@@ -90,11 +90,14 @@ class PartitionCheck:
     def _leftovers(self) -> dict[str, str]:
         """The names there would be after swaps are finished, and what these files are called now."""
         names = set(self._disk.names(self._directory))
-        for name in sorted(names):
-            if name.endswith(DELETED_SUFFIX):
-                self._findings.add(name, "it is left of a deletion", "removes it")
-            elif name.endswith(".tmp"):
-                self._findings.add(name, "it was not written to its end", "removes it")
+        deleted = sum(name.endswith(DELETED_SUFFIX) for name in names)
+        if deleted:
+            problem = (
+                f"{deleted} file{'s' if deleted > 1 else ''} (*{DELETED_SUFFIX}) left of segments that are deleted"
+            )
+            self._findings.add("", problem, "removes what is left")
+        for name in sorted(name for name in names if name.endswith(".tmp")):
+            self._findings.add(name, "it was not written to its end", "removes it")
         self._was_compacted |= any(name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)) for name in names)
         names = {name for name in names if not name.endswith((DELETED_SUFFIX, ".tmp"))}
         plan = plan_swaps(self._disk, self._directory, names)
@@ -138,14 +141,13 @@ class PartitionCheck:
         )
 
     def _read_snapshots(self, offsets: list[int], base_offsets: list[int]) -> dict[int, list[ProducerState]]:
-        """The readable ones by offset, without those that a start removes unread."""
+        """The readable ones by offset. Every clean stop leaves one that the start after the next removes unread."""
         found = {}
         for offset in offsets:
-            name = file_name(offset, SNAPSHOT_SUFFIX)
             is_newest = offset == offsets[-1] and offset > base_offsets[-1]
             if offset not in base_offsets and not is_newest:
-                self._findings.add(name, "it belongs to no segment", "removes it")
                 continue
+            name = file_name(offset, SNAPSHOT_SUFFIX)
             try:
                 found[offset] = decode_snapshot(self._disk.read_file(join(self._directory, name)))
             except ValueError as error:
@@ -185,11 +187,15 @@ class PartitionCheck:
 
     def _see_epoch(self, batch: RecordBatch) -> None:
         epoch = batch.partition_leader_epoch
-        if not self._has_epochs or self._epoch_problem is not None or epoch < 0:
+        start_offset = self._expected.log_start_offset or 0
+        if not self._has_epochs or self._epoch_problem is not None or epoch < 0 or batch.last_offset < start_offset:
             return
-        known = self._epochs.epoch_for_offset(batch.base_offset)
+        if epoch > self._epochs.latest_epoch and not self._expected.is_clean:
+            return  # the file is not synced with every epoch, and recovery finds those that came later
+        offset = max(batch.base_offset, start_offset)
+        known = self._epochs.epoch_for_offset(offset)
         if known != epoch:
-            self._epoch_problem = f"offset {batch.base_offset} is of epoch {epoch}, and {known} by this file"
+            self._epoch_problem = f"offset {offset} is of epoch {epoch}, and {known} by this file"
 
     def _first_doubtful(self) -> int:
         """From which segment on a start scans batches; the number of segments when it scans none."""
