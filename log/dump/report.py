@@ -42,8 +42,8 @@ class Report:
             yield f"Found out of order timestamp in :{path}"
             for indexed, previous in pairs:
                 yield f"  Index timestamp: {indexed}, Previously indexed timestamp: {previous}"
-        for pairs in self.missing_offsets.values():
-            yield "The following indexed offsets are not found in the log."
+        for path, pairs in self.missing_offsets.items():
+            yield f"The following indexed offsets are not found in :{path}"
             for indexed, found in pairs:
                 yield f"Indexed offset: {indexed}, found log offset: {found}"
         for path, leaps in self.leaps.items():

@@ -96,6 +96,7 @@ def test_damaged_files(by_ottla, agree, tmp_path):
     agree([offsets], "--verify-index-only")
     data = bytearray(times.read_bytes())
     data[7] ^= 1
+    data[12:20] = data[0:8]
     data[-1] += 1
     times.write_bytes(data)
     agree([times])
