@@ -17,7 +17,7 @@ from ottla.base.errors import ErrorCode
 from ottla.compat_tests.brokers import BrokerProcess, KafkaProcess, OttlaProcess
 from ottla.compat_tests.java.tools import SHORT_LIVED, java_command
 from ottla.compat_tests.raw.requests import produce_request
-from ottla.compat_tests.raw.transactional import GROUP, RawProducer, find_coordinator
+from ottla.compat_tests.raw.transactional import GROUP, RawProducer, end_offset, find_coordinator
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection, Operator, connect
 from ottla.log.checkpoints import read_offsets
@@ -221,6 +221,12 @@ class Filler:
         self.send(connection, topic, batch, producer.transactional_id)
         producer.sequences[topic, 0] = sequence + len(pairs)
 
+    def _end(self, connection: Connection, producer: RawProducer, topic: str, *, commit: bool) -> None:
+        """End the transaction, and wait for its marker: what is written next comes after it."""
+        end = end_offset(connection, topic, committed=False)
+        assert producer.end(commit=commit) == ErrorCode.NONE
+        eventually(lambda: end_offset(connection, topic, committed=False) > end)
+
     def _transactions(self, connection: Connection) -> None:
         """Interleaved, committed and aborted, over several segments."""
         first, second = (RawProducer(connection, name).start() for name in ("first", "second"))
@@ -232,9 +238,9 @@ class Filler:
                 second.begin("transactions")
             self._transactional(connection, second, "transactions", timestamp + 1, (b"b", b"second %d" % number))
             self._number(connection, "transactions", number, number // 2)
-            assert first.end(commit=number % 4 != 1) == ErrorCode.NONE
+            self._end(connection, first, "transactions", commit=number % 4 != 1)
             if number % 3 == 2:
-                assert second.end(commit=number != 5) == ErrorCode.NONE
+                self._end(connection, second, "transactions", commit=number != 5)
 
     def _open_transaction(self, connection: Connection) -> None:
         third = RawProducer(connection, "third").start(timeout_ms=900_000)
@@ -256,21 +262,26 @@ class Filler:
             if number % 4 == 3:
                 cleaned.begin("compacted")
                 self._transactional(connection, cleaned, "compacted", timestamp, *pairs)
-                assert cleaned.end(commit=number % 8 == 3) == ErrorCode.NONE
+                self._end(connection, cleaned, "compacted", commit=number % 8 == 3)
             else:
                 header = {"producer_id": 7002, "producer_epoch": 0, "base_sequence": 0} if number == 10 else {}
                 batch = build_batch([record(*pair, timestamp) for pair in pairs], compression=number % 5, **header)
                 self.send(connection, "compacted", batch)
 
     def _clean(self, connection: Connection) -> None:
-        """Allow the cleaning, and wait for it; then a second one, which may drop the tombstones of the first."""
+        """Allow the cleaning, and wait for it; then two more: one finds markers without their records, one drops them."""
         self._alter(connection, "compacted", {"min.cleanable.dirty.ratio": "0.0"})
-        first = eventually(self._cleaned_offset)
+        cleaned = self._cleaned_above(0)
         self._alter(connection, "compacted", {"delete.retention.ms": "0"})
-        for number in range(2):
-            timestamp = START_MS + 3_000_000 + number * SEGMENT_MS * 2
+        for number in range(3):
+            timestamp = START_MS + 3_000_000 + number * SEGMENT_MS // 2 * 3
             self.send(connection, "compacted", build_batch([record(b"late", b"%d" % number, timestamp)]))
-        eventually(lambda: self._cleaned_offset() > first)
+            cleaned = self._cleaned_above(cleaned)
+
+    def _cleaned_above(self, offset: int) -> int:
+        """Wait until the log is clean up to an offset above this one; that offset."""
+        eventually(lambda: self._cleaned_offset() > offset)
+        return self._cleaned_offset()
 
     def _cleaned_offset(self) -> int:
         path = self.process.folder / "data" / "cleaner-offset-checkpoint"

@@ -168,7 +168,7 @@ def printed_batches(kafka_dump_log: Callable[..., object], folder: Path) -> list
     masks = (
         (r"Dumping \S+/", "Dumping "),
         (r"partitionLeaderEpoch: \d+", ""),
-        (r"crc: \d+", ""),
+        (r"(crc|size|position): \d+", ""),
         (r"OptionalLong\[\d+\]", "some time"),
         (r"(isControl: true.*) CreateTime: \d+", r"\1"),
         (r"(\|.*) CreateTime: \d+(.*endTxnMarker)", r"\1\2"),
