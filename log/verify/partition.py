@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...wire.records import RecordBatch
@@ -65,8 +66,6 @@ class PartitionCheck:
     def run(self) -> None:
         """Check everything. Raises OSError."""
         names = self._leftovers()
-        self._read_metadata()
-        self._read_epochs()
         by_offset: dict[int, dict[str, str]] = {}
         snapshots = []
         for final_name, name in names.items():
@@ -81,6 +80,8 @@ class PartitionCheck:
         if not by_offset:
             self._without_segments()
             return
+        self._read_metadata()
+        self._read_epochs()
         self._read_segments(by_offset, sorted(snapshots))
         self._judge_segments()
         self._judge_checkpoints()
@@ -101,14 +102,19 @@ class PartitionCheck:
         self._was_compacted |= any(name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)) for name in names)
         names = {name for name in names if not name.endswith((DELETED_SUFFIX, ".tmp"))}
         plan = plan_swaps(self._disk, self._directory, names)
-        for name in plan.taken_back:
-            self._findings.add(name, "its compaction did not come to its end", "removes it")
-        for name in plan.replaced:
-            self._findings.add(name, "a compacted segment is about to replace it", "removes it")
-        for name in plan.renamed:
-            self._findings.add(name, "its compaction is done but for its name", "gives it its name")
+        self._add_segments(plan.taken_back, "its compaction did not come to its end", "removes it")
+        self._add_segments(plan.replaced, "a compacted segment is about to replace it", "removes it")
+        self._add_segments(plan.renamed, "its compaction is done but for its name", "gives it its name")
         kept = names.difference(plan.taken_back, plan.replaced)
         return {name.removesuffix(SWAP_SUFFIX): name for name in sorted(kept)}
+
+    def _add_segments(self, names: Iterable[str], problem: str, start: str) -> None:
+        """A finding for each segment that has files among these."""
+        by_offset: dict[str, list[str]] = {}
+        for name in names:
+            by_offset.setdefault(name.split(".")[0], []).append(name)
+        for files in by_offset.values():
+            self._findings.add(min(files, key=lambda name: (LOG_SUFFIX not in name, name)), problem, start)
 
     def _read_metadata(self) -> None:
         try:
@@ -172,8 +178,10 @@ class PartitionCheck:
             self._segments.append(check)
             if check.damage is not None:
                 break  # what follows cannot be judged by what comes before it
+            aborted = producers.take_aborted()
             if TRANSACTION_INDEX_SUFFIX not in check.problems:
-                producers.compare_aborted(base_offset, check.aborted, self._index_consequence(check, base_offsets[-1]))
+                consequence = self._index_consequence(check, base_offsets[-1])
+                producers.compare_aborted(base_offset, check.aborted, aborted, consequence)
         else:
             end = self._segments[-1].next_offset
             producers.compare_up_to(end)

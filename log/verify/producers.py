@@ -19,7 +19,7 @@ from .findings import Findings
 
 
 class ProducerCheck:
-    """``snapshots`` are the readable ones by offset. ``aborted`` are the transactions that were seen to be aborted."""
+    """``snapshots`` are the readable ones by offset."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ProducerCheck:
         compared_from = max(first_offset, -1 if cleaned_offset is None else cleaned_offset)
         offsets = sorted(snapshots)
         self._waiting = offsets[bisect_right(offsets, compared_from) :]
-        self.aborted: list[AbortedTransaction] = []
+        self._aborted: list[AbortedTransaction] = []
         for state in snapshots.get(first_offset, ()):
             self._state.producers[state.producer_id] = state
             if state.current_txn_first_offset >= 0:
@@ -50,7 +50,7 @@ class ProducerCheck:
         if batch.producer_id >= 0:
             aborted = self._state.update(batch)
             if aborted is not None:
-                self.aborted.append(aborted)
+                self._aborted.append(aborted)
 
     def compare_up_to(self, offset: int) -> None:
         """Everything below ``offset`` was seen: compare the snapshots up to there."""
@@ -78,9 +78,19 @@ class ProducerCheck:
             return f"{_transaction(first)} in it, and {_transaction(seen_first)} in the log"
         return None
 
-    def compare_aborted(self, base_offset: int, indexed: list[AbortedTransaction], consequence: str) -> None:
-        """Hold the index of a segment, all of whose batches were just seen, against the transactions aborted in it."""
-        aborted, self.aborted = self.aborted, []
+    def take_aborted(self) -> list[AbortedTransaction]:
+        """The transactions that were seen to be aborted since the last call."""
+        aborted, self._aborted = self._aborted, []
+        return aborted
+
+    def compare_aborted(
+        self,
+        base_offset: int,
+        indexed: list[AbortedTransaction],
+        aborted: list[AbortedTransaction],
+        consequence: str,
+    ) -> None:
+        """Hold the index of a segment against the transactions that were aborted in it."""
         said, seen = {self._identity(entry) for entry in indexed}, {self._identity(entry) for entry in aborted}
         missing = [entry.last_offset for entry in aborted if self._identity(entry) not in said]
         strays = [entry.last_offset for entry in indexed if self._identity(entry) not in seen]
