@@ -68,7 +68,7 @@ def test_topics_go_on(data):
         )
         assert produce(connection, "plain", again).base_offset == 0, "a batch that was sent twice is there once"
         assert produce(connection, "plain", build_batch([Record(value=b"w", timestamp=2)])).base_offset == 1
-        fresh = connection.call(InitProducerIdRequest(transaction_timeout_ms=1000), 4)
+        fresh = connection.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
         assert fresh.producer_id > 5000
     assert read_leader_epochs(OsDisk(), str(data / "plain-0/leader-epoch-checkpoint")) == [(0, 0), (1, 1)]
 
