@@ -35,12 +35,15 @@ from ottla.wire.messages.incremental_alter_configs import (
 from ottla.wire.records import Record, build_batch
 
 ROOT = Path(__file__).parents[2]
-NOW_MS = int(time.time() * 1000)
-START_MS = NOW_MS - NOW_MS % 1000 + 120_000
+START_MS = (int(time.time()) + 7200) * 1000
 """Above the time of every end marker, which brokers set, so that segments roll at the same offsets everywhere."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SEGMENT_MS = 60_000
-BASE_CONFIGS = {"segment.ms": str(SEGMENT_MS), "index.interval.bytes": "200"}
+BASE_CONFIGS = {
+    "segment.ms": str(SEGMENT_MS),
+    "index.interval.bytes": "200",
+    "message.timestamp.after.max.ms": str((1 << 63) - 1),
+}
 PROPERTIES = {
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",

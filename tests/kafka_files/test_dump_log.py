@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from ottla.wire.records import Record, build_batch
+
 pytestmark = pytest.mark.slow
 
 INDEXES = (".index", ".timeindex")
@@ -100,3 +102,30 @@ def test_damaged_files(by_ottla, agree, tmp_path):
     data[-1] += 1
     times.write_bytes(data)
     agree([times])
+
+
+def test_numbers(agree, tmp_path):
+    """Other decoders than that of strings, by Java's names for them."""
+    path = tmp_path / "00000000000000000000.log"
+    record = Record(key=(-5).to_bytes(4, "big", signed=True), value=(1 << 40).to_bytes(8, "big"), timestamp=1)
+    path.write_bytes(build_batch([record, Record(timestamp=2)]))
+    classes = [f"org.apache.kafka.tools.api.{name}Decoder" for name in ("Integer", "Long")]
+    printed = agree([path], "--key-decoder-class", classes[0], "--value-decoder-class", classes[1])
+    assert "key: -5 payload: 1099511627776" in printed
+
+
+def test_what_cannot_be_dumped(tmp_path):
+    path = tmp_path / "00000000000000000000.log"
+
+    def fails(*options: str) -> str:
+        command = [sys.executable, "-m", "ottla", "dump-log", "--files", str(path), *options]
+        done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+        assert done.returncode == 1
+        return done.stderr
+
+    assert "No such file" in fails()
+    assert "there is no decoder com.example.Mine" in fails("--value-decoder-class", "com.example.Mine")
+    path.write_bytes(bytes(100))
+    assert "a record batch cannot have a length of 0" in fails()
+    path.write_bytes(build_batch([Record(value=b"v", timestamp=1)]))
+    assert "missing key" in fails("--offsets-decoder")
