@@ -198,10 +198,12 @@ class PartitionCheck:
         start_offset = self._expected.log_start_offset or 0
         if not self._has_epochs or self._epoch_problem is not None or epoch < 0 or batch.last_offset < start_offset:
             return
-        if epoch > self._epochs.latest_epoch and not self._expected.is_clean:
-            return  # the file is not synced with every epoch, and recovery finds those that came later
         offset = max(batch.base_offset, start_offset)
         known = self._epochs.epoch_for_offset(offset)
+        if known < 0 and self._epochs.epochs:
+            return  # the log had begun where the first epoch does, and a crash has taken that back
+        if epoch > self._epochs.latest_epoch and not self._expected.is_clean:
+            return  # the file has not heard of it yet, and recovery finds it
         if known != epoch:
             self._epoch_problem = f"offset {offset} is of epoch {epoch}, and {known} by this file"
 

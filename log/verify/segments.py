@@ -140,9 +140,11 @@ class SegmentReader:
         except CorruptIndexError as error:
             self._complain(TIME_INDEX_SUFFIX, str(error), is_unreadable=True)
             return
-        offsets = (check.base_offset + offset for offset in index.relative_offsets)
-        self._time_entries = dict(zip(offsets, index.timestamps, strict=True))
-        self._last_time = index.timestamps[-1] if len(index) else -1
+        entries = list(zip(index.relative_offsets, index.timestamps, strict=True))
+        if entries == [(0, 0)]:
+            entries = []  # Kafka's preallocation
+        self._time_entries = {check.base_offset + offset: timestamp for offset, timestamp in entries}
+        self._last_time = entries[-1][1] if entries else -1
 
     def _read_transaction_index(self) -> None:
         check = self._check

@@ -340,3 +340,14 @@ async def test_command(os_world, tmp_path):
     (finding,) = json.loads(run(str(tmp_path / "copy"), "--json").stdout)
     assert finding["path"] == "meta.properties" and finding["problem"] == "it is missing"
     assert run(str(tmp_path / "nowhere")).returncode == 2
+
+
+async def test_indexes_that_kafka_has_allocated(os_world):
+    """After a crash of Kafka's the index files of active segments are long, and all zeros behind their entries."""
+    log = await stopped(os_world)
+    for suffix in (".index", ".timeindex"):
+        path = nth(os_world, suffix, -1)
+        path.write_bytes(path.read_bytes() + bytes(8 * 12 * 10_000))
+    assert found(os_world) == []
+    end = log.log_end_offset
+    assert (await os_world.log(**SETTINGS)).log_end_offset == end
