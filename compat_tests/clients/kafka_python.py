@@ -51,7 +51,8 @@ def within_limit(end_transaction: Callable[[], None]) -> None:
 
     def run() -> None:
         try:
-            outcome.set_result(end_transaction())
+            end_transaction()
+            outcome.set_result(None)
         except BaseException as error:
             outcome.set_exception(error)
 
