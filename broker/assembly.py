@@ -29,6 +29,7 @@ from ..controller.znodes import BrokerEndpoint, BrokerRegistration
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
+from ..handlers.auto_creation import coordinator_topics
 from ..handlers.services import Services
 from ..log.disk import Disk, join
 from ..log.log_folder import LogFolder
@@ -47,6 +48,7 @@ from ..transaction_coordinator.settings import TransactionSettings
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+from .adoption import adopt_logs
 from .listeners import Endpoint
 from .settings import BrokerSettings
 
@@ -182,6 +184,9 @@ class Assembly:
         store.on_failure = lambda error: _fail(folder, error)
         await store.open()
         self._session = store.session()
+        topics = coordinator_topics(self._config, brokers=1)
+        configs = {name: topic.configs for name, topic in topics.items()}
+        await adopt_logs(self._session, self._broker_id, self.logs.logs(), configs, self._random)
         return self._session
 
     def _check_state_folder(self) -> None:

@@ -75,6 +75,81 @@ def serve(
     sys.exit(run(listen, advertise, data_dir, config, override or [], log_level))
 
 
+@app.command("dump-log")
+def dump_log(
+    files: Annotated[str, typer.Option(metavar="FILE[,…]", help="Files of partitions' folders, with commas between.")],
+    print_data_log: Annotated[
+        bool, typer.Option("--print-data-log", help="Print keys and values, too; a decoder implies it.")
+    ] = False,
+    deep_iteration: Annotated[
+        bool, typer.Option("--deep-iteration", help="Print records, too, not only batches.")
+    ] = False,
+    offsets_decoder: Annotated[
+        bool, typer.Option("--offsets-decoder", help="Read the records as those of __consumer_offsets.")
+    ] = False,
+    transaction_log_decoder: Annotated[
+        bool, typer.Option("--transaction-log-decoder", help="Read the records as those of __transaction_state.")
+    ] = False,
+    key_decoder_class: Annotated[
+        str | None, typer.Option(metavar="NAME", help="StringDecoder, LongDecoder or IntegerDecoder. [StringDecoder]")
+    ] = None,
+    value_decoder_class: Annotated[str | None, typer.Option(metavar="NAME", help="The same for values.")] = None,
+    skip_record_metadata: Annotated[
+        bool, typer.Option("--skip-record-metadata", help="Print keys and values only.")
+    ] = False,
+    verify_index_only: Annotated[
+        bool, typer.Option("--verify-index-only", help="Hold the entries of indexes against the log, but print none.")
+    ] = False,
+    index_sanity_check: Annotated[
+        bool, typer.Option("--index-sanity-check", help="Check indexes only as Apache Kafka does when it starts.")
+    ] = False,
+    max_message_size: Annotated[
+        int, typer.Option(metavar="BYTES", min=1, help="How much is read to find the batch of an index entry.")
+    ] = 5 << 20,
+    max_bytes: Annotated[int | None, typer.Option(metavar="BYTES", min=0, help="Read .log files only so far.")] = None,
+) -> None:
+    """Print what is in .log, .index, .timeindex, .txnindex and .snapshot files, as kafka-dump-log does.
+
+    Examples:
+
+      ottla dump-log --files data/orders-0/00000000000000000000.log --print-data-log
+
+      ottla dump-log --files data/__consumer_offsets-7/00000000000000000000.log --offsets-decoder
+    """
+    from .dump_log import run
+
+    sys.exit(
+        run(
+            files.split(","),
+            print_data_log=print_data_log,
+            deep_iteration=deep_iteration,
+            offsets_decoder=offsets_decoder,
+            transaction_log_decoder=transaction_log_decoder,
+            key_decoder=key_decoder_class,
+            value_decoder=value_decoder_class,
+            skip_record_metadata=skip_record_metadata,
+            verify_index_only=verify_index_only,
+            index_sanity_check=index_sanity_check,
+            max_message_size=max_message_size,
+            max_bytes=max_bytes,
+        )
+    )
+
+
+@app.command()
+def verify(
+    data_dir: Annotated[Path, typer.Argument(metavar="DATA_DIR", help="The data folder of a broker that is stopped.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as a JSON array.")] = False,
+) -> None:
+    """Check the data folder of a stopped broker: a line for each thing that is wrong, and what a start would do.
+
+    The folder is only read. Exit status: 0 nothing is wrong, 1 something is, 2 the folder cannot be checked.
+    """
+    from .verify import run
+
+    sys.exit(run(data_dir, as_json))
+
+
 @app.command(
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
     add_help_option=False,

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ottla.compat_tests import toolchains
@@ -47,13 +47,17 @@ def free_port() -> int:
 
 
 class BrokerProcess(ABC):
-    """A broker that tests may stop, kill and start again. ``clean_exit`` is its exit status after SIGTERM."""
+    """A broker that tests may stop, kill and start again, with ``properties`` beside those that every test needs.
+
+    ``clean_exit`` is its exit status after SIGTERM.
+    """
 
     clean_exit = 0
 
-    def __init__(self, folder: Path, data_folders: int = 1) -> None:
+    def __init__(self, folder: Path, data_folders: int = 1, properties: Mapping[str, str] | None = None) -> None:
         self.folder = folder
         self.data_folders = [folder / name for name in ("data", "data-2", "data-3")[:data_folders]]
+        self.properties = dict(properties or {})
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -111,8 +115,9 @@ class OttlaProcess(BrokerProcess):
     """``python -m ottla serve``."""
 
     def command(self) -> list[str]:
-        serve = [sys.executable, "-m", "ottla", "serve"]
-        return [*serve, "--listen", self.bootstrap, "--override", f"log.dirs={self.log_dirs}"]
+        serve = [sys.executable, "-m", "ottla", "serve", "--listen", self.bootstrap]
+        properties = {"log.dirs": self.log_dirs, **self.properties}
+        return [*serve, *(word for item in properties.items() for word in ("--override", "=".join(item)))]
 
 
 class KafkaProcess(BrokerProcess):
@@ -120,12 +125,11 @@ class KafkaProcess(BrokerProcess):
 
     clean_exit = 128 + signal.SIGTERM
 
-    def __init__(self, folder: Path, data_folders: int = 1) -> None:
-        super().__init__(folder, data_folders)
+    def __init__(self, folder: Path, data_folders: int = 1, properties: Mapping[str, str] | None = None) -> None:
+        super().__init__(folder, data_folders, properties)
         self._properties = folder / "server.properties"
-        self._properties.write_text(
-            KAFKA_PROPERTIES.format(port=self.port, controller_port=free_port(), log_dirs=self.log_dirs)
-        )
+        text = KAFKA_PROPERTIES.format(port=self.port, controller_port=free_port(), log_dirs=self.log_dirs)
+        self._properties.write_text(text + "".join(f"{name}={value}\n" for name, value in self.properties.items()))
         storage = [*java_command(folder, *SHORT_LIVED), "kafka.tools.StorageTool", "format"]
         storage += ["-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", str(self._properties)]
         subprocess.run(storage, check=True, capture_output=True)

@@ -116,6 +116,11 @@ class Operator:
         with connect(self._bootstrap) as connection:
             (result,) = connection.call(CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7).topics
             assert result.error_code == ErrorCode.NONE, (ErrorCode(result.error_code), result.error_message)
+        self.wait_until_ready(name, partitions)
+
+    def wait_until_ready(self, name: str, partitions: int) -> None:
+        """Wait until the leader of each partition serves it."""
+        with connect(self._bootstrap) as connection:
             eventually(lambda: self._is_ready(connection, name, partitions))
 
     def _is_ready(self, connection: Connection, name: str, partitions: int) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.topics import NewTopic
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
@@ -25,7 +26,7 @@ async def create_missing(broker: Services, names: Iterable[str]) -> dict[str, Er
     LEADER_NOT_AVAILABLE asks the client to try again: somebody else is making or deleting the topic right now.
     """
     try:
-        results = await broker.controller.create_topics([_new_topic(broker, name) for name in names])
+        results = await broker.controller.create_topics([new_topic(broker, name) for name in names])
     except KafkaError as error:
         return {name: _told(error.code) for name in names}
     return {
@@ -38,15 +39,16 @@ def _told(code: ErrorCode) -> ErrorCode:
     return ErrorCode.LEADER_NOT_AVAILABLE if code in _BEING_MADE else code
 
 
-def _new_topic(broker: Services, name: str) -> NewTopic:
-    return coordinator_topics(broker).get(name) or NewTopic(name)
-
-
-def coordinator_topics(broker: Services) -> dict[str, NewTopic]:
-    """``__consumer_offsets`` and ``__transaction_state`` as this broker would make them."""
+def new_topic(broker: Services, name: str) -> NewTopic:
+    """What is made for a name: a coordinator's own topic, or one with the broker's defaults."""
     brokers = len(list(broker.metadata.broker_ids()))
-    groups = broker.config.settings(GroupSettings)
-    transactions = broker.config.settings(TransactionSettings)
+    return coordinator_topics(broker.config, brokers).get(name) or NewTopic(name)
+
+
+def coordinator_topics(config: Config, brokers: int) -> dict[str, NewTopic]:
+    """``__consumer_offsets`` and ``__transaction_state`` as they are made in a cluster of so many brokers."""
+    groups = config.settings(GroupSettings)
+    transactions = config.settings(TransactionSettings)
     transaction_replicas = min(transactions.transaction_state_log_replication_factor, brokers)
     offsets = NewTopic(
         OFFSETS_TOPIC,

@@ -22,7 +22,7 @@ from ..replication.metadata_cache import Node
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from .auto_creation import coordinator_topics
+from .auto_creation import new_topic
 from .call import Call
 
 logger = logging.getLogger(__name__)
@@ -89,7 +89,7 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
 
 async def _create_topic(call: Call, topic: str) -> None:
     try:
-        outcome = (await call.broker.controller.create_topics([coordinator_topics(call.broker)[topic]]))[topic]
+        outcome = (await call.broker.controller.create_topics([new_topic(call.broker, topic)]))[topic]
     except KafkaError as error:
         outcome = error
     if isinstance(outcome, KafkaError) and outcome.code is not ErrorCode.TOPIC_ALREADY_EXISTS:

@@ -166,22 +166,24 @@ class OsFile:
             self._fd = -1
 
 
-class _OsLock:
+class OsLock:
     """A POSIX record lock, as the JVM takes it, so that Ottla and Apache Kafka keep each other out.
 
     Such a lock knows processes only, and ends when the process closes *any* descriptor of the file; so the paths locked
-    by this process are kept here and looked at before the file is opened.
+    by this process are kept here and looked at before the file is opened. A shared lock, which keeps out only those who
+    want it for themselves, opens the file for reading and does not make it.
     """
 
     _held: ClassVar[set[str]] = set()
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, shared: bool = False) -> None:
         self._path = os.path.realpath(path)
         if self._path in self._held:
             raise BlockingIOError(errno.EAGAIN, "the lock is held by this process", path)
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT
+        self._fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self._fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError:
             os.close(self._fd)
             raise BlockingIOError(errno.EAGAIN, "the lock is held by another process", path) from None
@@ -259,7 +261,7 @@ class OsDisk:
             os.close(fd)
 
     def lock(self, path: str) -> Lock:
-        return _OsLock(path)
+        return OsLock(path)
 
     def space(self, path: str) -> tuple[int, int]:
         stat = os.statvfs(path)

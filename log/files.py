@@ -22,6 +22,8 @@ CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 DELETED_FOLDER_SUFFIX = "-delete"
 FUTURE_FOLDER_SUFFIX = "-future"
+METADATA_LOG_FOLDER = "__cluster_metadata-0"
+"""Where a KRaft node keeps the cluster's metadata. It is no topic's, and no other broker opens it."""
 
 _MAX_NAME_LENGTH = 255
 _OFFSET_FILE = re.compile(r"(\d{20})(\.[a-z]+)")
@@ -47,7 +49,7 @@ def partition_folder_name(topic: str, partition: int) -> str:
 def parse_partition_folder(name: str) -> tuple[str, int] | None:
     """Topic and partition of a partition's folder; None for another name."""
     match = _PARTITION_FOLDER.fullmatch(name)
-    return None if match is None else (match[1], int(match[2]))
+    return None if match is None or name == METADATA_LOG_FOLDER else (match[1], int(match[2]))
 
 
 def parse_future_folder(name: str) -> tuple[str, int] | None:

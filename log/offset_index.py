@@ -29,6 +29,13 @@ class CorruptIndexError(Exception):
     """An index file that cannot be the index of its segment."""
 
 
+def without_zeros(data: Bytes, entry_size: int) -> bytes:
+    """Whole entries, up to the last one that is not all zeros."""
+    content = bytes(data)
+    used = len(content.rstrip(b"\0"))
+    return content[: -(-used // entry_size) * entry_size]
+
+
 class OffsetIndex:
     """The entries of one segment, as ``relative_offsets`` and ``positions``."""
 
@@ -46,7 +53,7 @@ class OffsetIndex:
         """Read a file. Zeros at its end (Kafka's preallocation) are left out. Raises CorruptIndexError."""
         if len(data) % ENTRY_SIZE:
             raise CorruptIndexError(f"{len(data)} bytes are not a multiple of {ENTRY_SIZE}")
-        words = array("I", bytes(data))
+        words = array("I", without_zeros(data, ENTRY_SIZE))
         if _SWAP:
             words.byteswap()
         index = cls()

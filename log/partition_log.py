@@ -493,7 +493,8 @@ class PartitionLog:
         self.folder.check_online()
         active = self.segments[-1]
         wants_snapshot = self.producer_state.wants_snapshot
-        if not active.indexes_are_dirty and not wants_snapshot and self.recovery_point >= self.log_end_offset:
+        is_changed = active.indexes_are_dirty or wants_snapshot or self.leader_epochs.is_dirty
+        if not is_changed and self.recovery_point >= self.log_end_offset:
             return
         try:
             if active.indexes_are_dirty:

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..base.errors import KafkaError
@@ -69,32 +71,49 @@ def remove_cleaned(segment: LogSegment) -> None:
         segment.folder.disk.remove(segment.path_of(suffix))
 
 
+@dataclass(frozen=True)
+class SwapPlan:
+    """File names: ``taken_back`` and ``replaced`` are to be removed, ``renamed`` lose ``.swap``, in this order."""
+
+    taken_back: Sequence[str]
+    replaced: Sequence[str]
+    renamed: Sequence[str]
+
+
+def plan_swaps(disk: Disk, directory: str, names: Collection[str]) -> SwapPlan:
+    """What finishes, or takes back, what a crash interrupted; ``names`` are the folder's. Raises OSError."""
+    cleaned = {name for name in names if name.endswith(CLEANED_SUFFIX)}
+    swaps = {name for name in names if name.endswith(SWAP_SUFFIX)}
+    if not cleaned and not swaps:
+        return SwapPlan((), (), ())
+    first_cleaned = min((_offset(name, CLEANED_SUFFIX) for name in cleaned), default=1 << 63)
+    undecided = {name for name in swaps if _offset(name, SWAP_SUFFIX) >= first_cleaned}
+    swaps -= undecided
+    decided = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    ranges = [(_offset(name, SWAP_SUFFIX), _end_of(disk, join(directory, name))) for name in decided]
+    replaced = []
+    for name in sorted(set(names) - swaps - undecided - cleaned):
+        found = parse_file_name(name)
+        if found is None or found[1] not in (LOG_SUFFIX, *_INDEX_SUFFIXES):
+            continue
+        if any(start == found[0] or start < found[0] < end for start, end in ranges):
+            replaced.append(name)
+    renamed = (*decided, *sorted(swaps.difference(decided)))
+    return SwapPlan((*sorted(undecided), *sorted(cleaned)), replaced, renamed)
+
+
 def finish_swaps(disk: Disk, directory: str, names: set[str]) -> set[str]:
     """Finish, or take back, what a crash interrupted; ``names`` are the folder's. Returns the names there are then.
 
     Raises OSError.
     """
-    cleaned = {name for name in names if name.endswith(CLEANED_SUFFIX)}
-    swaps = {name for name in names if name.endswith(SWAP_SUFFIX)}
-    if not cleaned and not swaps:
-        return names
-    first_cleaned = min((_offset(name, CLEANED_SUFFIX) for name in cleaned), default=1 << 63)
-    undecided = {name for name in swaps if _offset(name, SWAP_SUFFIX) >= first_cleaned}
-    for name in (*sorted(undecided), *sorted(cleaned)):
+    plan = plan_swaps(disk, directory, names)
+    for name in (*plan.taken_back, *plan.replaced):
         disk.remove(join(directory, name))
-    swaps -= undecided
-    decided = [name for name in swaps if name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
-    ranges = [(_offset(name, SWAP_SUFFIX), _end_of(disk, join(directory, name))) for name in decided]
-    for name in sorted(names - swaps - undecided - cleaned):
-        found = parse_file_name(name)
-        if found is None or found[1] not in (LOG_SUFFIX, *_INDEX_SUFFIXES):
-            continue
-        if any(start == found[0] or start < found[0] < end for start, end in ranges):
-            disk.remove(join(directory, name))
-    for name in (*decided, *sorted(swaps.difference(decided))):
+    for name in plan.renamed:
         logger.info("%s: finishing a compaction", join(directory, name))
         disk.rename(join(directory, name), join(directory, name.removesuffix(SWAP_SUFFIX)))
-    return set(disk.names(directory))
+    return set(disk.names(directory)) if plan != SwapPlan((), (), ()) else names
 
 
 def _offset(name: str, suffix: str) -> int:

@@ -16,7 +16,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 
 from .disk import Bytes
-from .offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError
+from .offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError, without_zeros
 
 ENTRY_SIZE = 12
 _SWAP = sys.byteorder == "little"
@@ -39,7 +39,7 @@ class TimeIndex:
         """Read a file. Zeros at its end (Kafka's preallocation) are left out. Raises CorruptIndexError."""
         if len(data) % ENTRY_SIZE:
             raise CorruptIndexError(f"{len(data)} bytes are not a multiple of {ENTRY_SIZE}")
-        words = array("I", bytes(data))
+        words = array("I", without_zeros(data, ENTRY_SIZE) or bytes(data[:ENTRY_SIZE]))
         pairs = array("I", bytes(len(words) // 3 * 8))
         pairs[0::2] = words[0::3]
         pairs[1::2] = words[1::3]

@@ -1,10 +1,11 @@
 #!/bin/sh
 # Fetches sets of jars with Maven into .jars/<folder>, each described by tools/jars/<folder>/pom.xml.
 #
-#   tools/fetch_jars.sh wire     kafka-clients-4.4.0, kafka-clients-3.9.2, coordinators-4.3.1: Kafka's own serializers
-#   tools/fetch_jars.sh kafka    kafka-tools-4.3.1: Apache Kafka's server and command-line tools
-#   tools/fetch_jars.sh streams  kafka-streams-4.3.1: Kafka Streams
-#   tools/fetch_jars.sh spark    spark-kafka-4.0.0: Spark's Kafka connector
+#   tools/fetch_jars.sh wire       kafka-clients-4.4.0, kafka-clients-3.9.2, coordinators-4.3.1: Kafka's own serializers
+#   tools/fetch_jars.sh kafka      kafka-tools-4.3.1: Apache Kafka's server and command-line tools
+#   tools/fetch_jars.sh zookeeper  kafka-3.9.2: Apache Kafka's last server for ZooKeeper, and ZooKeeper's own
+#   tools/fetch_jars.sh streams    kafka-streams-4.3.1: Kafka Streams
+#   tools/fetch_jars.sh spark      spark-kafka-4.0.0: Spark's Kafka connector
 #
 # A folder already fetched from the same description is left alone, so it costs nothing to call this again. Other files
 # beside the pom.xml are copied next to the jars. Say nothing when all went well and there was nothing to do.
@@ -56,10 +57,11 @@ for name in "$@"; do
         fetch coordinators-4.3.1
         ;;
     kafka) fetch kafka-tools-4.3.1 ;;
+    zookeeper) fetch kafka-3.9.2 ;;
     streams) fetch kafka-streams-4.3.1 ;;
     spark) fetch spark-kafka-4.0.0 ;;
     *)
-        echo "fetch_jars: no set of jars is called $name (wire, kafka, streams, spark)" >&2
+        echo "fetch_jars: no set of jars is called $name (wire, kafka, zookeeper, streams, spark)" >&2
         exit 2
         ;;
     esac

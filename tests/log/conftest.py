@@ -120,7 +120,7 @@ class World:
         log.high_watermark = log.log_end_offset
         return result
 
-    def abort(self, log: PartitionLog, producer_id: int) -> None:
+    def abort(self, log: PartitionLog, producer_id: int, epoch: int = 0) -> None:
         """End the producer's transaction in this log with an abort marker."""
         marker = build_end_marker_batch(
             EndTransactionMarker(ControlRecordType.ABORT, 0),
@@ -128,7 +128,7 @@ class World:
             producer_epoch=0,
             timestamp=self.clock.now,
         )
-        log.append_end_marker(marker, 0, self.clock.now)
+        log.append_end_marker(marker, epoch, self.clock.now)
 
 
 def batches(log: PartitionLog, offset: int | None = None, up_to: int | None = None) -> list[RecordBatch]:

@@ -1,0 +1,134 @@
+"""A data folder that another broker has filled: its topics are made known to a cluster store that is still empty.
+
+The folders tell a topic's name, its partitions, and, in ``partition.metadata``, its id. A partition goes on under a leader
+epoch above those of its batches, and producer ids begin above those that were handed out, or two producers would share
+their sequence numbers. A topic's configs were in ZooKeeper or in KRaft's metadata log: not in the folder. So coordinators'
+topics get those they always have, a topic that was compacted is compacted further, and of the others nothing is deleted
+(``retention.ms=-1``) until somebody says otherwise.
+
+All of it is one transaction of the store: a crash leaves it done or not begun.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterable, Mapping
+
+from ..base.errors import ErrorCode, KafkaError
+from ..controller import znodes
+from ..controller.producer_ids import BLOCK_SIZE
+from ..controller.registration import random_uuid
+from ..controller.store import ClusterStore, Create, Operation
+from ..controller.znodes import LeaderState, ReplicaAssignment, TopicAssignment
+from ..log.partition_log import ZERO_UUID, PartitionLog
+from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
+from ..wire.coordinator_records import decode_transaction_key, decode_transaction_value
+from ..wire.messages.transaction_state import TransactionLogValue
+
+logger = logging.getLogger(__name__)
+
+Configs = Mapping[str, str | None]
+Logs = Mapping[int, PartitionLog]
+
+_COMPACTED: Configs = {"cleanup.policy": "compact"}
+_KEPT: Configs = {"retention.ms": "-1"}
+
+
+async def adopt_logs(
+    store: ClusterStore,
+    broker_id: int,
+    logs: Iterable[PartitionLog],
+    coordinator_configs: Mapping[str, Configs],
+    random: random.Random,
+) -> None:
+    """Register the topics of ``logs`` if the store has never known any; ``coordinator_configs`` are by topic.
+
+    Raises KafkaError INCONSISTENT_TOPIC_ID when the partitions of a topic belong to different ones, OSError, StoreError.
+    """
+    if await store.exists(znodes.TOPICS) is not None:
+        return
+    topics: dict[str, dict[int, PartitionLog]] = {}
+    for partition_log in logs:
+        topics.setdefault(partition_log.topic, {})[partition_log.partition] = partition_log
+    if not topics:
+        return
+    block = _producer_id_block(broker_id, topics)
+    operations: list[Operation] = [
+        Create(path, block if path == znodes.PRODUCER_ID_BLOCK else b"") for path in znodes.PERSISTENT_PATHS
+    ]
+    for name, partitions in sorted(topics.items()):
+        configs = coordinator_configs.get(name) or _guessed_configs(partitions)
+        operations += _topic_operations(broker_id, name, partitions, configs, random)
+    await store.multi(operations)
+    logger.warning(
+        "The folder holds %d topics that this broker did not make; they are its own from now on. Their configs are not "
+        "in the folder: until you set them, nothing of these topics is deleted but by compaction",
+        len(topics),
+    )
+
+
+def _guessed_configs(partitions: Logs) -> Configs:
+    was_compacted = any(partition_log.cleaned_offset is not None for partition_log in partitions.values())
+    return _COMPACTED if was_compacted else _KEPT
+
+
+def _topic_operations(
+    broker_id: int, name: str, partitions: Logs, configs: Configs, random: random.Random
+) -> list[Operation]:
+    """What makes a topic's nodes."""
+    ids = {partition_log.topic_id for partition_log in partitions.values()} - {ZERO_UUID}
+    if len(ids) > 1:
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_TOPIC_ID, f"the partitions of topic {name} belong to {len(ids)} different topics"
+        )
+    topic_id = ids.pop() if ids else random_uuid(random)
+    numbers = range(max(partitions) + 1)
+    missing = [number for number in numbers if number not in partitions]
+    if missing:
+        logger.warning("Topic %s has no folder for partitions %s; they begin empty", name, missing)
+    replicas = (broker_id,)
+    assignment = TopicAssignment(topic_id, {number: ReplicaAssignment(replicas) for number in numbers})
+    operations: list[Operation] = [
+        Create(
+            znodes.topic_config_path(name), znodes.encode_config({k: v for k, v in configs.items() if v is not None})
+        ),
+        Create(znodes.topic_path(name), znodes.encode_topic(assignment)),
+        Create(znodes.partitions_path(name)),
+    ]
+    for number in numbers:
+        leader_epoch = partitions[number].latest_epoch if number in partitions else 0
+        state = LeaderState(broker_id, max(leader_epoch, 0), replicas, 0)
+        operations.append(Create(znodes.partition_path(name, number)))
+        operations.append(Create(znodes.state_path(name, number), znodes.encode_state(state)))
+    return operations
+
+
+def _producer_id_block(broker_id: int, topics: Mapping[str, Logs]) -> bytes:
+    """The last block that was handed out, judging by the producers that are known; nothing when there are none."""
+    last = -1
+    for partitions in topics.values():
+        for partition_log in partitions.values():
+            last = max(last, max(partition_log.producer_state.producers, default=-1))
+    for partition_log in topics.get(TRANSACTIONS_TOPIC, {}).values():
+        last = max(last, _last_transactional_id(partition_log))
+    if last < 0:
+        return b""
+    first = last - last % BLOCK_SIZE
+    return znodes.encode_producer_id_block(broker_id, first, first + BLOCK_SIZE - 1)
+
+
+def _last_transactional_id(partition_log: PartitionLog) -> int:
+    """The largest producer id that a partition of ``__transaction_state`` has given to a transactional id; -1 for none."""
+    last = -1
+    for segment in partition_log.segments:
+        for _, batch in segment.scan(0):
+            if batch.is_control:
+                continue
+            for record in batch.records():
+                if record.key is None or record.value is None:
+                    continue
+                value = decode_transaction_value(decode_transaction_key(record.key), record.value)
+                if isinstance(value, TransactionLogValue):
+                    last = max(last, value.producer_id, value.next_producer_id, value.previous_producer_id)
+    return last

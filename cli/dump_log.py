@@ -1,0 +1,72 @@
+"""``ottla dump-log``: options into what to print. Exit codes: 0, and 1 when a file could not be read to its end."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable
+from typing import TextIO
+
+from ..log.dump.batches import NO_LIMIT, BatchOptions
+from ..log.dump.decoders import (
+    DEFAULT_DECODER,
+    RecordDecoder,
+    decode_offsets_record,
+    decode_transaction_record,
+    plain_decoder,
+)
+from ..log.dump.files import DumpOptions, dump_files
+from ..log.dump.report import DumpError
+from ..log.read_only_disk import ReadOnlyDisk
+
+
+def run(
+    files: Iterable[str],
+    *,
+    print_data_log: bool,
+    deep_iteration: bool,
+    offsets_decoder: bool,
+    transaction_log_decoder: bool,
+    key_decoder: str | None,
+    value_decoder: str | None,
+    skip_record_metadata: bool,
+    verify_index_only: bool,
+    index_sanity_check: bool,
+    max_message_size: int,
+    max_bytes: int | None,
+) -> int:
+    """Print the files to standard output; the exit code."""
+    decoder: RecordDecoder | None = None
+    try:
+        if offsets_decoder:
+            decoder = decode_offsets_record
+        elif transaction_log_decoder:
+            decoder = decode_transaction_record
+        elif print_data_log or key_decoder or value_decoder:
+            decoder = plain_decoder(key_decoder or DEFAULT_DECODER, value_decoder or DEFAULT_DECODER)
+    except DumpError as error:
+        print(f"ottla: {error}", file=sys.stderr)
+        return 1
+    options = DumpOptions(
+        batches=BatchOptions(
+            is_deep=deep_iteration or decoder is not None,
+            decoder=decoder,
+            skips_record_metadata=skip_record_metadata,
+            max_bytes=NO_LIMIT if max_bytes is None else max_bytes,
+        ),
+        verify_index_only=verify_index_only,
+        index_sanity_check=index_sanity_check,
+        max_message_size=max_message_size,
+    )
+    try:
+        return 0 if dump_files(ReadOnlyDisk(), files, options, _utf8(sys.stdout), sys.stderr) else 1
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+
+
+def _utf8(stream: TextIO) -> TextIO:
+    """The stream with the encoding that keys and values are taken to have, whatever the terminal's is."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", line_buffering=False)
+    return stream

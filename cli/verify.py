@@ -1,0 +1,33 @@
+"""``ottla verify``: prints what is wrong with a data folder. Exit codes: 0 nothing, 1 something, 2 it cannot be checked."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from ..log.read_only_disk import ReadOnlyDisk
+from ..log.verify.folder import verify_folder
+
+
+def run(data_dir: Path, as_json: bool) -> int:
+    """Check the folder and print a line, or a JSON object, for each finding; the exit code."""
+    found = []
+    try:
+        for finding in verify_folder(ReadOnlyDisk(), str(data_dir)):
+            found.append(finding)
+            if not as_json:
+                print(finding, flush=True)
+    except BlockingIOError:
+        print(
+            f"ottla: the data folder {data_dir} is in use by a broker; only a stopped one can be checked",
+            file=sys.stderr,
+        )
+        return 2
+    except OSError as error:
+        print(f"ottla: {error.filename or data_dir}: {error.strerror or error}", file=sys.stderr)
+        return 2
+    if as_json:
+        print(json.dumps([dataclasses.asdict(finding) for finding in found], indent=2))
+    return 1 if found else 0

@@ -1,0 +1,68 @@
+"""The files of a command line, one after the other, each printed by what its name ends in."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TextIO
+
+from ...base.errors import KafkaError
+from ..disk import Disk
+from ..files import INDEX_SUFFIX, LOG_SUFFIX, SNAPSHOT_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
+from .batches import BatchOptions, dump_segment
+from .indexes import dump_offset_index, dump_snapshot, dump_time_index, dump_transaction_index
+from .report import DumpError, Report
+
+
+@dataclass(frozen=True)
+class DumpOptions:
+    """What to print of which kind of file; ``max_message_size`` is how far an index entry's batch is read."""
+
+    batches: BatchOptions
+    verify_index_only: bool
+    index_sanity_check: bool
+    max_message_size: int
+
+
+def dump_files(disk: Disk, paths: Iterable[str], options: DumpOptions, out: TextIO, errors: TextIO) -> bool:
+    """Print the files to ``out`` and complaints to ``errors``; whether all of them could be read to their ends."""
+    report = Report(out)
+    try:
+        for path in paths:
+            path = re.sub("/+", "/", path)  # as Java's File has it
+            report.line(f"Dumping {path}")
+            complaint = _dump_file(disk, path, options, report)
+            if complaint is not None:
+                out.flush()
+                print(complaint, file=errors)
+    except BrokenPipeError:
+        raise
+    except (DumpError, KafkaError, OSError, ValueError) as error:
+        out.flush()
+        print(error.message if isinstance(error, KafkaError) else error, file=errors)
+        return False
+    out.flush()
+    for line in report.complaints():
+        print(line, file=errors)
+    return True
+
+
+def _dump_file(disk: Disk, path: str, options: DumpOptions, report: Report) -> str | None:
+    sanity_only, verify_only = options.index_sanity_check, options.verify_index_only
+    suffix = os.path.splitext(path)[1]
+    if suffix == LOG_SUFFIX:
+        dump_segment(disk, path, options.batches, report)
+    elif suffix == INDEX_SUFFIX:
+        limit = options.max_message_size
+        dump_offset_index(disk, path, report, sanity_only=sanity_only, verify_only=verify_only, max_message_size=limit)
+    elif suffix == TIME_INDEX_SUFFIX:
+        dump_time_index(disk, path, report, sanity_only=sanity_only, verify_only=verify_only)
+    elif suffix == SNAPSHOT_SUFFIX:
+        return dump_snapshot(disk, path, report)
+    elif suffix == TRANSACTION_INDEX_SUFFIX:
+        dump_transaction_index(disk, path, report)
+    else:
+        return f"Ignoring unknown file {path}"
+    return None

@@ -1,0 +1,52 @@
+"""Where a dump prints to, and what it complains of at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TextIO
+
+
+class DumpError(Exception):
+    """A file that cannot be dumped any further; the dump ends. ``str()`` is one line for people."""
+
+
+class Report:
+    """Lines go to ``out`` as they come; what is wrong with the files is kept and told once all were read.
+
+    The three collections are by the file's absolute path: offsets of an index that the batch at their position does not
+    end with (in the index, in the log), the three sorts of errors of a time index, and places where offsets leap.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self.out = out
+        self.mismatches: dict[str, dict[int, int]] = {}
+        self.wrong_timestamps: dict[str, list[tuple[int, int]]] = {}
+        self.disordered_timestamps: dict[str, list[tuple[int, int]]] = {}
+        self.missing_offsets: dict[str, list[tuple[int, int]]] = {}
+        self.leaps: dict[str, dict[int, int]] = {}
+
+    def line(self, text: str) -> None:
+        self.out.write(f"{text}\n")
+
+    def complaints(self) -> Iterable[str]:
+        """The lines for stderr."""
+        for path, mismatches in self.mismatches.items():
+            yield f"Mismatches in :{path}"
+            for indexed, found in sorted(mismatches.items(), reverse=True):
+                yield f"  Index offset: {indexed}, log offset: {found}"
+        for path, pairs in self.wrong_timestamps.items():
+            yield f"Found timestamp mismatch in :{path}"
+            for indexed, found in pairs:
+                yield f"  Index timestamp: {indexed}, log timestamp: {found}"
+        for path, pairs in self.disordered_timestamps.items():
+            yield f"Found out of order timestamp in :{path}"
+            for indexed, previous in pairs:
+                yield f"  Index timestamp: {indexed}, Previously indexed timestamp: {previous}"
+        for path, pairs in self.missing_offsets.items():
+            yield f"The following indexed offsets are not found in :{path}"
+            for indexed, found in pairs:
+                yield f"Indexed offset: {indexed}, found log offset: {found}"
+        for path, leaps in self.leaps.items():
+            yield f"Non-consecutive offsets in {path}"
+            for before, after in sorted(leaps.items()):
+                yield f"  {before} is followed by {after}"

@@ -1,0 +1,30 @@
+"""What a check finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """``path`` is relative to the data folder; ``start`` goes on behind "a start …"."""
+
+    path: str
+    problem: str
+    start: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.problem}; a start {self.start}"
+
+
+class Findings:
+    """Findings about the files of one folder."""
+
+    def __init__(self, prefix: str = "") -> None:
+        self._prefix = prefix
+        self.found: list[Finding] = []
+
+    def add(self, name: str, problem: str, start: str) -> None:
+        """Note what is wrong with the file ``name``, or with the folder itself when that is empty."""
+        path = f"{self._prefix}/{name}" if self._prefix and name else name or self._prefix or "."
+        self.found.append(Finding(path, problem, start))

@@ -1,0 +1,103 @@
+"""A data folder: its lock, whose it is, its checkpoints, and then every partition in it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from ...wire.schema import uuid_to_text
+from ..checkpoints import (
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSET_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    LOCK,
+    LOG_START_OFFSET_CHECKPOINT,
+    META_PROPERTIES,
+    PARTITION_METADATA,
+    RECOVERY_POINT_CHECKPOINT,
+    CorruptFileError,
+    TopicPartition,
+    read_meta_properties,
+    read_offsets,
+)
+from ..disk import Disk, join
+from ..files import DELETED_FOLDER_SUFFIX, parse_partition_folder
+from .findings import Finding, Findings
+from .partition import Expectations, PartitionCheck
+
+_CHECKPOINTS = (
+    RECOVERY_POINT_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
+    CLEANER_OFFSET_CHECKPOINT,
+)
+
+
+def verify_folder(disk: Disk, path: str) -> Iterator[Finding]:
+    """What is wrong in the data folder, as it is found. Raises BlockingIOError while a broker holds it, and OSError."""
+    lock = disk.lock(join(path, LOCK)) if disk.exists(join(path, LOCK)) else None
+    try:
+        yield from _verify(disk, path)
+    finally:
+        if lock is not None:
+            lock.close()
+
+
+def _verify(disk: Disk, path: str) -> Iterator[Finding]:
+    findings = Findings()
+    names = disk.names(path)
+    partitions = {
+        found: name
+        for name in names
+        if (found := parse_partition_folder(name)) is not None and disk.is_dir(join(path, name))
+    }
+    _check_identity(disk, path, findings, has_logs=bool(partitions))
+    is_clean = CLEAN_SHUTDOWN in names
+    if partitions and not is_clean:
+        problem = "it is missing, so the last stop was not clean"
+        findings.add(CLEAN_SHUTDOWN, problem, "scans every log from its recovery point on")
+    for name in names:
+        if name.endswith(DELETED_FOLDER_SUFFIX):
+            findings.add(name, "it is left of a deletion", "removes it")
+        elif name.endswith(".tmp"):
+            findings.add(name, "it was not written to its end", "leaves it until the file is written again")
+    checkpoints = [_read_checkpoint(disk, path, name, partitions.keys(), findings) for name in _CHECKPOINTS]
+    yield from findings.found
+    topic_ids: dict[str, bytes] = {}
+    for key, name in partitions.items():
+        recovery_point, log_start_offset, high_watermark, cleaned_offset = (offsets.get(key) for offsets in checkpoints)
+        expected = Expectations(is_clean, recovery_point, log_start_offset, high_watermark, cleaned_offset)
+        findings = Findings(name)
+        check = PartitionCheck(disk, join(path, name), findings, expected)
+        check.run()
+        topic_id = check.topic_id
+        if topic_id is not None and topic_ids.setdefault(key[0], topic_id) != topic_id:
+            problem = f"the topic id is {uuid_to_text(topic_id)}, and another in the topic's other partitions"
+            findings.add(PARTITION_METADATA, problem, "deletes the partition whose id is not that of the topic")
+        yield from findings.found
+
+
+def _check_identity(disk: Disk, path: str, findings: Findings, *, has_logs: bool) -> None:
+    try:
+        meta = read_meta_properties(disk, path)
+    except CorruptFileError as error:
+        findings.add(META_PROPERTIES, str(error).split(": ", 1)[-1], "refuses the folder")
+        return
+    if meta is None:
+        if has_logs:
+            findings.add(META_PROPERTIES, "it is missing", "takes the folder for its own and writes it")
+    elif meta.cluster_id is None or meta.broker_id is None:
+        missing = "cluster" if meta.cluster_id is None else "broker"
+        findings.add(META_PROPERTIES, f"it names no {missing}", f"takes the folder for that of its own {missing}")
+
+
+def _read_checkpoint(
+    disk: Disk, path: str, name: str, partitions: Collection[TopicPartition], findings: Findings
+) -> dict[TopicPartition, int]:
+    try:
+        offsets = read_offsets(disk, join(path, name))
+    except CorruptFileError as error:
+        findings.add(name, str(error).split(": ", 1)[-1], "does without it")
+        return {}
+    for topic, partition in sorted(offsets.keys() - set(partitions)):
+        findings.add(name, f"it has an entry for {topic}-{partition}, which is not here", "forgets it")
+    return offsets
