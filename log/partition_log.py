@@ -246,7 +246,7 @@ class PartitionLog:
         max_timestamp = batch.max_timestamp
         try:
             segment = self.segments[-1] if self.segments else self.start_first_segment()
-            if self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
+            if segment.should_roll(settings, size, last_offset, max_timestamp, now_ms):
                 segment = self.roll()
             segment.append(batch.view, last_offset, max_timestamp, settings.index_interval_bytes)
         except OSError as error:
@@ -315,18 +315,6 @@ class PartitionLog:
         segment.create()
         self.segments.append(segment)
         return segment
-
-    def _must_roll(self, segment: LogSegment, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        settings = self.settings
-        segment_size = segment.size
-        if segment_size + size > settings.segment_bytes:
-            return segment_size > 0
-        if not segment_size:
-            return last_offset - segment.base_offset >= 1 << 31
-        waited = segment.time_waited_for_roll(now_ms, max_timestamp)
-        return waited > settings.max_segment_ms - segment.roll_jitter_ms or not segment.has_room(
-            last_offset, settings.segment_index_bytes
-        )
 
     def roll(self) -> LogSegment:
         """Close the active segment and begin a new one at the log's end. Raises OSError."""

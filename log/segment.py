@@ -29,6 +29,7 @@ from .files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDE
 from .log_folder import LogFolder
 from .offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError, OffsetIndex
 from .scan import find_batch, read_span, scan_batches
+from .settings import LogSettings
 from .time_index import TimeIndex
 from .transaction_index import ENTRY_SIZE, AbortedTransaction, decode_transaction_index, encode_aborted
 
@@ -291,10 +292,18 @@ class LogSegment:
             self.load_indexes()
         return self.max_timestamp
 
-    def time_waited_for_roll(self, now_ms: int, max_timestamp: int) -> int:
-        """How old the segment is: by record timestamps since its first batch, or by the clock where there are none."""
-        first_timestamp = self.first_batch_timestamp() if self.size else -1
-        return max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - self.created_ms
+    def should_roll(self, settings: LogSettings, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        """Whether a batch of ``size`` bytes, with these last offset and largest timestamp, belongs into a new segment."""
+        if self.size + size > settings.segment_bytes:
+            return self.size > 0
+        if not self.size:
+            return last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+        # By the time of the records since the first batch, or by the clock where they have none.
+        first_timestamp = self.first_batch_timestamp()
+        waited = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - self.created_ms
+        return waited > settings.max_segment_ms - self.roll_jitter_ms or not self.has_room(
+            last_offset, settings.segment_index_bytes
+        )
 
     def first_batch_timestamp(self) -> int:
         """The largest timestamp of the first batch, which must be there. Raises OSError."""

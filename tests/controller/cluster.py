@@ -1,0 +1,136 @@
+"""A controller on an embedded store, with brokers that only note what they are told."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+
+from ottla.base.errors import ErrorCode
+from ottla.base.seams import SystemClock
+from ottla.controller.config_store import ConfigStore
+from ottla.controller.controller import Controller
+from ottla.controller.embedded_store import EmbeddedStore
+from ottla.controller.registration import ensure_cluster, register_broker
+from ottla.controller.settings import ControllerSettings
+from ottla.controller.store import ClusterStore
+from ottla.controller.topics import CreatedTopic, NewTopic
+from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration
+from ottla.log.settings import LogSettings
+from ottla.replication.metadata_cache import MetadataCache
+from ottla.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from ottla.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from ottla.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+
+class RecordingBroker:
+    """A broker that notes what its controller says, in order, and keeps a metadata cache from it.
+
+    ``lost``: the numbers of the partitions that are in a data folder that failed.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+        self.metadata = MetadataCache("cluster")
+        self.lost: set[int] = set()
+
+    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        self.requests.append(request)
+        return LeaderAndIsrResponse(
+            topics=[
+                LeaderAndIsrTopicError(
+                    topic_id=topic.topic_id,
+                    partition_errors=[
+                        LeaderAndIsrPartitionError(
+                            partition_index=state.partition_index,
+                            error_code=ErrorCode.KAFKA_STORAGE_ERROR if state.partition_index in self.lost else 0,
+                        )
+                        for state in topic.partition_states
+                    ],
+                )
+                for topic in request.topic_states
+            ]
+        )
+
+    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        self.requests.append(request)
+        return StopReplicaResponse()
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        self.requests.append(request)
+        return self.metadata.update(request)
+
+    def leader_epochs(self, topic: str) -> dict[int, int]:
+        """Leader epoch by partition, as the last LeaderAndIsr requests had it."""
+        return {
+            partition.partition_index: partition.leader_epoch
+            for request in self.requests
+            if isinstance(request, LeaderAndIsrRequest)
+            for state in request.topic_states
+            if state.topic_name == topic
+            for partition in state.partition_states
+        }
+
+
+async def join(store: ClusterStore, broker_id: int, rack: str | None = None) -> None:
+    endpoint = BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9092 + broker_id)
+    await register_broker(store, BrokerRegistration(broker_id, (endpoint,), rack), SystemClock())
+
+
+class Cluster:
+    """One store, one controller on broker 1, and recording brokers."""
+
+    def __init__(self, store: EmbeddedStore, brokers: int = 1) -> None:
+        self.store = store
+        self.session = store.session()
+        self.sessions = {1: self.session} | {i: store.session() for i in range(2, brokers + 1)}
+        self.brokers = {i: RecordingBroker() for i in self.sessions}
+        self.configs = ConfigStore(self.session, SystemClock())
+        self.controller = self.new_controller(1, self.session)
+
+    def new_controller(self, broker_id: int, session: ClusterStore) -> Controller:
+        return Controller(
+            broker_id,
+            session,
+            self.configs,
+            self.brokers,
+            ControllerSettings(),
+            LogSettings(),
+            SystemClock(),
+            random.Random(7),
+        )
+
+    async def start(self) -> None:
+        await ensure_cluster(self.session, random.Random(7))
+        for broker_id, session in self.sessions.items():
+            await join(session, broker_id)
+        await self.configs.start()
+        await self.controller.start()
+
+    async def create(self, *topics: NewTopic) -> None:
+        for result in (await self.controller.create_topics(topics)).values():
+            assert isinstance(result, CreatedTopic), result
+
+
+@asynccontextmanager
+async def running(brokers: int = 1, store: EmbeddedStore | None = None) -> AsyncIterator[Cluster]:
+    if store is None:
+        store = EmbeddedStore(SystemClock())
+        await store.open()
+    cluster = Cluster(store, brokers)
+    await cluster.start()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cluster.controller.run)
+        nursery.start_soon(cluster.configs.run)
+        yield cluster
+        nursery.cancel_scope.cancel()
+    for session in cluster.sessions.values():
+        await session.close()
