@@ -7,8 +7,11 @@ COMPILEALL := $(PYTHON_IN_VENV) -m compileall -q -x '/[.]|/data/|/build/' .
 # Arguments of the program behind a target: make run ARGS='--log-level debug', make bench ARGS='--pairs 1 --scale 0.1'.
 ARGS :=
 
+# make simulate SEEDS=1000 runs the seeds 0 to 999, SEEDS=5000-5999 those, SEEDS=123-123 one, with all that happened in it.
+SEEDS := 300
+
 .DEFAULT_GOAL := help
-.PHONY: run setup check test bench compat-oracle docs clean help static
+.PHONY: run setup check test simulate bench compat-oracle docs clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -35,6 +38,10 @@ test: ## everything CI runs: the checks, all tests, stock clients, Java's tools,
 	@$(MAKE) --no-print-directory static
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests --no-skips $(ARGS)
 	CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest compat_tests $(ARGS)
+
+simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker in simulated time with crashes, torn disks and cut connections
+	@tools/setup.sh check
+	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(SEEDS)
 
 bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios in docs/bench.md
 	@tools/setup.sh bench

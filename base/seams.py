@@ -32,6 +32,10 @@ class Clock(Protocol):
         """Milliseconds since the epoch; may go back when the machine's clock does."""
         ...
 
+    def elapsed(self) -> float:
+        """Seconds that never go back, to see how long the loop was held up."""
+        ...
+
 
 class Workers(Protocol):
     """Runs what would hold up the loop (fsync, scans, decompression) elsewhere."""
@@ -47,6 +51,8 @@ class SystemClock:
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000
 
+    elapsed = staticmethod(time.perf_counter)
+
 
 class SimulatedClock:
     """Wall time that follows trio's clock from a chosen start, so that ``MockClock`` moves both."""
@@ -56,6 +62,9 @@ class SimulatedClock:
 
     def now_ms(self) -> int:
         return self.start_ms + int(trio.current_time() * 1000)
+
+    def elapsed(self) -> float:
+        return trio.current_time()
 
 
 class TrioWorkers:

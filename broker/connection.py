@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import logging
 import struct
-import time
 from collections.abc import Callable
 
 import trio
@@ -47,6 +46,7 @@ class ClientConnection:
         self._connection = connection
         self._max_request = max_request
         self._call = Call(services, listener, connection.peer, self._flush)
+        self._elapsed = services.clock.elapsed
         self._answers: list[Part] = []
         self._answer_bytes = 0
         self._buffer = bytearray(SMALL_BUFFER)
@@ -89,7 +89,8 @@ class ClientConnection:
             self._start = self._end = 0
 
     async def _serve(self) -> None:
-        turn_started = time.perf_counter()
+        elapsed = self._elapsed
+        turn_started = elapsed()
         handled = 0
         while not self._stopping:
             try:
@@ -106,10 +107,10 @@ class ClientConnection:
                 return
             if received == WOULD_BLOCK:
                 await self._connection.wait_readable()
-                turn_started, handled = time.perf_counter(), 0
-            elif handled >= _REQUESTS_PER_TURN or time.perf_counter() - turn_started > _TURN_SECONDS:
+                turn_started, handled = elapsed(), 0
+            elif handled >= _REQUESTS_PER_TURN or elapsed() - turn_started > _TURN_SECONDS:
                 await trio.lowlevel.checkpoint()
-                turn_started, handled = time.perf_counter(), 0
+                turn_started, handled = elapsed(), 0
 
     async def _handle_frames(self) -> int:
         """Handle every complete frame in the buffer; how many there were."""

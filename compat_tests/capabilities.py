@@ -1,7 +1,7 @@
 """Which client can do what on this broker: the record that a run keeps, and the table it writes.
 
 Every test carries ``@pytest.mark.capability("…")``, the row. Its column is the client: the ``client_name`` parameter for
-the Python clients, ``pytest.mark.client("…")`` of the module for everything else.
+the client libraries, ``pytest.mark.client("…")`` of the module for everything else.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Record:
             for row in self.rows(clients)
         ]
 
-    def page(self, heading: str, introduction: str, python_clients: Iterable[str], versions: Mapping[str, str]) -> str:
+    def page(self, heading: str, introduction: str, libraries: Iterable[str], versions: Mapping[str, str]) -> str:
         """All of it as Markdown."""
         present = self.clients()
-        together = [client for client in python_clients if client in present]
+        together = [client for client in libraries if client in present]
         tests = sum(map(len, self.outcomes.values()))
         failed = sum(outcomes.count("FAIL") for outcomes in self.outcomes.values())
         lines = [f"# {heading}", "", introduction, f"{tests} tests, {failed} of them failed.", ""]
@@ -61,7 +61,7 @@ class Record:
             lines += ["| client | version |", "|---|---|"]
             lines += [f"| {client} | {version} |" for client, version in sorted(versions.items())]
         if together:
-            lines += ["", "## Python clients", "", *self.table(together)]
+            lines += ["", "## Client libraries", "", *self.table(together)]
         for client in present:
             if client not in together:
                 lines += ["", f"## {client}", "", *self.table([client])]

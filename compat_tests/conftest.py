@@ -21,7 +21,7 @@ from ottla.compat_tests.wire_client import Operator
 
 MARKS = (
     "capability(name): the row of the capability table that a test belongs to",
-    "client(name): the column of the capability table, for tests that take no Python client",
+    "client(name): the column of the capability table, for tests that take no client library",
     "restart: kills or restarts the broker, so it cannot run against somebody else's",
 )
 TopicMaker = Callable[..., str]
@@ -53,7 +53,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test with a ``client`` runs once for each Python client that offers its capability."""
+    """A test with a ``client`` runs once for each client library that offers its capability."""
     if "client_name" not in metafunc.fixturenames:
         return
     capability = capability_of(metafunc.definition)
@@ -147,7 +147,7 @@ def broker_process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[b
 
 @pytest.fixture(scope="session")
 def drivers(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Callable[[str], model.Client]]:
-    """The drivers of Python clients by name, bound to the broker under test."""
+    """The drivers of client libraries by name, bound to the broker under test."""
     made: dict[str, model.Client] = {}
 
     def driver(name: str) -> model.Client:
@@ -178,7 +178,7 @@ def sessions(drivers: Callable[[str], model.Client]) -> Iterator[Callable[[str],
 
 @pytest.fixture
 def client(client_name: str, sessions: Callable[[str], ClientSession]) -> ClientSession:
-    """The Python client under test."""
+    """The client library under test."""
     return sessions(client_name)
 
 

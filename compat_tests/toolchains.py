@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
@@ -44,13 +46,34 @@ def kafka_jars() -> Path:
     return folder
 
 
+def jars(name: str) -> Path:
+    """The folder of one set of jars, by the name that tools/fetch_jars.sh gives it."""
+    folder = _variable_or("OTTLA_JARS", PACKAGE / ".jars") / name
+    if not list(folder.glob("*.jar")):
+        missing(f"no jars in {folder} (make setup, or OTTLA_JARS)")
+    return folder
+
+
+def _from_java(program: str) -> Path:
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(program, path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        missing(f"no {program} on the PATH and no JAVA_HOME that has it")
+    return Path(found)
+
+
 def java() -> Path:
     """The Java launcher."""
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
-    if found is None:
-        missing("no java on the PATH and no JAVA_HOME")
-    return Path(found)
+    return _from_java("java")
+
+
+def compile_java(sources: Sequence[Path], jars: Path, target: Path) -> None:
+    """Compile programs that use the jars of a folder into class files; a JDK is needed."""
+    options = ["-cp", f"{jars}/*", "-d", str(target), "-nowarn", "-proc:none"]
+    # The compiler lives for a second, so it is not worth compiling.
+    command = [str(_from_java("javac")), "-J-XX:TieredStopAtLevel=1", *options, *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
 def kcat() -> Path:

@@ -137,6 +137,11 @@ class Operator:
             (topic,) = leader.call(request, 5).topics
         return all(part.error_code == ErrorCode.NONE for part in topic.partitions)
 
+    def topics(self) -> set[str]:
+        """The names of all topics."""
+        with connect(self._bootstrap) as connection:
+            return {topic.name for topic in connection.call(MetadataRequest(topics=None), 12).topics}
+
     def delete_topic(self, name: str) -> None:
         """Delete it; one that the test has deleted already is fine."""
         with connect(self._bootstrap) as connection:

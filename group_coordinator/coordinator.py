@@ -288,7 +288,8 @@ class GroupCoordinator:
             tick = math.inf if deadline == math.inf else trio.current_time() * 1000 + TICK_MS
             self._sleeps_until_ms = min(deadline, tick)
             self._wake = trio.Event()
-            with trio.move_on_at(self._sleeps_until_ms / 1000):
+            # A microsecond more than rounding can take away: woken too early, it would find nothing to fire, and spin.
+            with trio.move_on_at((self._sleeps_until_ms + 0.001) / 1000):
                 await self._wake.wait()
             late_ms = trio.current_time() * 1000 - self._sleeps_until_ms
             if late_ms > STALL_MS:

@@ -7,18 +7,20 @@ it for the client. Where the producer's transaction is open already, nobody is a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..log.producer_state import Verification
 from ..replication.partition import Partition
 from ..transaction_coordinator.settings import TransactionSettings
 from ..transaction_coordinator.transaction import TRANSACTIONS_V2, TopicPartition
 from .call import Call
 
 _END_OF_THE_LAST_SECONDS = 0.1
+
+Verifications = dict[TopicPartition, Verification]
 
 
 class Entry(NamedTuple):
@@ -44,14 +46,9 @@ async def enter(
         if not entry.partition.log.producer_state.has_ongoing(entry.producer_id, entry.producer_epoch):
             by_producer.setdefault((entry.producer_id, entry.producer_epoch), []).append(name)
     for producer, names in by_producer.items():
-        now_ms = call.broker.clock.now_ms()
-        verifications = {
-            name: entry.partition.log.producer_state.begin_verification(*producer, entry.sequence, now_ms)
-            for name, entry in entries.items()
-            if name in names
-        }
+        asked = {name: entries[name] for name in names}
         try:
-            missing = await _ask(call, transactional_id, producer, names, adds=adds)
+            verifications, missing = await _ask(call, transactional_id, producer, asked, adds=adds)
         except KafkaError as error:
             refused |= dict.fromkeys(names, _as_seen_by_producers(error))
             continue
@@ -67,15 +64,17 @@ async def enter(
 
 
 async def _ask(
-    call: Call, transactional_id: str, producer: tuple[int, int], names: Iterable[TopicPartition], *, adds: bool
-) -> set[TopicPartition]:
-    """Those of ``names`` that are not part of the transaction. KafkaError."""
+    call: Call, transactional_id: str, producer: tuple[int, int], entries: dict[TopicPartition, Entry], *, adds: bool
+) -> tuple[Verifications, set[TopicPartition]]:
+    """What was begun when the coordinator was asked, and the partitions that are not part of the transaction. KafkaError."""
     transactions = call.broker.transactions
-    wanted = set(names)
+    wanted = set(entries)
+    verifications = _begin(call, producer, entries)
     if not adds:
         if not call.broker.config.settings(TransactionSettings).transaction_partition_verification_enable:
-            return set()
-        return wanted - await transactions.verify_partitions(transactional_id, producer, wanted, call.flush)
+            return verifications, set()
+        verified = await transactions.verify_partitions(transactional_id, producer, wanted, call.flush)
+        return verifications, wanted - verified
     try:
         await transactions.add_partitions(transactional_id, producer, wanted, TRANSACTIONS_V2, call.flush)
     except KafkaError as error:
@@ -84,8 +83,18 @@ async def _ask(
         await call.flush()
         with trio.move_on_after(_END_OF_THE_LAST_SECONDS):
             await transactions.wait_ended(transactional_id)
+        # The marker that ended the last transaction has put an end to what had begun here, too.
+        verifications = _begin(call, producer, entries)
         await transactions.add_partitions(transactional_id, producer, wanted, TRANSACTIONS_V2, call.flush)
-    return set()
+    return verifications, set()
+
+
+def _begin(call: Call, producer: tuple[int, int], entries: dict[TopicPartition, Entry]) -> Verifications:
+    now_ms = call.broker.clock.now_ms()
+    return {
+        name: entry.partition.log.producer_state.begin_verification(*producer, entry.sequence, now_ms)
+        for name, entry in entries.items()
+    }
 
 
 _TRY_AGAIN = (

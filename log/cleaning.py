@@ -92,11 +92,7 @@ class Cleaning:
         segments = [segment for segment in log.segments if segment.base_offset < clean_to]
         transactions = CleanedTransactions()
         for group in await self._group(segments):
-            try:
-                await self._clean_group(group, transactions)
-            except OSError:
-                self._check(*group)  # files that have gone with a change of the log are no error
-                raise
+            await self._clean_group(group, transactions)
         self._check()
         return max(clean_to, self._first_dirty_offset)
 
@@ -166,12 +162,16 @@ class Cleaning:
         )
         async with self._new_segment(group[0].base_offset) as cleaned:
             transactions.redirect(cleaned.add_aborted)
-            for segment in group:
-                self._check(*group)
-                transactions.add(aborted_between(log, segment.base_offset, segment.next_offset))
-                filtering = _Filtering(segment, cleaned, batch_filter, self._buffer_size, log, self.stats)
-                await self._work(segment, filtering)
-            await log.folder.workers.run(_finish, cleaned, group[-1].path)
+            try:
+                for segment in group:
+                    self._check(*group)
+                    transactions.add(aborted_between(log, segment.base_offset, segment.next_offset))
+                    filtering = _Filtering(segment, cleaned, batch_filter, self._buffer_size, log, self.stats)
+                    await self._work(segment, filtering)
+                await log.folder.workers.run(_finish, cleaned, group[-1].path)
+            except OSError:
+                self._check(*group)  # files that have gone with a change of the log are no error
+                raise
             self._check(*group)
             cleaned.drop_indexes()
             cleaned.next_offset = group[-1].next_offset

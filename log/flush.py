@@ -50,6 +50,7 @@ class FlushJob:
                 indexes = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
                 self._paths += [segment.path_of(suffix) for suffix in indexes]
                 self._paths.append(partition_log.producer_state.path_of(segment.next_offset))
+        self._has_new_names |= bool(self._paths)
 
     def run(self) -> None:
         """Write and sync. Raises OSError."""
@@ -95,6 +96,7 @@ def _flushing(partition_log: PartitionLog, end_offset: int, *, is_last: bool) ->
     segments = [s for s in partition_log.segments if s.next_offset > recovery_point and s.base_offset < end_offset]
     if is_last and partition_log.segments[-1] not in segments:
         segments.append(partition_log.segments[-1])
+    active = partition_log.segments[-1]
     for segment in segments:
         segment.pins += 1
     try:
@@ -107,6 +109,12 @@ def _flushing(partition_log: PartitionLog, end_offset: int, *, is_last: bool) ->
         for segment in segments:
             segment.unpin()
     if partition_log.truncations == truncations:
+        if partition_log.segments[-1] is not active:
+            # It was rolled meanwhile, and is not scanned once the recovery point is at its end; but the job took it
+            # for active, and left its indexes out.
+            end_offset = min(end_offset, active.base_offset)
         partition_log.recovery_point = max(partition_log.recovery_point, end_offset)
+        if partition_log.on_flush is not None:
+            partition_log.on_flush()
         if epochs == partition_log.leader_epochs.entries():
             partition_log.leader_epochs.is_dirty = False

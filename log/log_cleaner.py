@@ -72,19 +72,18 @@ class LogCleaner:
                 await trio.sleep(self._settings.log_cleaner_backoff_ms / 1000)
 
     async def clean_dirtiest(self) -> bool:
-        """Clean the log with the largest share of uncleaned bytes; False when none is to be cleaned."""
+        """Clean the log with the largest share of uncleaned bytes; False when there is none, or its files fail."""
         cleanable = await self._find_dirtiest()
         if cleanable is None:
             return False
         partition_log = cleanable.partition_log
         self.in_progress.add(partition_log)
         try:
-            await self._clean(cleanable)
+            return await self._clean(cleanable)
         finally:
             self.in_progress.discard(partition_log)
             self._finished.set()
             self._finished = trio.Event()
-        return True
 
     async def wait_until_idle(self, partition_log: PartitionLog) -> None:
         """Return once ``partition_log`` is not being cleaned."""
@@ -129,7 +128,8 @@ class LogCleaner:
         logger.error("%s cannot be compacted and is left alone: %s", partition_log.directory, error)
         self._uncleanable.add(partition_log)
 
-    async def _clean(self, cleanable: CleanableLog) -> None:
+    async def _clean(self, cleanable: CleanableLog) -> bool:
+        """Clean one log; False when its files could not be read or written."""
         partition_log, start = cleanable.partition_log, cleanable.first_dirty_offset
         settings = self._settings
         threads = settings.log_cleaner_threads or 1
@@ -150,15 +150,15 @@ class LogCleaner:
             cleaned_offset = await cleaning.run()
         except CleaningAborted:
             logger.info("%s has changed while it was being compacted; it is left for later", partition_log.directory)
-            return
+            return True
         except KafkaError as error:
             if not partition_log.folder.is_offline:
                 self._give_up(partition_log, error)
-            return
+            return True
         except OSError as error:
             if not partition_log.is_closed and not partition_log.folder.is_offline:
                 partition_log.folder.fail(f"cannot compact {partition_log.directory}", error)
-            return
+            return False
         partition_log.cleaned_offset = cleaned_offset
         partition_log.folder.checkpoint_soon()
         stats = cleaning.stats
@@ -170,6 +170,7 @@ class LogCleaner:
             stats.bytes_read,
             stats.bytes_written,
         )
+        return True
 
     async def _delete_old_segments(self) -> None:
         for partition_log in await self._candidates():

@@ -3,7 +3,8 @@
 Offsets: ``log_start_offset`` <= ``high_watermark`` <= ``log_end_offset`` (the offset of the next record). Segments
 cover the log without gaps, the last one is active; a log that was never written has none, and no folder either.
 ``recovery_point``: everything below it is on stable storage.
-``cleaned_offset``: everything below it has been compacted; None when nothing ever was. Replication owns ``high_watermark``.
+``cleaned_offset``: everything below it has been compacted; None when nothing ever was. Replication owns ``high_watermark``,
+and is told by ``on_flush`` when the recovery point has moved.
 
 State changes only after the write returned in full: a failed append leaves the log as it was, and the folder offline.
 """
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -68,6 +70,7 @@ class PartitionLog:
         "leader_epochs",
         "log_end_offset",
         "log_start_offset",
+        "on_flush",
         "partition",
         "producer_state",
         "recovery_point",
@@ -105,6 +108,7 @@ class PartitionLog:
         self.truncations = 0
         self.cleaned_offset: int | None = None
         self.flushing: trio.Event | None = None
+        self.on_flush: Callable[[], None] | None = None
         self.is_closed = False
         self.leader_epochs = LeaderEpochCache()
         self.producer_state = ProducerStateManager(folder.disk, self.directory, 0)
@@ -280,6 +284,14 @@ class PartitionLog:
         self.request_flush()
         return True
 
+    @property
+    def safe_end_offset(self) -> int:
+        """The offset up to which no record waits for a flush that ``flush.messages`` asks for before it is committed."""
+        end_offset = self.log_end_offset
+        if end_offset - self.recovery_point < self.settings.flush_messages:
+            return end_offset
+        return self.recovery_point
+
     def request_flush(self, *, inactive_only: bool = False) -> None:
         """Have ``flush`` called in the background."""
         if self.folder.wants_flush is not None:
@@ -319,8 +331,11 @@ class PartitionLog:
     def roll(self) -> LogSegment:
         """Close the active segment and begin a new one at the log's end. Raises OSError."""
         old = self.segments[-1]
+        is_flushed = old.next_offset <= self.recovery_point
         # Once there is a segment that begins at the recovery point, the one before it is no longer scanned.
-        old.write_indexes(sync=old.next_offset <= self.recovery_point)
+        old.write_indexes(sync=is_flushed)
+        if is_flushed and old.aborted():
+            old.sync_aborted()
         segment = self._new_segment(self.log_end_offset)
         old.drop_indexes()
         self.producer_state.map_end_offset = self.log_end_offset
@@ -454,17 +469,17 @@ class PartitionLog:
         Raises KafkaError(KAFKA_STORAGE_ERROR).
         """
         wanted = self._flush_target(inactive_only)
-        while self.flushing is not None:
-            await self.flushing.wait()
-        if wanted <= self.recovery_point or self.is_closed:
-            return
-        self.folder.check_online()
-        self.flushing = trio.Event()
-        try:
-            await flush_up_to(self, self._flush_target(inactive_only))
-        finally:
-            self.flushing.set()
-            self.flushing = None
+        while min(wanted, self.log_end_offset) > self.recovery_point and not self.is_closed:
+            if self.flushing is not None:
+                await self.flushing.wait()
+                continue
+            self.folder.check_online()
+            self.flushing = trio.Event()
+            try:
+                await flush_up_to(self, self._flush_target(inactive_only))
+            finally:
+                self.flushing.set()
+                self.flushing = None
 
     def _flush_target(self, inactive_only: bool) -> int:
         return self.segments[-1].base_offset if inactive_only and self.segments else self.log_end_offset

@@ -330,6 +330,16 @@ class LogSegment:
             file.close()
         entries.append(entry)
 
+    def sync_aborted(self) -> None:
+        """Return once the entries, of which there are some, are on stable storage. Raises OSError."""
+        disk = self.folder.disk
+        file = disk.open(self.path_of(TRANSACTION_INDEX_SUFFIX))
+        try:
+            file.sync()
+        finally:
+            file.close()
+        disk.sync_dir(self.directory)
+
     def clear_aborted(self) -> None:
         """Start over without entries. Raises OSError."""
         self.folder.disk.remove(self.path_of(TRANSACTION_INDEX_SUFFIX))

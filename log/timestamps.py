@@ -1,7 +1,8 @@
 """From times to offsets, inside batches too (KIP-79, KIP-734).
 
 The indexes say in which segment, and from which position on, the record can be; the batches from there are walked by
-their headers, and the one that has the record is decompressed. The walk reads files only and runs in a worker.
+their headers, and the one that has the record is checked and decompressed: an answer made of damaged bytes would be
+believed. The walk reads files only and runs in a worker.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ TimedOffset = tuple[int, int, int]
 
 
 async def find_timestamp(partition_log: PartitionLog, timestamp_ms: int, up_to: int) -> TimedOffset:
-    """The first record at or after ``timestamp_ms`` and below ``up_to``. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+    """The first record at or after ``timestamp_ms`` and below ``up_to``. Raises KafkaError."""
     partition_log.folder.check_online()
     offset = -1
     while True:
@@ -81,6 +82,7 @@ def _find_record(file: OpenFile, start: int, end: int, timestamp_ms: int, start_
 
 
 def _find_in_batch(batch: RecordBatch, timestamp_ms: int, start_offset: int) -> TimedOffset:
+    batch.check_crc()
     for record in batch.records(MAX_DECOMPRESSED_BYTES):
         if record.timestamp >= timestamp_ms and record.offset >= start_offset:
             return record.offset, record.timestamp, batch.partition_leader_epoch

@@ -3,7 +3,8 @@
 Invariants:
 
 - ``log.high_watermark`` never goes back while this broker leads, and never passes the log's end. It is the lowest log
-  end of the in-sync replicas; with this broker as the only one, its own.
+  end of the in-sync replicas; with this broker as the only one, its own. A record that is to be flushed before it is
+  acknowledged (``flush.messages``) counts from its flush on.
 - Only the leader appends for clients and serves reads. Every change of leadership comes from the controller with a
   higher leader epoch, and answers those who wait.
 - Changing state is a plain function; only waiting is async.
@@ -61,6 +62,7 @@ class Partition:
         self.offset_waiters: list[OffsetWaiter] = []
         self._announced_size = 0
         self._stable_end = -1
+        log.on_flush = self._flushed
 
     def become_leader(self, leader_epoch: int, partition_epoch: int, isr: list[int], replicas: list[int]) -> None:
         """Lead from now on, or go on leading with another ISR."""
@@ -145,19 +147,31 @@ class Partition:
         self._advance_high_watermark(log.size - size)
         return result.last_offset + 1
 
+    def _flushed(self) -> None:
+        """Records that waited for their flush may be committed now."""
+        if self.is_leader:
+            self._advance_high_watermark(0)
+
     def _advance_high_watermark(self, appended: int) -> None:
         """Move the high watermark as far as the in-sync replicas allow, and tell those who wait.
 
-        ``appended`` bytes came with this change; they become visible when the watermark reaches the log's end.
+        ``appended`` bytes came with this change; they become visible when the watermark has passed them.
         """
         self._announced_size += appended
         if len(self.isr) > 1:
             return
         log = self.log
-        if log.high_watermark == log.log_end_offset:
+        before, end_offset = log.high_watermark, log.safe_end_offset
+        if end_offset < log.log_end_offset:
+            log.request_flush()
+        if before >= end_offset:
             return
-        before, log.high_watermark = log.high_watermark, log.log_end_offset
-        visible, self._announced_size = self._announced_size, 0
+        log.high_watermark = end_offset
+        if end_offset == log.log_end_offset:
+            visible, self._announced_size = self._announced_size, 0
+        else:
+            visible = bytes_between(log, before, end_offset)
+            self._announced_size -= visible
         stable = visible
         if log.producer_state.ongoing or self._stable_end >= 0:
             stable = self._newly_stable(before)

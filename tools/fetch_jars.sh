@@ -3,6 +3,7 @@
 #
 #   tools/fetch_jars.sh wire     kafka-clients-4.4.0, kafka-clients-3.9.2, coordinators-4.3.1: Kafka's own serializers
 #   tools/fetch_jars.sh kafka    kafka-tools-4.3.1: Apache Kafka's server and command-line tools
+#   tools/fetch_jars.sh streams  kafka-streams-4.3.1: Kafka Streams
 #   tools/fetch_jars.sh spark    spark-kafka-4.0.0: Spark's Kafka connector
 #
 # A folder already fetched from the same description is left alone, so it costs nothing to call this again. Other files
@@ -55,9 +56,10 @@ for name in "$@"; do
         fetch coordinators-4.3.1
         ;;
     kafka) fetch kafka-tools-4.3.1 ;;
+    streams) fetch kafka-streams-4.3.1 ;;
     spark) fetch spark-kafka-4.0.0 ;;
     *)
-        echo "fetch_jars: no set of jars is called $name (wire, kafka, spark)" >&2
+        echo "fetch_jars: no set of jars is called $name (wire, kafka, streams, spark)" >&2
         exit 2
         ;;
     esac

@@ -114,7 +114,7 @@ check) install check --editable '.[compat]' --group dev ;;
 test)
     install test --editable '.[compat,spark]' --group dev
     install_kafka_python_2
-    tools/fetch_jars.sh wire kafka spark
+    tools/fetch_jars.sh wire kafka streams spark
     tools/fetch_kcat.sh
     ;;
 bench)

@@ -1,1 +1,1 @@
-"""One driver per Python client: the same few operations, each done through the client's own public API."""
+"""One driver per client library: the same few operations, each done through the client's own public API."""

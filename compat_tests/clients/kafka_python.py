@@ -51,9 +51,11 @@ def within_limit(end_transaction: Callable[[], None]) -> None:
 
     def run() -> None:
         try:
-            outcome.set_result(end_transaction())
+            end_transaction()
         except BaseException as error:
             outcome.set_exception(error)
+        else:
+            outcome.set_result(None)
 
     threading.Thread(target=run, daemon=True).start()
     with failures():

@@ -1,4 +1,4 @@
-"""The Python clients, and what each of them does not offer.
+"""The clients that run the whole matrix, and what each of them does not offer.
 
 ``lacks`` names capabilities (see ``capabilities``) that the client's public API has no way to ask for: such a test is not
 collected for it, and the table says why.
@@ -6,12 +6,13 @@ collected for it, and the table says why.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.clients import model, remote
+from ottla.compat_tests.clients import java_client, model, remote
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ def local(module: str) -> Callable[[str], model.Client]:
 def kafka_python_2(bootstrap: str) -> model.Client:
     """The driver of kafka-python 2.x, in its own virtualenv."""
     return remote.Client(toolchains.kafka_python_2(), "ottla.compat_tests.clients.kafka_python_2", bootstrap)
+
+
+def java(version: str) -> Callable[[str], model.Client]:
+    """The driver of kafka-clients of one version."""
+    return functools.partial(java_client.Client, version)
 
 
 CLIENTS = {
@@ -72,5 +78,7 @@ CLIENTS = {
                 "static membership: fencing": "a member that was replaced joins again and replaces its successor",
             },
         ),
+        Entry("java", java("4.4.0"), {"AlterConfigs": "4.0 has removed that call"}),
+        Entry("java-3.9", java("3.9.2")),
     )
 }

@@ -1,1 +1,1 @@
-"""Kafka's own command-line tools."""
+"""Kafka's own command-line tools, and Kafka Streams."""

@@ -1,1 +1,1 @@
-"""Capabilities of the Python clients: every test runs once per client that offers the capability."""
+"""Capabilities of the client libraries, tested from Python: every test runs once per client that offers the capability."""

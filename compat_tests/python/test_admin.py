@@ -8,6 +8,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clients import model
+from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.session import ClientSession, eventually
 
 TOPIC_CONFIG, STATIC_BROKER, DEFAULT = 1, 4, 5
@@ -187,7 +188,10 @@ def test_incremental_alter_configs(client: ClientSession, make_topic: Callable[.
 @pytest.mark.capability("configs take effect")
 def test_altered_limit_is_enforced(client: ClientSession, topic: str) -> None:
     assert client.produce(topic, [b"x" * 5000]) == [0]
-    client.admin.alter_configs(topic, {"max.message.bytes": "1000"})
+    if "AlterConfigs" in CLIENTS[client.name].lacks:
+        client.admin.incremental_alter_configs(topic, [("set", "max.message.bytes", "1000")])
+    else:
+        client.admin.alter_configs(topic, {"max.message.bytes": "1000"})
 
     def is_refused() -> bool:
         try:

@@ -151,10 +151,10 @@ def test_static_member_returns_without_rebalance(
 
 @pytest.mark.capability("static membership: fencing")
 def test_second_process_fences_the_first(client: ClientSession, topic: str, group_id: str) -> None:
-    old = client.consumer(group_id=group_id, group_instance_id="the one")
+    old = client.consumer(group_id=group_id, group_instance_id="the-one")
     old.subscribe([topic])
     eventually(lambda: balanced([old], all_partitions(topic, 1)))
-    new = client.consumer(group_id=group_id, group_instance_id="the one")
+    new = client.consumer(group_id=group_id, group_instance_id="the-one")
     new.subscribe([topic])
     eventually(lambda: balanced([new], all_partitions(topic, 1)))
     new.commit({(topic, 0): model.Committed(0)})

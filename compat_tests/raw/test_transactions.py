@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 import pytest
@@ -144,6 +145,27 @@ def test_v2(connection: Connection, new_producer: NewProducer, topic: str) -> No
     part = fetch(connection, topic)
     assert values_in(part, with_control=True) == [b"a", b"b", b"*", b"c", b"*"]
     assert [each.first_offset for each in part.aborted_transactions] == [3]
+
+
+@pytest.mark.capability("transactions: V2, one right behind the other")
+def test_v2_without_a_pause(connection: Connection, new_producer: NewProducer, topic: str) -> None:
+    """The first batch of a transaction comes while the one before is decided, and its marker not written yet."""
+    producer = new_producer(version=5)
+
+    def is_written(value: bytes) -> bool:
+        return producer.send(topic, value, version=V2_PRODUCE) == NONE
+
+    assert is_written(b"0")
+    for number in range(1, 10):
+        connection.send(producer.end_request(commit=True), V2_END)
+        producer.epoch, producer.sequences = producer.epoch + 1, {}
+        connection.send(producer.produce_request(topic, b"%d" % number), V2_PRODUCE)
+        assert connection.receive().error_code == NONE
+        (answer,) = connection.receive().responses[0].partition_responses
+        assert answer.error_code in (NONE, TRY_AGAIN), ErrorCode(answer.error_code)
+        if answer.error_code == TRY_AGAIN:
+            eventually(partial(is_written, b"%d" % number))
+    assert values_in(fetch(connection, topic)) == [b"%d" % number for number in range(9)]
 
 
 @pytest.mark.capability("transactions: a batch outside of its transaction is refused")

@@ -107,38 +107,41 @@ class RawProducer:
             builder.append(None, value, time.time_ns() // 1_000_000)
         return bytes(builder.build())
 
-    def send(
-        self,
-        topic: str,
-        *values: bytes,
-        partition: int = 0,
-        version: int = CLASSIC_PRODUCE,
-        transactional: bool = True,
-        names_id: bool = True,
-    ) -> ErrorCode:
-        """Produce one batch."""
+    def produce_request(
+        self, topic: str, *values: bytes, partition: int = 0, transactional: bool = True, names_id: bool = True
+    ) -> ProduceRequest:
+        """Produce of one batch, the next of this producer."""
         records = self.batch(topic, partition, values, transactional=transactional)
         data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=partition, records=records)])
-        request = ProduceRequest(
+        return ProduceRequest(
             transactional_id=self.transactional_id if names_id else None,
             acks=-1,
             timeout_ms=20_000,
             topic_data=[data],
         )
+
+    def send(
+        self, topic: str, *values: bytes, partition: int = 0, version: int = CLASSIC_PRODUCE, **options: bool
+    ) -> ErrorCode:
+        """Produce one batch; the options are those of ``produce_request``."""
+        request = self.produce_request(topic, *values, partition=partition, **options)
         (answer,) = self.connection.call(request, version).responses[0].partition_responses
         if answer.error_code == ErrorCode.NONE:
             self.sequences[topic, partition] = self.sequences.get((topic, partition), 0) + len(values)
         return ErrorCode(answer.error_code)
 
-    def end(self, *, commit: bool, version: int = CLASSIC_END) -> ErrorCode:
-        """EndTxn, once."""
-        request = EndTxnRequest(
+    def end_request(self, *, commit: bool) -> EndTxnRequest:
+        """EndTxn of the open transaction."""
+        return EndTxnRequest(
             transactional_id=self.transactional_id,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
             committed=commit,
         )
-        answer = self.connection.call(request, version)
+
+    def end(self, *, commit: bool, version: int = CLASSIC_END) -> ErrorCode:
+        """EndTxn, once."""
+        answer = self.connection.call(self.end_request(commit=commit), version)
         if answer.error_code == ErrorCode.NONE and version >= V2_END:
             self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
             self.sequences = {}
@@ -194,9 +197,9 @@ def values_in(part: Any, *, with_control: bool = False) -> list[bytes]:
     return found
 
 
-def end_offset(connection: Connection, topic: str, *, committed: bool = True) -> int:
+def end_offset(connection: Connection, topic: str, *, partition: int = 0, committed: bool = True) -> int:
     """ListOffsets of the end."""
-    part = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    part = ListOffsetsPartition(partition_index=partition, timestamp=-1)
     request = ListOffsetsRequest(
         replica_id=-1, isolation_level=int(committed), topics=[ListOffsetsTopic(name=topic, partitions=[part])]
     )

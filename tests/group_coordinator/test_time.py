@@ -39,6 +39,20 @@ def test_a_session_ends_when_its_time_is_up(make_world):
     run_with_timers(make_world, main)
 
 
+def test_a_deadline_that_rounding_brings_forward_is_met(make_world):
+    """In seconds and back it is a little less than the milliseconds it was: too early to fire, and nothing to sleep for."""
+    now = next(n / 1009 for n in range(1, 9999) if (n / 1009 * 1000 + 10_000) / 1000 * 1000 < n / 1009 * 1000 + 10_000)
+
+    async def main(world: Any, clock: MockClock) -> None:
+        await trio.sleep(now)
+        member = await world.enter()
+        await world.sync(member, 1, {})
+        await trio.sleep(10.1)
+        assert await world.state() == "Empty"
+
+    run_with_timers(make_world, main)
+
+
 def test_sessions_do_not_end_because_the_loop_stood_still(make_world):
     async def main(world: Any, clock: MockClock) -> None:
         member = await world.enter()

@@ -359,6 +359,16 @@ async def test_io_error(memory_world):
         log.read(0, 100, up_to=30, at_least_one=True)
 
 
+@pytest.mark.parametrize(("operation", "suffix"), [("rename", ".cleaned"), ("rename", ".swap"), ("sync", "")])
+async def test_io_error_at_the_swap(memory_world, operation, suffix):
+    """The old segments are closed by then, which is no reason to take it for a change of the log."""
+    log = await compacted(memory_world)
+    fill(memory_world, log)
+    memory_world.disk.fail(operation, where=lambda path: path.endswith(suffix or log.directory))
+    assert not await memory_world.managers[-1].cleaner.clean_dirtiest()
+    assert memory_world.managers[-1].is_offline
+
+
 @pytest.mark.parametrize("change", ["truncate", "truncate fully", "delete", "retention"])
 async def test_change_while_cleaning(world, read_pairs, change):
     """A log that changes while it is being cleaned is left as the change made it."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import struct
 import zlib
 
 import pytest
+import trio
 
 from ottla.log.log_manager import LogStartError
+from ottla.log.transactional_reads import aborted_between
 
 SETTINGS = {"segment_bytes": 700, "index_interval_bytes": 0}
 FOLDER = "t-0"
@@ -333,3 +336,34 @@ async def test_power_loss_after_a_topic_was_deleted_and_made_again(memory_world,
     again = manager.get_or_create("t", 0, b"b" * 16)
     assert again.log_start_offset == 0
     assert read_values(again)[: len(records)] == records
+
+
+@pytest.mark.parametrize("rolls_during_the_flush", [False, True])
+async def test_flushed_transactions_stay_aborted(memory_world, rolls_during_the_flush):
+    """The index of a segment that was flushed while it was active is on disk before the segment is scanned no more."""
+    log = await memory_world.log(segment_bytes=10_000)
+    producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
+    log.producer_state.confirm(7, log.producer_state.begin_verification(7, 0, 0, 0))
+    memory_world.append(log, "aborted", **producer)
+    memory_world.abort(log, 7)
+    if rolls_during_the_flush:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(log.flush)
+            while log.flushing is None:
+                await trio.lowlevel.checkpoint()
+            log.roll()  # the job is made, and runs after the next checkpoint
+    else:
+        await log.flush()
+        log.roll()
+    memory_world.append(log, "later")
+    await log.flush()
+    await memory_world.managers[-1].write_checkpoints()
+    end = log.log_end_offset
+    for seed in range(20):
+        disk = copy.deepcopy(memory_world.disk)
+        disk.crash(random.Random(seed))
+        world = type(memory_world)(disk, memory_world.path)
+        again = await world.log()
+        again.high_watermark = again.log_end_offset
+        assert again.log_end_offset == end
+        assert [entry.producer_id for entry in aborted_between(again, 0, end)] == [7]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.base.errors import KafkaError
 from ottla.wire.compression import GZIP, NONE, ZSTD
 from ottla.wire.records import LOG_APPEND_TIME, Record
 
@@ -111,3 +112,15 @@ async def test_after_truncation_the_largest_timestamp_is_that_of_what_is_left(wo
     log.truncate_to(7)
     assert (await log.max_timestamp(1 << 60))[:2] == (5, 600)
     assert await log.offset_for_timestamp(650, 1 << 60) == NONE_FOUND
+
+
+async def test_damaged_batch_is_not_believed(memory_world):
+    log = await written(memory_world, RISING)
+    segment = log.segments[0]
+    last = segment.position_of(log.log_end_offset - 1)
+    file = segment.file()
+    file.write(bytes([file.read(1, segment.size - 3)[0] ^ 1]), segment.size - 3)
+    assert await log.offset_for_timestamp(100, log.log_end_offset) == expected(RISING, 100)
+    assert last < segment.size - 3
+    with pytest.raises(KafkaError, match="CORRUPT_MESSAGE"):
+        await log.offset_for_timestamp(160, log.log_end_offset)

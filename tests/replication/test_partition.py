@@ -32,6 +32,7 @@ from ottla.wire.messages.stop_replica import (
     StopReplicaRequest,
     StopReplicaTopicState,
 )
+from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
 
 ME, OTHER = 1, 2
@@ -43,8 +44,9 @@ Told = list[tuple[str, int, int | None]]
 class Replicas:
     """A replica manager and the controller's requests to it; ``told`` is what its leadership listener heard."""
 
-    def __init__(self, manager: ReplicaManager) -> None:
+    def __init__(self, manager: ReplicaManager, logs: LogManager) -> None:
         self.manager = manager
+        self.logs = logs
         self.told: Told = []
         manager.leadership_listeners.append(lambda *change: self.told.append(change))
 
@@ -91,7 +93,7 @@ async def replicas(**settings: Any) -> AsyncIterator[Replicas]:
         MemoryDisk(), ["data"], log_settings, LogManagerSettings(), SimulatedClock(), InlineWorkers(), random.Random(1)
     )
     await logs.start(ME)
-    yield Replicas(ReplicaManager(ME, logs, log_settings, lambda topic: {}))
+    yield Replicas(ReplicaManager(ME, logs, log_settings, lambda topic: {}), logs)
     await logs.stop()
 
 
@@ -361,3 +363,43 @@ async def test_a_fetch_that_waits_is_answered_when_there_is_nothing_to_wait_for(
         else:
             world.manager.release_waiters()
         assert waiter.event.is_set()
+
+
+# --- flush.messages ---------------------------------------------------------------------------------------------------
+
+
+async def test_a_record_to_be_flushed_first_is_committed_from_its_flush_on() -> None:
+    async with replicas(flush_messages=2) as world:
+        world.lead()
+        partition = world.partition
+        partition.append(batch(), NOW_MS)
+        assert partition.log.high_watermark == 1
+        assert partition.append(batch(), NOW_MS).flush_due
+        assert partition.log.high_watermark == 1
+        waiter = FetchWaiter(1)
+        partition.fetch_waiters.add(waiter)
+        await partition.log.flush()
+        assert (partition.log.high_watermark, waiter.event.is_set()) == (2, True)
+
+
+async def test_end_markers_too_are_committed_from_their_flush_on() -> None:
+    async with replicas(flush_messages=1) as world:
+        world.lead()
+        marker = WritableTxnMarker(producer_id=7, producer_epoch=0, transaction_result=True)
+        end = world.partition.append_end_marker(marker, NOW_MS)
+        with refused(ErrorCode.REQUEST_TIMED_OUT):
+            await world.partition.wait_for_high_watermark(end, 0)
+        await world.partition.log.flush()
+        await world.partition.wait_for_high_watermark(end)
+
+
+async def test_a_new_leader_flushes_what_it_found(autojump_clock: trio.testing.MockClock) -> None:
+    async with replicas(flush_messages=1) as world:
+        world.lead(isr=(ME, OTHER), replicas=(ME, OTHER))
+        world.partition.append(batch(), NOW_MS)
+        assert world.partition.log.high_watermark == 0
+        world.lead(epoch=1, replicas=(ME, OTHER))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.logs.run)
+            await world.partition.wait_for_high_watermark(1)
+            nursery.cancel_scope.cancel()

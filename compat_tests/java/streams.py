@@ -1,0 +1,160 @@
+"""Kafka Streams' word count as a process, the lines that it is fed with, and what a reader sees of its counts."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+from ottla.compat_tests import toolchains
+from ottla.compat_tests.java.tools import SHORT_LIVED
+from ottla.compat_tests.raw.transactional import end_offset
+from ottla.compat_tests.session import ClientSession, eventually
+from ottla.compat_tests.wire_client import connect
+
+JARS = "kafka-streams-4.3.1"
+PARTITIONS = 2
+LINES_AT_ONCE = 20
+TIMEOUT_S = 120.0
+EXIT_AFTER_SIGTERM = 128 + signal.SIGTERM
+
+
+def compile_word_count(folder: Path) -> None:
+    """Put the class files of WordCount into ``folder``."""
+    toolchains.compile_java([Path(__file__).with_name("WordCount.java")], toolchains.jars(JARS), folder)
+
+
+class WordCount:
+    """The process. ``state`` is the folder of its store; what it says goes to a file in ``folder``."""
+
+    def __init__(self, classes: Path, folder: Path, bootstrap: str, application_id: str) -> None:
+        self.bootstrap = bootstrap
+        path = os.pathsep.join([str(classes), f"{toolchains.jars(JARS)}/*"])
+        self._java = [
+            str(toolchains.java()),
+            *SHORT_LIVED,
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-cp",
+            path,
+        ]
+        self._arguments = ["WordCount", bootstrap, application_id]
+        self._log = folder / "word-count.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, state: Path, source: str, target: str) -> None:
+        """Count the words of ``source`` into ``target``."""
+        command = [*self._java, *self._arguments, str(state), source, target]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def check(self) -> None:
+        """Fail when it has ended by itself."""
+        assert self._process is not None
+        said = self._log.read_text(errors="replace")[-5000:]
+        assert self._process.poll() is None, f"exit status {self._process.returncode}\n{said}"
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """SIGTERM: it commits what it has done, and leaves its group."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        assert self._process.wait(timeout=60) == EXIT_AFTER_SIGTERM
+
+    def close(self) -> None:
+        """End it if it still runs."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()
+
+
+class Feed:
+    """Writes lines into the source and reads the committed counts, in turns, from one thread."""
+
+    def __init__(self, client: ClientSession, words: WordCount, source: str, target: str) -> None:
+        self._client = client
+        self._words = words
+        self._source = source
+        self._target = target
+        self._producer = client.producer(idempotent=True, delivery_timeout_ms=120_000)
+        self._reader = client.consumer(read_committed=True)
+        self._reader.assign({(target, partition): "beginning" for partition in range(PARTITIONS)})
+        self._lines = 0
+        self.written: Counter[str] = Counter()
+        self.counts: dict[str, list[int]] = {}
+        self._ends: set[int] = set()
+
+    def seen(self) -> int:
+        """How many counts have been read."""
+        return sum(map(len, self.counts.values()))
+
+    def write(self) -> None:
+        """Some more lines, acknowledged."""
+        for _ in range(LINES_AT_ONCE):
+            number = self._lines = self._lines + 1
+            words = ["every", f"word-{number % 10}", f"word-{number % 7}", f"rare-{number % 100}"]
+            self.written.update(words)
+            self._producer.send(self._source, " ".join(words).encode(), partition=number % PARTITIONS)
+        self._producer.flush()
+
+    def read(self) -> None:
+        """What has arrived by now."""
+        for message in self._reader.poll(0.1):
+            assert message.value is not None
+            if message.key is None:
+                self._ends.add(message.partition)
+            else:
+                self.counts.setdefault(message.key.decode(), []).append(int(message.value))
+
+    def write_until_seen(self, total: int) -> None:
+        """Keep the process busy until ``total`` counts have been read."""
+
+        def is_seen() -> bool:
+            self._words.check()
+            self.write()
+            self.read()
+            return self.seen() >= total
+
+        eventually(is_seen, TIMEOUT_S)
+
+    def is_open(self) -> bool:
+        """Whether counts have been put out in a transaction that has no end yet."""
+        with connect(self._words.bootstrap) as connection:
+            return any(
+                end_offset(connection, self._target, partition=partition, committed=True)
+                < end_offset(connection, self._target, partition=partition, committed=False)
+                for partition in range(PARTITIONS)
+            )
+
+    def write_until_open(self) -> None:
+        """Keep the process busy until it is in the middle of a transaction."""
+
+        def is_busy() -> bool:
+            self._words.check()
+            self.write()
+            return self.is_open()
+
+        eventually(is_busy, TIMEOUT_S)
+
+    def read_all(self) -> None:
+        """Read the counts of everything written; then end the process, and read what else there is."""
+
+        def is_counted() -> bool:
+            self._words.check()
+            self.read()
+            return self.seen() >= self.written.total()
+
+        def is_at_the_end() -> bool:
+            self.read()
+            return len(self._ends) == PARTITIONS
+
+        eventually(is_counted, TIMEOUT_S)
+        self._words.stop()
+        for partition in range(PARTITIONS):
+            self._client.produce(self._target, [b"end"], partition=partition)
+        eventually(is_at_the_end, TIMEOUT_S)

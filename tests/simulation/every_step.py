@@ -1,0 +1,62 @@
+"""A few transactions, and a death at one chosen change of the disk: the n-th since the first transaction began.
+
+Gone through from the first change to the last, this is every step of AddPartitionsToTxn, Produce, TxnOffsetCommit, EndTxn
+and the end markers. The producer asks again until it is answered, as Kafka's clients do.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from . import determinism
+from .checkers import Checker
+from .clients import Administrator
+from .history import History
+from .producers import TransactionalProducer
+from .readers import Reader
+from .world import Mode, World
+
+_TRANSACTIONS = 3
+
+
+class SteadyProducer(TransactionalProducer):
+    """One that lives to the end of its transactions."""
+
+    dies = False
+
+
+def run(mode: Mode, *, is_v2: bool, at: int) -> tuple[list[str], int, int]:
+    """Die at the ``at``-th change (0: never). Returns what was wrong, and how many changes and how many deaths there were."""
+    world: World | None = None
+    changes = 0
+
+    async def main() -> None:
+        nonlocal world, changes
+        world = World(1, mode)
+        history = History()
+        readers = [
+            Reader(world, history, "uncommitted", committed=False),
+            Reader(world, history, "committed", committed=True),
+        ]
+        producer = SteadyProducer(world, history, "t", 0.1, is_v2=is_v2)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.keep_running)
+            await world.wait_ready()
+            await Administrator(world, history, "admin").create_topics()
+            await producer.init()
+            before = world.disk.operations
+            if at:
+                world.crash_at(at, lambda path: True, power_lost=mode is not Mode.KILLS)
+            for _ in range(_TRANSACTIONS):
+                await producer.transaction()
+            await trio.sleep(0.5)  # the last markers are written behind the answer
+            changes = world.disk.operations - before
+            await world.wait_ready()
+            await producer.init()
+            await trio.sleep(0.5)
+            await Checker(world, history, readers).check()
+            nursery.cancel_scope.cancel()
+
+    determinism.run(main, 1)
+    assert world is not None
+    return world.violations, changes, world.lives - 1

@@ -1,0 +1,127 @@
+"""The disk and the clock of a simulated machine, and what goes wrong with them.
+
+``FaultyDisk`` counts the operations that change something, and at the one it was told it is *dead*: that operation and
+every one after it raises ``Crashed``, so nothing that the dying process still does reaches the disk. ``revive`` then
+leaves what a killed process (page cache survives) or a machine without power leaves.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+
+from ottla.base.seams import SimulatedClock
+from ottla.log.disk import Bytes, Lock, OpenFile
+from ottla.log.memory_disk import MemoryDisk
+from ottla.wire.records import BATCH_HEADER_SIZE, iter_complete_batches
+
+_CRC_COVERED_FROM = 21
+CHANGES = frozenset({"write", "truncate", "sync", "rename", "remove", "create", "make_dir"})
+
+
+class Crashed(BaseException):
+    """The process, or its machine, is no more. Not an Exception: nothing in the broker may live on with it."""
+
+
+class FaultyDisk(MemoryDisk):
+    """See the module. ``operations`` counts what changed something, by ``Plan``."""
+
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        super().__init__(now_ms=now_ms)
+        self.is_dead = False
+        self.operations = 0
+        self._left = 0
+        self._where: Callable[[str], bool] = lambda path: True
+        self._on_crash: Callable[[str], None] = lambda what: None
+
+    def crash_at(self, count: int, where: Callable[[str], bool], on_crash: Callable[[str], None]) -> None:
+        """Die at the ``count``-th change from now on whose path ``where`` accepts; 0 takes it back."""
+        self._left = count
+        self._where = where
+        self._on_crash = on_crash
+
+    def die(self, what: str) -> None:
+        """Die now."""
+        self.is_dead = True
+        self._left = 0
+        self._on_crash(what)
+
+    def check(self, operation: str, path: str) -> None:
+        if self.is_dead:
+            raise Crashed(path)
+        super().check(operation, path)
+        if operation in CHANGES:
+            self.operations += 1
+            if self._left and self._where(path):
+                self._left -= 1
+                if not self._left:
+                    self.die(f"{operation} {path}")
+                    raise Crashed(path)
+
+    def revive(self, power_lost: random.Random | None) -> None:
+        """Come back: with what survives a loss of power, or, without ``power_lost``, all that was written."""
+        self.is_dead = False
+        self._left = 0
+        if power_lost is None:
+            self.kill()
+        else:
+            self.crash(power_lost)
+
+    def open(self, path: str, *, create: bool = False) -> OpenFile:
+        if create and not self.exists(path):
+            self.check("create", path)
+        return super().open(path, create=create)
+
+    def make_dir(self, path: str) -> None:
+        if path and not self.exists(path):
+            self.check("make_dir", path)
+        super().make_dir(path)
+
+    def lock(self, path: str) -> Lock:
+        self.check("lock", path)
+        return super().lock(path)
+
+    @property
+    def used(self) -> int:
+        """Bytes in files."""
+        return sum(len(inode.data) for inode in self._names.values() if inode is not None)
+
+    # --- damage at rest -----------------------------------------------------------------------------------------------
+
+    def paths(self) -> list[str]:
+        """Every file, sorted."""
+        return sorted(path for path in self._names if not self.is_dir(path))
+
+    def flip_bit(self, path: str, rng: random.Random) -> int | None:
+        """Flip one bit of one batch, of those its CRC covers; the batch's base offset, None when there is no batch."""
+        data = self._file(path).data
+        batches = []
+        position = 0
+        for batch in iter_complete_batches(bytes(data)):
+            batches.append((position, batch.size, batch.base_offset))
+            position += batch.size
+        if not batches:
+            return None
+        start, size, base_offset = rng.choice(batches)
+        assert size >= BATCH_HEADER_SIZE
+        at = start + rng.randrange(_CRC_COVERED_FROM, size)
+        inode = self._file(path)
+        inode.data[at] ^= 1 << rng.randrange(8)
+        inode.sync()
+        return base_offset
+
+
+class JumpingClock(SimulatedClock):
+    """Wall time that somebody sets wrong, and right again."""
+
+    def jump(self, milliseconds: int) -> None:
+        self.start_ms += milliseconds
+
+
+def is_under(folder: str) -> Callable[[str], bool]:
+    """For ``crash_at``: paths with ``folder`` in one of their names."""
+    return lambda path: folder in os.path.basename(os.path.dirname(path)) or folder in os.path.basename(path)
+
+
+__all__ = ["Bytes", "Crashed", "FaultyDisk", "JumpingClock", "is_under"]

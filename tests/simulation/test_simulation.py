@@ -1,0 +1,115 @@
+"""Seeds of the simulation, whose checkers must find nothing; and breakages, which they must find."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable
+
+import pytest
+
+from ottla.log.producer_state import ProducerStateManager
+from ottla.log.segment import LogSegment
+from ottla.replication.coordinator_shards import CoordinatorShards
+from ottla.replication.partition import Partition
+from ottla.tests.simulation import every_step
+from ottla.tests.simulation.__main__ import parse_seeds, summary
+from ottla.tests.simulation.simulation import simulate
+from ottla.tests.simulation.world import Mode
+from ottla.transaction_coordinator.coordinator import TransactionCoordinator
+
+SEEDS = range(300)
+AT_ONCE = 2
+
+
+def replay(seed: int) -> str:
+    result = simulate(seed)
+    return f"make simulate SEEDS={seed}-{seed}  # {summary(result)}" if result.violations else ""
+
+
+def test_a_few_seeds() -> None:
+    assert [line for line in map(replay, (1, 2, 4)) if line] == []
+
+
+@pytest.mark.slow
+def test_many_seeds() -> None:
+    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
+        failed = [line for line in pool.imap_unordered(replay, SEEDS, chunksize=AT_ONCE) if line]
+    assert failed == []
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    first, second, other = simulate(3), simulate(3), simulate(6)
+    assert first.events == second.events
+    assert first.digest == second.digest != other.digest
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("is_v2", [False, True], ids=["classic", "v2"])
+@pytest.mark.parametrize("mode", [Mode.KILLS, Mode.POWER_WITH_FLUSH], ids=lambda mode: mode.value)
+def test_transactions_survive_a_death_at_every_step(mode: Mode, is_v2: bool) -> None:
+    _, changes, _ = every_step.run(mode, is_v2=is_v2, at=0)
+    assert changes > 30
+    wrong = {}
+    for at in range(1, changes + 1):
+        violations, _, deaths = every_step.run(mode, is_v2=is_v2, at=at)
+        assert deaths == 1
+        if violations:
+            wrong[at] = violations
+    assert wrong == {}
+
+
+def forget_duplicates(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ProducerStateManager, "check", lambda self, batch: None)
+
+
+def commit_before_the_flush(patch: pytest.MonkeyPatch) -> None:
+    from ottla.log.partition_log import PartitionLog
+
+    patch.setattr(PartitionLog, "safe_end_offset", property(lambda self: self.log_end_offset))
+
+
+def leave_the_index_of_aborted_transactions(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(LogSegment, "sync_aborted", lambda self: None)
+
+
+def forget_how_a_transaction_was_to_end(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TransactionCoordinator, "_finish_soon", lambda self, shard, name: None)
+
+
+def answer_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
+    async def committed(*args: object) -> None:
+        pass
+
+    patch.setattr(CoordinatorShards, "committed", committed)
+
+
+def show_aborted_records(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("ottla.handlers.fetch.aborted_transactions", lambda *args: [])
+
+
+def commit_nothing_stable(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Partition, "fetchable_end", lambda self, isolation_level: self.log.high_watermark)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "breakage",
+    [
+        forget_duplicates,
+        commit_before_the_flush,
+        leave_the_index_of_aborted_transactions,
+        forget_how_a_transaction_was_to_end,
+        answer_before_it_is_committed,
+        show_aborted_records,
+        commit_nothing_stable,
+    ],
+)
+def test_a_broken_broker_is_found_out(breakage: Callable[[pytest.MonkeyPatch], None], monkeypatch) -> None:
+    breakage(monkeypatch)
+    assert any(simulate(seed).violations for seed in range(40))
+
+
+@pytest.mark.parametrize(("text", "seeds"), [("3", [0, 1, 2]), ("5-7", [5, 6, 7]), ("8-8", [8])])
+def test_seeds_are_a_number_or_a_range(text: str, seeds: list[int]) -> None:
+    assert list(parse_seeds(text)) == seeds
