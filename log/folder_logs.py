@@ -86,13 +86,12 @@ class FolderLogs:
         errors: list[Exception] = []
 
         async def load_some() -> None:
-            for chunk in chunks:
-                try:
+            try:
+                for chunk in chunks:
                     for partition_log in await folder.workers.run(_load_each, chunk):
                         self._add(partition_log)
-                except Exception as error:
-                    errors.append(error)
-                    return
+            except Exception as error:
+                errors.append(error)
 
         async with trio.open_nursery() as nursery:
             for _ in range(threads):
