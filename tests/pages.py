@@ -1,0 +1,34 @@
+"""Test modules shown in a page, run by pytest in a process and a folder of their own."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+
+def run_pytest(code: str, folder: Path) -> dict[str, int]:
+    """Run ``code`` as a test file; the outcomes with their counts. A file that fails is an AssertionError with its output."""
+    (folder / "test_page.py").write_text(code)
+    # Where ottla is installed, pytest finds the plugin by itself, and refuses to be told of it again.
+    installed = importlib.metadata.entry_points(group="pytest11", name="ottla")
+    plugin = [] if installed else ["-p", "ottla.testing.plugin"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *plugin, "-q", "-p", "no:cacheprovider", "test_page.py"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=folder,
+        env=os.environ | {"PYTEST_ADDOPTS": ""},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return outcomes(done.stdout)
+
+
+def outcomes(printed: str) -> dict[str, int]:
+    """The last line of pytest's output as numbers; what clients are warned of in their own code does not count."""
+    counted = re.findall(r"(\d+) (\w+)", printed.splitlines()[-1].partition(" in ")[0])
+    return {outcome: int(count) for count, outcome in counted if not outcome.startswith("warning")}
