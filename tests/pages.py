@@ -1,4 +1,4 @@
-"""Test modules shown in a page, run by pytest in a process and a folder of their own."""
+"""The programs shown in pages, and running those that are test modules in a process and a folder of their own."""
 
 from __future__ import annotations
 
@@ -8,6 +8,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+
+_README = Path(__file__).resolve().parent.parent / "README.md"
+_QUICKSTART = re.compile(r"<!-- quickstart: ([\w-]+) -->\n```(\w+)\n(.*?)```", re.DOTALL)
+
+
+def quickstarts() -> dict[str, tuple[str, str]]:
+    """The README's quickstarts: language and code by name."""
+    return {name: (language, code) for name, language, code in _QUICKSTART.findall(_README.read_text())}
 
 
 def run_pytest(code: str, folder: Path) -> dict[str, int]:

@@ -18,11 +18,10 @@ import pytest
 from ottla.compat_tests import brokers, toolchains
 from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
 
-from .pages import run_pytest
+from .pages import quickstarts, run_pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-QUICKSTART = re.compile(r"<!-- quickstart: ([\w-]+) -->\n```(\w+)\n(.*?)```", re.DOTALL)
-QUICKSTARTS = {name: (language, code) for name, language, code in QUICKSTART.findall((ROOT / "README.md").read_text())}
+QUICKSTARTS = quickstarts()
 SPARK_JARS = ROOT / ".jars" / "spark-kafka-4.0.0"
 
 pytestmark = pytest.mark.slow
