@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 
 import trio
-import trio.testing
 
 _MOST_STEPS = 200
 
@@ -41,10 +40,12 @@ class AdjustableClock(trio.abc.Clock):
         It goes from deadline to deadline, so that what follows from one event has its own time, but in no more than some
         200 steps: of periodic work over days, some rounds fall together.
         """
+        from trio.testing import wait_all_tasks_blocked  # takes as long to import as half of the broker
+
         least = seconds / _MOST_STEPS
         while seconds > 0:
-            await trio.testing.wait_all_tasks_blocked()
+            await wait_all_tasks_blocked()
             step = min(seconds, max(trio.lowlevel.current_statistics().seconds_to_next_deadline, least))
             self.skipped += step
             seconds -= step
-        await trio.testing.wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()

@@ -10,6 +10,7 @@ from ..base.errors import ErrorCode
 from ..handlers.call import Call
 from ..wire.api_keys import ApiKey
 from ..wire.messages.fetch import FetchRequest
+from ..wire.messages.metadata import MetadataRequest
 from ..wire.schema import ZERO_UUID
 
 _TOPIC_RESOURCE = 2
@@ -38,10 +39,14 @@ def api_name(key: int) -> str:
 
 
 def topics_of(call: Call, request: Any) -> frozenset[str]:
-    """Names of the topics that a request names, by name or by id, and of those its fetch session goes on with."""
+    """Names of the topics a request is about: named by name or by id, those of its fetch session, all for a Metadata of all."""
     names = set(_names(call, request))
     if isinstance(request, FetchRequest):
         names |= {topic for topic, _, _ in fetched_partitions(call, request)}
+    elif isinstance(request, MetadataRequest) and (
+        request.topics is None or (call.version == 0 and not request.topics)
+    ):
+        names |= call.broker.metadata.topics.keys()
     return frozenset(names)
 
 
