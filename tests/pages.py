@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import re
 import subprocess
@@ -21,9 +20,8 @@ def quickstarts() -> dict[str, tuple[str, str]]:
 def run_pytest(code: str, folder: Path) -> dict[str, int]:
     """Run ``code`` as a test file; the outcomes with their counts. A file that fails is an AssertionError with its output."""
     (folder / "test_page.py").write_text(code)
-    # Where ottla is installed, pytest finds the plugin by itself, and refuses to be told of it again.
-    installed = importlib.metadata.entry_points(group="pytest11", name="ottla")
-    plugin = [] if installed else ["-p", "ottla.testing.plugin"]
+    # By its module, whether or not this environment has the entry point: pytest refuses to be told of a plugin twice.
+    plugin = ["-p", "no:ottla", "-p", "ottla.testing.plugin"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *plugin, "-q", "-p", "no:cacheprovider", "test_page.py"],
         capture_output=True,
