@@ -9,13 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .broker.embedded import Broker, RunningBroker, open_broker
+    from .broker.embedded import RunningBroker, open_broker
+    from .testing.broker import Broker
 
 __all__ = ["Broker", "RunningBroker", "open_broker"]
 __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:
+    if name == "Broker":
+        from .testing.broker import Broker
+
+        return Broker
     if name in __all__:
         from .broker import embedded
 

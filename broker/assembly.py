@@ -31,6 +31,7 @@ from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..handlers.auto_creation import coordinator_topics
 from ..handlers.services import Services
+from ..handlers.table import ServedApis
 from ..log.disk import Disk, join
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager, LogStartError
@@ -90,6 +91,7 @@ class Assembly:
         workers: Workers,
         randomness: random.Random,
         on_failure: Callable[[str], None],
+        served: ServedApis,
     ) -> None:
         self._config = config
         self._broker_id = broker_id
@@ -98,6 +100,7 @@ class Assembly:
         self._workers = workers
         self._random = randomness
         self._on_failure = on_failure
+        self._served = served
         self._folder_failed = trio.Event()
         self.cluster_id = ""
         self._session: ClusterStore | None = None
@@ -169,6 +172,7 @@ class Assembly:
             transactions=transactions,
             end_markers=end_markers,
             producer_ids=producer_ids,
+            served=self._served,
         )
         configs.on_topic_config.append(self._topic_config_changed)
         replicas.leadership_listeners.append(self._leadership_changed)

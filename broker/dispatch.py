@@ -14,7 +14,7 @@ from typing import Any
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part, size_of
 from ..handlers.call import Call, CloseConnection
-from ..handlers.table import BY_KEY, Handler
+from ..handlers.table import Handler, ServedApis
 from ..wire.api_keys import ApiKey
 from ..wire.codec import decode, encode
 from ..wire.headers import decode_request_header, encode_response_header
@@ -32,12 +32,12 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     """
     header, body_offset = decode_request_header(frame)
     api_key, version = header.api_key, header.api_version
-    handler = BY_KEY.get(api_key)
+    handler = call.broker.served.by_key.get(api_key)
     if handler is None:
         raise ProtocolError(f"API key {api_key} is not served")
     if not handler.lowest <= version <= handler.highest:
         if api_key == ApiKey.API_VERSIONS:
-            return _unsupported_api_version(header.correlation_id)
+            return _unsupported_api_version(header.correlation_id, call.broker.served)
         raise ProtocolError(f"{handler.api_key.name} version {version} is not served")
     if handler.handle is None:
         handler.load()
@@ -78,7 +78,7 @@ def _error(handler: Handler, request: Any, error: KafkaError) -> Any:
     return handler.error_response(request, error)
 
 
-def _unsupported_api_version(correlation_id: int) -> list[Part]:
+def _unsupported_api_version(correlation_id: int, served: ServedApis) -> list[Part]:
     from ..handlers.api_versions import unsupported_version
 
-    return frame_response(correlation_id, ApiKey.API_VERSIONS, 0, unsupported_version())
+    return frame_response(correlation_id, ApiKey.API_VERSIONS, 0, unsupported_version(served))

@@ -22,6 +22,7 @@ from ..base.network import Listener, Network
 from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
+from ..handlers.table import SERVED, ServedApis
 from ..log.disk import Disk, OsDisk
 from ..log.log_manager import LogStartError
 from .acceptor import Acceptor
@@ -54,6 +55,7 @@ class BrokerServer:
         workers: Workers | None = None,
         disk: Disk | None = None,
         randomness: random.Random | None = None,
+        served: ServedApis = SERVED,
     ) -> None:
         self.config = config
         self.settings = config.settings(BrokerSettings)
@@ -64,6 +66,7 @@ class BrokerServer:
         self._clock = clock or SystemClock()
         self._disk = disk or OsDisk()
         self._random = randomness or random.SystemRandom()
+        self._served = served
         self._stop_asked = trio.Event()
         self._failure: str | None = None
         self.endpoints: list[Endpoint] = []
@@ -142,6 +145,7 @@ class BrokerServer:
             self._workers,
             self._random,
             self._fail,
+            self._served,
         )
         try:
             await assembly.start(self.endpoints)

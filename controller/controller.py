@@ -134,6 +134,26 @@ class Controller:
                     raise refusal(error) from error
             return results
 
+    async def elect_again(self, key: TopicPartition) -> int:
+        """Let a partition's leader go on as after an election that it won: the new leader epoch. Raises KafkaError."""
+        async with self._lock:
+            self._check_active()
+            topic = self._context.topics.get(key.topic)
+            if topic is None or key.partition not in topic.partitions:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{key.topic}-{key.partition} does not exist")
+            state = topic.partitions[key.partition].state
+            if state is None or state.leader not in self._context.brokers:
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"nobody leads {key.topic}-{key.partition}")
+            elected = state._replace(leader_epoch=state.leader_epoch + 1, controller_epoch=self._context.epoch)
+            with trio.CancelScope(shield=True):
+                try:
+                    await write_states(self._store, self._context, {key: elected})
+                except StoreError as error:
+                    raise refusal(error) from error
+                changed = {key, *await self._lead([key])}
+                await self._channels.update_metadata(update_metadata_requests(self._context, sorted(changed)))
+            return elected.leader_epoch
+
     def reassign(self, key: TopicPartition, replicas: Sequence[int] | None) -> None:
         """Let a partition have these replicas; see ``reassignment``. Raises KafkaError."""
         self._check_active()

@@ -1,9 +1,9 @@
 """ApiVersions (key 18): which APIs this broker serves.
 
-Behaviour: the list is computed from ``table.HANDLERS``. A name or version of the client's software that does not match
-Kafka's pattern (KIP-511) is answered INVALID_REQUEST. A request at a version this broker does not know is answered
-before its body is read, in the layout of version 0 with UNSUPPORTED_VERSION and the range of this one API, and the
-connection stays open for the retry.
+Behaviour: the list is computed from what is served (``table.ServedApis``). A name or version of the client's software that
+does not match Kafka's pattern (KIP-511) is answered INVALID_REQUEST. A request at a version this broker does not know is
+answered before its body is read, in the layout of version 0 with UNSUPPORTED_VERSION and the range of this one API, and
+the connection stays open for the retry.
 
 Transactions V2 (KIP-890) are finalized: a client that knows ``transaction.version`` 2 uses them.
 
@@ -28,6 +28,7 @@ from ..wire.messages.api_versions import (
     SupportedFeatureKey,
 )
 from .call import Call
+from .table import ServedApis
 
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
@@ -35,16 +36,14 @@ _TRANSACTION_VERSION = "transaction.version"
 _LOWEST_CAN_BE_0_FROM = 4
 
 
-def _ranges() -> list[ApiVersion]:
-    from .table import HANDLERS
-
+def _ranges(served: ServedApis) -> list[ApiVersion]:
     return [
         ApiVersion(
             api_key=int(handler.api_key),
             min_version=handler.lowest if handler.advertise_from is None else handler.advertise_from,
             max_version=handler.highest,
         )
-        for handler in sorted(HANDLERS, key=lambda handler: handler.api_key)
+        for handler in sorted(served.by_key.values(), key=lambda handler: handler.api_key)
     ]
 
 
@@ -66,8 +65,11 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
         raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is cluster {call.broker.cluster_id}")
     if request.node_id != -1 and request.node_id != call.broker.broker_id:
         raise KafkaError(ErrorCode.REBOOTSTRAP_REQUIRED, f"this is broker {call.broker.broker_id}")
+    served = call.broker.served
+    if not served.has_features:
+        return ApiVersionsResponse(api_keys=_ranges(served))
     return ApiVersionsResponse(
-        api_keys=_ranges(),
+        api_keys=_ranges(served),
         supported_features=_supported_features(call.version),
         finalized_features_epoch=0,
         finalized_features=[
@@ -82,7 +84,7 @@ def error_response(request: ApiVersionsRequest, error: KafkaError) -> ApiVersion
     return ApiVersionsResponse(error_code=error.code)
 
 
-def unsupported_version() -> ApiVersionsResponse:
+def unsupported_version(served: ServedApis) -> ApiVersionsResponse:
     """The answer to a version this broker does not know; encoded as version 0."""
-    own = [entry for entry in _ranges() if entry.api_key == ApiKey.API_VERSIONS]
+    own = [entry for entry in _ranges(served) if entry.api_key == ApiKey.API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)

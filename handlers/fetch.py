@@ -47,7 +47,7 @@ _INITIAL_EPOCH = 0
 _FIRST_TOPIC_ID_VERSION = 13
 _EMPTY = b""
 _UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-_SESSION_ERRORS = (
+SESSION_ERRORS = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
@@ -264,7 +264,7 @@ def _is_news(state: FetchedPartition, result: PartitionData) -> bool:
 
 
 def error_response(request: FetchRequest, error: KafkaError) -> FetchResponse:
-    if error.code in _SESSION_ERRORS:
+    if error.code in SESSION_ERRORS:
         return FetchResponse(error_code=error.code)
     return FetchResponse(
         error_code=error.code,

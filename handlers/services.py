@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from ..replication.metadata_cache import MetadataCache
     from ..replication.replica_manager import ReplicaManager
     from ..transaction_coordinator.coordinator import TransactionCoordinator
+    from .table import ServedApis
 
 
 @dataclasses.dataclass(slots=True)
 class Services:
-    """One broker's parts."""
+    """One broker's parts. ``served`` may be replaced while the broker runs; dispatch looks at it with every request."""
 
     broker_id: int
     cluster_id: str
@@ -41,3 +42,4 @@ class Services:
     transactions: TransactionCoordinator
     end_markers: EndMarkers
     producer_ids: ProducerIds
+    served: ServedApis

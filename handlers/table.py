@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ..base.errors import KafkaError
@@ -87,4 +87,14 @@ HANDLERS = (
     Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0),
 )
 
-BY_KEY: dict[int, Handler] = {int(handler.api_key): handler for handler in HANDLERS}
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServedApis:
+    """What one broker serves: the handlers by key, and whether it tells of features (ZooKeeper mode has none)."""
+
+    by_key: Mapping[int, Handler]
+    has_features: bool = True
+
+
+SERVED = ServedApis({int(handler.api_key): handler for handler in HANDLERS})
+"""Everything there is."""

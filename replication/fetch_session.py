@@ -125,6 +125,11 @@ class FetchSessionCache:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def partitions(self, session_id: int) -> list[FetchedPartition]:
+        """What a session fetches, in the order of its last answer; nothing where there is no such session."""
+        session = self._sessions.get(session_id)
+        return [] if session is None else list(session.partitions.values())
+
     def close(self, session_id: int) -> None:
         """The consumer wants the session no more."""
         self._sessions.pop(session_id, None)

@@ -15,6 +15,8 @@ import pytest
 
 import ottla
 
+from .pages import outcomes, quickstarts
+
 ROOT = Path(__file__).resolve().parent.parent
 NOT_SHIPPED = {"tests", "bench", "docs", "tools", ".ci"}
 
@@ -69,7 +71,7 @@ def test_wheel_holds_exactly_the_package(built: Path, shipped: set[str]) -> None
 IMPORT_ALL = """
 import importlib, pkgutil, sys
 import ottla
-skipped = ("ottla.spark", "ottla.compat_tests", "ottla.__main__")
+skipped = ("ottla.spark", "ottla.compat_tests", "ottla.testing.plugin", "ottla.__main__")
 for module in pkgutil.walk_packages(ottla.__path__, "ottla."):
     if not module.name.startswith(skipped) and not module.name.endswith("__main__"):
         importlib.import_module(module.name)
@@ -79,7 +81,7 @@ print(ottla.__file__)
 
 @pytest.mark.slow
 def test_wheel_works_in_a_clean_virtualenv(built: Path, tmp_path: Path) -> None:
-    """Every module but those of the extras imports with the run-time dependencies alone."""
+    """Every module but those of the extras imports with the run-time dependencies alone; the plugin is imported by pytest."""
     (wheel,) = built.glob("*.whl")
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
@@ -88,6 +90,31 @@ def test_wheel_works_in_a_clean_virtualenv(built: Path, tmp_path: Path) -> None:
     assert Path(place).is_relative_to(tmp_path / "venv")
     assert "serve" in run(python, "-m", "ottla", "--help", cwd=tmp_path)
     assert "serve" in run(tmp_path / "venv" / "bin" / "ottla", "--help", cwd=tmp_path)
+
+
+NOTHING_OF_IT = """
+import sys
+
+def test_the_plugin_is_there_and_has_imported_nothing(request):
+    assert request.config.pluginmanager.has_plugin("ottla")
+    assert not {"trio", "ottla.testing.broker", "ottla.broker"} & sys.modules.keys()
+"""
+
+
+@pytest.mark.slow
+def test_a_project_that_installs_the_wheel_has_the_fixtures(built: Path, tmp_path: Path) -> None:
+    """The README's fixture example, in a project that knows of Ottla by its requirements only."""
+    (wheel,) = built.glob("*.whl")
+    run(sys.executable, "-m", "venv", tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, "pytest", "kafka-python")
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "test_orders.py").write_text(quickstarts()["pytest"][1])
+    (project / "test_nothing.py").write_text(NOTHING_OF_IT)
+    # -I: not even the PYTHONPATH of whoever runs these tests leads to the checkout.
+    for file in ("test_orders.py", "test_nothing.py"):
+        assert outcomes(run(python, "-I", "-m", "pytest", "-q", file, cwd=project)) == {"passed": 1}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["--version"]])

@@ -18,9 +18,10 @@ import pytest
 from ottla.compat_tests import brokers, toolchains
 from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
 
+from .pages import quickstarts, run_pytest
+
 ROOT = Path(__file__).resolve().parent.parent
-QUICKSTART = re.compile(r"<!-- quickstart: ([\w-]+) -->\n```(\w+)\n(.*?)```", re.DOTALL)
-QUICKSTARTS = {name: (language, code) for name, language, code in QUICKSTART.findall((ROOT / "README.md").read_text())}
+QUICKSTARTS = quickstarts()
 SPARK_JARS = ROOT / ".jars" / "spark-kafka-4.0.0"
 
 pytestmark = pytest.mark.slow
@@ -47,7 +48,7 @@ def run(name: str, address: str, folder: Path, code: str | None = None, **enviro
 
 
 def test_every_quickstart_is_run_here() -> None:
-    run_here = {"kafka-python", "confluent-kafka", "pyspark", "console-tools", "embedded"}
+    run_here = {"kafka-python", "confluent-kafka", "pyspark", "console-tools", "embedded", "pytest"}
     assert QUICKSTARTS.keys() == run_here
     assert (ROOT / "README.md").read_text().count("<!-- quickstart:") == len(run_here)
 
@@ -60,6 +61,11 @@ def test_python_clients(name: str, address: str, tmp_path: Path) -> None:
 
 def test_embedded(address: str, tmp_path: Path) -> None:
     assert re.fullmatch(r"clients connect to 127\.0\.0\.1:\d+\n", run("embedded", address, tmp_path))
+
+
+def test_fixtures(tmp_path: Path) -> None:
+    """That pytest finds them in a project that has installed Ottla is tested with the wheel, in test_packaging."""
+    assert run_pytest(QUICKSTARTS["pytest"][1], tmp_path) == {"passed": 1}
 
 
 def test_console_tools(address: str, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.handlers.table import BY_KEY
+from ottla.handlers.table import SERVED
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -22,7 +22,7 @@ from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 
-ALTER = BY_KEY[ApiKey.ALTER_PARTITION_REASSIGNMENTS]
+ALTER = SERVED.by_key[ApiKey.ALTER_PARTITION_REASSIGNMENTS]
 BROKER, SET, DELETE = 4, 0, 1
 
 

@@ -1,0 +1,160 @@
+"""Faults that clients meet: what is to go wrong, with which requests, and how often it did.
+
+A fault waits for requests that match its ``api``, ``topic`` and ``client_id`` (None: any). It strikes the ``nth`` of them
+and those after it, ``count`` times in all. A request meets the first fault, in the order of adding, that is due.
+
+Faults are added and removed by the test's thread and looked at by the broker's; each of them changes only what is its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import trio
+
+from ..base.errors import ErrorCode
+from ..wire.api_keys import ApiKey
+from . import names
+
+
+@dataclasses.dataclass(eq=False)
+class Fault:
+    """One fault; ``with faults.add(...) as fault:`` removes it at the end of the block.
+
+    ``hits`` is how many requests it struck so far. The other attributes are the arguments of ``Faults.add``.
+    """
+
+    api: ApiKey | None
+    topic: str | None
+    client_id: str | None
+    nth: int
+    count: int | None
+    error: ErrorCode | None
+    delay: float
+    drop: bool
+    disconnect: bool
+    black_hole: bool
+    throttle_time_ms: int
+    _owner: Faults
+    hits: int = 0
+    _seen: int = 0
+
+    def __post_init__(self) -> None:
+        self._hit = threading.Condition()
+        self.over = trio.Event()
+        """Set, in the broker's loop, when the fault was removed: nobody is kept waiting any longer."""
+
+    def remove(self) -> None:
+        """Strike no more. Requests in the black hole have their connections closed. Nothing happens the second time."""
+        self._owner._remove(self)
+
+    def wait(self, hits: int = 1, timeout: float = 10.0) -> None:
+        """Block until ``hits`` requests were struck. Raises TimeoutError after ``timeout`` seconds."""
+        with self._hit:
+            if not self._hit.wait_for(lambda: self.hits >= hits, timeout):
+                raise TimeoutError(f"{self.hits} requests were struck, not {hits}, after {timeout} s")
+
+    def __enter__(self) -> Fault:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.remove()
+
+    def meets(self, api: ApiKey, client_id: str, topics: Callable[[], frozenset[str]]) -> bool:
+        """Whether this request is one to count, and the fault is due with it."""
+        if self.api not in (None, api) or self.client_id not in (None, client_id):
+            return False
+        if self.topic is not None and self.topic not in topics():
+            return False
+        self._seen += 1
+        return self._seen >= self.nth and (self.count is None or self.hits < self.count)
+
+    def strike(self) -> None:
+        with self._hit:
+            self.hits += 1
+            self._hit.notify_all()
+
+
+class Faults:
+    """The faults of one broker. ``changed`` is called after each change; ``in_loop`` has something run in the broker's loop."""
+
+    def __init__(self, changed: Callable[[], None], in_loop: Callable[[Callable[[], Any]], None]) -> None:
+        self._faults: tuple[Fault, ...] = ()
+        self._changed = changed
+        self._in_loop = in_loop
+
+    def __len__(self) -> int:
+        return len(self._faults)
+
+    def add(
+        self,
+        *,
+        api: str | None = None,
+        topic: str | None = None,
+        client_id: str | None = None,
+        nth: int = 1,
+        count: int | None = 1,
+        error: str | None = None,
+        delay: float = 0.0,
+        drop: bool = False,
+        disconnect: bool = False,
+        black_hole: bool = False,
+        throttle_time_ms: int = 0,
+    ) -> Fault:
+        """Let requests fail, from now on; ``count`` None: until the fault is removed.
+
+        ``api`` is Kafka's name (``Produce``). What happens is one of: ``error``, the request is not executed and answered
+        with this error (``NOT_LEADER_OR_FOLLOWER``), with a ``topic`` for its partitions only where the API answers by
+        partition; ``drop``, it is executed and the connection closed in place of the answer; ``disconnect``, the
+        connection is closed at once; ``black_hole``, the request is neither executed nor ever answered;
+        ``throttle_time_ms``, the answer asks the client to be quiet for so long. ``delay``, in seconds, comes before
+        that, or alone. Raises ValueError.
+        """
+        outcomes = (error is not None, drop, disconnect, black_hole, throttle_time_ms > 0)
+        if sum(outcomes) > 1 or not (any(outcomes) or delay > 0):
+            raise ValueError("a fault is one of error, drop, disconnect, black_hole and throttle_time_ms, or a delay")
+        if nth < 1 or (count is not None and count < 1):
+            raise ValueError("nth and count begin at 1")
+        fault = Fault(
+            api=None if api is None else names.api_key(api),
+            topic=topic,
+            client_id=client_id,
+            nth=nth,
+            count=count,
+            error=None if error is None else names.error_code(error),
+            delay=delay,
+            drop=drop,
+            disconnect=disconnect,
+            black_hole=black_hole,
+            throttle_time_ms=throttle_time_ms,
+            _owner=self,
+        )
+        self._faults += (fault,)
+        self._changed()
+        return fault
+
+    def clear(self) -> None:
+        """Remove every fault."""
+        for fault in self._faults:
+            fault.remove()
+
+    def due(self, api: ApiKey, client_id: str, topics: Callable[[], frozenset[str]]) -> Fault | None:
+        """The fault that this request meets; it has struck then."""
+        # All of them count the request, also those that come too late for it.
+        met = [fault for fault in self._faults if fault.meets(api, client_id, topics)]
+        if not met:
+            return None
+        met[0].strike()
+        return met[0]
+
+    def _remove(self, fault: Fault) -> None:
+        if fault in self._faults:
+            self._faults = tuple(other for other in self._faults if other is not fault)
+            self._in_loop(fault.over.set)
+            self._changed()

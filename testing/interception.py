@@ -1,0 +1,128 @@
+"""What stands between dispatch and the handlers of one broker while a test has faults, moved leaders or a recording.
+
+It is a copy of the broker's ``ServedApis`` whose handlers go through ``Interception.handle``. It takes the place of the
+plain one with the first fault, move or recording, and goes with the last: until then, and after it, nothing is added to
+the way of a request.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import trio
+
+from ..base.errors import KafkaError
+from ..handlers.call import Call, CloseConnection
+from ..handlers.fetch import SESSION_ERRORS
+from ..handlers.services import Services
+from ..handlers.table import Handle, Handler
+from ..wire.api_keys import ApiKey
+from ..wire.messages.fetch import FetchResponse
+from . import leader_moves, names, partition_errors
+from .faults import Fault, Faults
+from .leader_moves import LeaderMoves
+from .requests import Requests
+
+# These have an error answer of their own, for what keeps a broker from answering at all; that is not how one fails.
+_BY_PARTITION = (ApiKey.FETCH, ApiKey.METADATA)
+
+
+class Interception:
+    """Faults, moves and recording of one broker."""
+
+    def __init__(self, in_loop: Callable[[Callable[[], Any]], None]) -> None:
+        self.faults = Faults(self._changed, in_loop)
+        self.requests = Requests(self._changed)
+        self._moves = LeaderMoves()
+        self._services: Services | None = None
+
+    def attach(self, services: Services) -> None:
+        """The broker is there."""
+        self._services = services
+        self._plain = services.served
+        self._intercepted = dataclasses.replace(
+            services.served,
+            by_key={key: _Intercepted(handler, self) for key, handler in services.served.by_key.items()},
+        )
+        self._changed()
+
+    def move_leader(self, topic: str, partition: int) -> None:
+        """See LeaderMoves."""
+        self._moves.move(topic, partition)
+        self._changed()
+
+    def _changed(self) -> None:
+        if self._services is not None:
+            is_needed = len(self.faults) or len(self._moves) or self.requests.is_recording
+            self._services.served = self._intercepted if is_needed else self._plain
+
+    async def handle(self, handler: Handler, handle: Handle, call: Call, request: Any) -> Any:
+        """Handle one request, which may go wrong."""
+        api = handler.api_key
+        if self.requests.is_recording:
+            self.requests.note(api, call, request)
+        fault = self.faults.due(api, call.client_id, lambda: names.topics_of(call, request))
+        if fault is not None:
+            return await _strike(fault, handler, handle, call, request)
+        if self._moves.concerns(api, call, request):
+            client_id = call.client_id
+            return await partition_errors.answer(
+                handler, handle, call, request, leader_moves.ERROR, lambda *at: self._moves.is_lost(client_id, *at)
+            )
+        response = await handle(call, request)
+        if api is ApiKey.METADATA:
+            self._moves.refreshed(call, response)
+        return response
+
+
+class _Intercepted(Handler):
+    """A handler that is called through the interception; its module is loaded on its first request, as ever."""
+
+    __slots__ = ("_interception",)
+
+    def __init__(self, plain: Handler, interception: Interception) -> None:
+        super().__init__(plain.api_key, plain.lowest, plain.highest, plain.advertise_from)
+        self._interception = interception
+
+    def load(self) -> None:
+        super().load()
+        plain = self.handle
+        assert plain is not None
+
+        async def handle(call: Call, request: Any) -> Any:
+            return await self._interception.handle(self, plain, call, request)
+
+        self.handle = handle
+
+
+async def _strike(fault: Fault, handler: Handler, handle: Handle, call: Call, request: Any) -> Any:
+    """What becomes of a request that met ``fault``."""
+    if fault.delay:
+        await call.flush()
+        with trio.move_on_after(fault.delay):
+            await fault.over.wait()
+    if fault.black_hole:
+        await call.flush()
+        await fault.over.wait()
+        raise CloseConnection("the request is in the black hole")
+    if fault.disconnect:
+        raise CloseConnection("a fault was asked for")
+    if fault.error is not None:
+        error = KafkaError(fault.error, "a fault was asked for")
+        if fault.topic is None and (handler.api_key not in _BY_PARTITION or fault.error in SESSION_ERRORS):
+            raise error
+        return await partition_errors.answer(
+            handler, handle, call, request, error, lambda topic, _: fault.topic in (None, topic)
+        )
+    response = await handle(call, request)
+    if fault.drop:
+        if isinstance(response, FetchResponse):
+            for topic in response.responses:
+                for data in topic.partitions:
+                    partition_errors.release(data)
+        raise CloseConnection("the answer was to be lost")
+    if fault.throttle_time_ms and response is not None:
+        response.throttle_time_ms = fault.throttle_time_ms
+    return response

@@ -1,0 +1,50 @@
+"""Leaders that "move": until a client has asked for metadata again, it is told that it asks the wrong broker.
+
+The leader after the move is this broker again, under a new leader epoch, which is what a client finds in the metadata. A
+client is whoever uses its client id.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..base.errors import ErrorCode, KafkaError
+from ..handlers.call import Call
+from ..wire.api_keys import ApiKey
+from . import names
+
+_OF_LEADERS = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.DELETE_RECORDS}
+ERROR = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leader has moved")
+
+
+class LeaderMoves:
+    """Which partitions moved, and who has found out."""
+
+    def __init__(self) -> None:
+        self._moved: dict[tuple[str, int], set[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._moved)
+
+    def move(self, topic: str, partition: int) -> None:
+        """From now on nobody knows where the partition's leader is."""
+        self._moved[topic, partition] = set()
+
+    def is_lost(self, client_id: str, topic: str, partition: int | None) -> bool:
+        """Whether the client still goes by what it knew before the move."""
+        known_to = self._moved.get((topic, partition)) if partition is not None else None
+        return known_to is not None and client_id not in known_to
+
+    def concerns(self, api: ApiKey, call: Call, request: Any) -> bool:
+        """Whether the request goes to a leader that the client does not know to have moved."""
+        if api not in _OF_LEADERS:
+            return False
+        lost = {topic for (topic, _), known_to in self._moved.items() if call.client_id not in known_to}
+        return bool(lost) and not lost.isdisjoint(names.topics_of(call, request))
+
+    def refreshed(self, call: Call, response: Any) -> None:
+        """The client has this metadata now."""
+        told = {topic.name for topic in response.topics}
+        for (topic, _), known_to in self._moved.items():
+            if topic in told:
+                known_to.add(call.client_id)

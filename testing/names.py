@@ -1,0 +1,87 @@
+"""Kafka's names for APIs and errors, as people write them, and the topics a decoded request is about."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+from ..base.errors import ErrorCode
+from ..handlers.call import Call
+from ..wire.api_keys import ApiKey
+from ..wire.messages.fetch import FetchRequest
+from ..wire.messages.metadata import MetadataRequest
+from ..wire.schema import ZERO_UUID
+
+_TOPIC_RESOURCE = 2
+_API_KEYS = {key.name.replace("_", "").lower(): key for key in ApiKey}
+
+
+def api_key(name: str) -> ApiKey:
+    """``OffsetCommit``, ``OFFSET_COMMIT`` or ``offset_commit``. Raises ValueError."""
+    try:
+        return _API_KEYS[name.replace("_", "").lower()]
+    except KeyError:
+        raise ValueError(f"Kafka has no API {name!r}") from None
+
+
+def error_code(name: str) -> ErrorCode:
+    """``NOT_COORDINATOR``. Raises ValueError."""
+    try:
+        return ErrorCode[name]
+    except KeyError:
+        raise ValueError(f"Kafka has no error {name!r}") from None
+
+
+def api_name(key: int) -> str:
+    """``OffsetCommit``, as Kafka's documentation writes it."""
+    return "".join(word.capitalize() for word in ApiKey(key).name.split("_"))
+
+
+def topics_of(call: Call, request: Any) -> frozenset[str]:
+    """Names of the topics a request is about: named by name or by id, those of its fetch session, all for a Metadata of all."""
+    names = set(_names(call, request))
+    if isinstance(request, FetchRequest):
+        names |= {topic for topic, _, _ in fetched_partitions(call, request)}
+    elif isinstance(request, MetadataRequest) and (
+        request.topics is None or (call.version == 0 and not request.topics)
+    ):
+        names |= call.broker.metadata.topics.keys()
+    return frozenset(names)
+
+
+def topic_name(call: Call, topic: Any) -> str:
+    """The name of a topic's struct in a request or response; empty for an id that nobody has."""
+    name = getattr(topic, "name", None) or getattr(topic, "topic", None) or getattr(topic, "topic_name", None)
+    if isinstance(name, str):
+        return name
+    topic_id = getattr(topic, "topic_id", ZERO_UUID)
+    return call.broker.metadata.topic_name(topic_id) or "" if topic_id != ZERO_UUID else ""
+
+
+def fetched_partitions(call: Call, request: FetchRequest) -> Iterator[tuple[str, bytes, int]]:
+    """Topic, topic id and number of each partition that a fetch asks for or that its session has."""
+    for topic in request.topics:
+        for asked in topic.partitions:
+            yield topic_name(call, topic), topic.topic_id, asked.partition
+    for fetched in call.broker.fetch_sessions.partitions(request.session_id):
+        name = fetched.topic or call.broker.metadata.topic_name(fetched.topic_id) or ""
+        yield name, fetched.topic_id, fetched.number
+
+
+def _names(call: Call, value: Any) -> Iterator[str]:
+    """Structs of topics stand in lists whose field is named after topics, or are resources of type TOPIC."""
+    for field in dataclasses.fields(value):
+        items = getattr(value, field.name)
+        if not isinstance(items, list):
+            continue
+        for item in items:
+            if isinstance(item, str):
+                if "topic" in field.name:
+                    yield item
+            elif dataclasses.is_dataclass(item):
+                if "topic" in field.name and (name := topic_name(call, item)):
+                    yield name
+                elif getattr(item, "resource_type", None) == _TOPIC_RESOURCE:
+                    yield item.resource_name  # type: ignore[union-attr]
+                yield from _names(call, item)

@@ -1,0 +1,94 @@
+"""The pytest plugin that ``pip install ottla`` brings (entry point pytest11): a Kafka broker for tests.
+
+The broker runs in a thread of the test process, so its fixtures serve synchronous tests and those of asyncio and trio.
+Nothing of the broker, nor trio, is imported before a test asks for one of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from .broker import Broker
+    from .faults import Faults
+    from .records import KafkaRecord
+    from .requests import Requests
+
+_NOT_IN_TOPIC_NAMES = re.compile(r"[^a-zA-Z0-9_-]+")
+_topic_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def ottla_broker_options() -> dict[str, Any]:
+    """Arguments of ``ottla.Broker`` for ``ottla_broker``; define a fixture of this name to give your own."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def ottla_broker(ottla_broker_options: dict[str, Any]) -> Iterator[Broker]:
+    """One broker for all tests of the session; clients connect to ``ottla_broker.bootstrap_servers``."""
+    import ottla
+
+    with ottla.Broker(**ottla_broker_options) as broker:
+        yield broker
+
+
+@pytest.fixture
+def ottla_broker_factory() -> Iterator[Callable[..., Broker]]:
+    """Call it with the arguments of ``ottla.Broker`` for a broker that is this test's own."""
+    import ottla
+
+    started: list[Broker] = []
+
+    def start(**options: Any) -> Broker:
+        started.append(ottla.Broker(**options).start())
+        return started[-1]
+
+    yield start
+    for broker in started:
+        broker.stop()
+
+
+@pytest.fixture
+def kafka_topic(ottla_broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The name of a topic of one partition that is this test's own; it is deleted afterwards."""
+    from ..base.errors import KafkaError
+
+    test = _NOT_IN_TOPIC_NAMES.sub("-", request.node.name)[:150]
+    name = f"{test}-{next(_topic_numbers)}"
+    ottla_broker.create_topic(name)
+    yield name
+    try:
+        ottla_broker.delete_topic(name)
+    except KafkaError:
+        pass  # the test has done so, or stopped the broker
+
+
+@pytest.fixture
+def kafka_records(ottla_broker: Broker, kafka_topic: str) -> Callable[..., list[KafkaRecord]]:
+    """Call it for the records in ``kafka_topic``, or of ``topic=``; with a count it waits until so many are there."""
+
+    def read(count: int = 0, *, topic: str | None = None, timeout: float = 10.0) -> list[KafkaRecord]:
+        return ottla_broker.records(topic or kafka_topic, count, timeout)
+
+    return read
+
+
+@pytest.fixture
+def kafka_faults(ottla_broker: Broker) -> Iterator[Faults]:
+    """``ottla_broker.faults``; those that are left at the end of the test are removed."""
+    yield ottla_broker.faults
+    ottla_broker.faults.clear()
+
+
+@pytest.fixture
+def kafka_requests(ottla_broker: Broker) -> Iterator[Requests]:
+    """``ottla_broker.requests``, recording for the length of the test."""
+    ottla_broker.requests.clear()
+    with ottla_broker.requests.recording():
+        yield ottla_broker.requests

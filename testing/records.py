@@ -1,0 +1,100 @@
+"""Reading back what is in a topic, straight from the broker's logs, without a client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import trio
+
+from ..handlers.services import Services
+from ..log.transaction_index import AbortedTransaction
+from ..log.transactional_reads import aborted_between
+from ..replication.partition import Partition
+from ..replication.waiters import FetchWaiter
+from ..wire.records import RecordBatch, iter_batches
+
+_READ_BYTES = 1 << 20
+_LOOK_AGAIN_SECONDS = 0.02
+
+
+class KafkaRecord(NamedTuple):
+    """A record as a read_committed consumer gets it; ``timestamp`` in ms since the epoch."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: list[tuple[str, bytes | None]]
+
+
+async def wait_for_records(services: Services, topic: str, count: int, timeout: float) -> list[KafkaRecord]:
+    """The records of ``topic`` by partition and offset, once there are ``count``. Raises TimeoutError, KafkaError."""
+    found: list[KafkaRecord] = []
+    with trio.move_on_after(timeout):
+        while True:
+            found = read_topic(services, topic)
+            if len(found) >= count:
+                return found
+            await _wait_for_more(_partitions(services, topic))
+    raise TimeoutError(f"{topic} has {len(found)} committed records, not {count}, after {timeout} s")
+
+
+async def _wait_for_more(partitions: list[Partition]) -> None:
+    waiter = FetchWaiter(1, read_committed=True)
+    for partition in partitions:
+        partition.fetch_waiters.add(waiter)
+    try:
+        # Now and then all the same: the topic may not be there yet, or get more partitions.
+        with trio.move_on_after(_LOOK_AGAIN_SECONDS):
+            await waiter.event.wait()
+    finally:
+        for partition in partitions:
+            partition.fetch_waiters.discard(waiter)
+
+
+def read_topic(services: Services, topic: str) -> list[KafkaRecord]:
+    """Every committed record of a topic, none of a topic that does not exist. Raises KafkaError."""
+    return [record for partition in _partitions(services, topic) for record in _read(partition)]
+
+
+def _partitions(services: Services, topic: str) -> list[Partition]:
+    known = services.metadata.topic(topic)
+    return [] if known is None else [services.replicas.partition(topic, number) for number in known.partitions]
+
+
+def _read(partition: Partition) -> Iterator[KafkaRecord]:
+    log = partition.log
+    offset, end = log.log_start_offset, partition.fetchable_end(isolation_level=1)
+    aborted = aborted_between(log, offset, end)
+    while offset < end:
+        found = partition.read(offset, _READ_BYTES, end, at_least_one=True)
+        if found is None:
+            return
+        try:
+            data = found.read()
+        finally:
+            found.release()
+        for batch in iter_batches(data):
+            if not batch.is_control and not (batch.is_transactional and _is_aborted(batch, aborted)):
+                for record in batch.records():
+                    if record.offset >= offset:
+                        yield KafkaRecord(
+                            partition.topic,
+                            log.partition,
+                            record.offset,
+                            record.timestamp,
+                            record.key,
+                            record.value,
+                            record.headers,
+                        )
+            offset = batch.next_offset
+
+
+def _is_aborted(batch: RecordBatch, aborted: list[AbortedTransaction]) -> bool:
+    return any(
+        entry.producer_id == batch.producer_id and entry.first_offset <= batch.base_offset <= entry.last_offset
+        for entry in aborted
+    )

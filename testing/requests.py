@@ -1,0 +1,108 @@
+"""What clients sent, decoded, for assertions."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from ..handlers.call import Call
+from ..wire.api_keys import ApiKey
+from . import names
+
+
+@dataclasses.dataclass(frozen=True)
+class SentRequest:
+    """One request. ``body`` is the decoded message, with Kafka's fields in snake_case (``body.group_id``).
+
+    ``topics`` are those it names; of a fetch, those of its session too.
+    """
+
+    api: str
+    version: int
+    client_id: str
+    peer: str
+    topics: frozenset[str]
+    body: Any
+
+
+class Requests:
+    """The requests one broker got while it recorded them, the last ``most`` of them. ``changed`` is called after start and stop.
+
+    ``with requests.recording():`` records for the length of a block.
+    """
+
+    def __init__(self, changed: Callable[[], None], most: int = 10_000) -> None:
+        self._changed = changed
+        self._sent: deque[SentRequest] = deque(maxlen=most)
+        self._ever = False
+        self.is_recording = False
+
+    def start(self) -> None:
+        """Record from now on."""
+        self._ever = self.is_recording = True
+        self._changed()
+
+    def stop(self) -> None:
+        """Record no more; what was recorded stays."""
+        self.is_recording = False
+        self._changed()
+
+    def clear(self) -> None:
+        """Forget what was recorded."""
+        self._sent.clear()
+
+    def recording(self) -> Requests:
+        """For ``with``."""
+        self.start()
+        return self
+
+    def __enter__(self) -> Requests:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def where(
+        self, *, api: str | None = None, client_id: str | None = None, topic: str | None = None
+    ) -> list[SentRequest]:
+        """The recorded requests that match, in the order they came. Raises ValueError, RuntimeError when nothing was recorded."""
+        if not self._ever:
+            raise RuntimeError("no requests were recorded: call requests.start() before the client sends them")
+        wanted = None if api is None else names.api_name(names.api_key(api))
+        return [
+            sent
+            for sent in list(self._sent)
+            if wanted in (None, sent.api)
+            and client_id in (None, sent.client_id)
+            and (topic is None or topic in sent.topics)
+        ]
+
+    def note(self, api: ApiKey, call: Call, request: Any) -> None:
+        """Keep one; its records are copied, for they end with the request."""
+        self._sent.append(
+            SentRequest(
+                names.api_name(api),
+                call.version,
+                call.client_id,
+                call.peer,
+                names.topics_of(call, request),
+                _kept(request),
+            )
+        )
+
+
+def _kept(value: Any) -> Any:
+    if isinstance(value, memoryview):
+        return bytes(value)
+    if isinstance(value, list):
+        return [_kept(item) for item in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return dataclasses.replace(
+            value, **{field.name: _kept(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        )
+    return value

@@ -1,0 +1,40 @@
+"""The programs shown in pages, and running those that are test modules in a process and a folder of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+_README = Path(__file__).resolve().parent.parent / "README.md"
+_QUICKSTART = re.compile(r"<!-- quickstart: ([\w-]+) -->\n```(\w+)\n(.*?)```", re.DOTALL)
+
+
+def quickstarts() -> dict[str, tuple[str, str]]:
+    """The README's quickstarts: language and code by name."""
+    return {name: (language, code) for name, language, code in _QUICKSTART.findall(_README.read_text())}
+
+
+def run_pytest(code: str, folder: Path) -> dict[str, int]:
+    """Run ``code`` as a test file; the outcomes with their counts. A file that fails is an AssertionError with its output."""
+    (folder / "test_page.py").write_text(code)
+    # By its module, whether or not this environment has the entry point: pytest refuses to be told of a plugin twice.
+    plugin = ["-p", "no:ottla", "-p", "ottla.testing.plugin"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *plugin, "-q", "-p", "no:cacheprovider", "test_page.py"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=folder,
+        env=os.environ | {"PYTEST_ADDOPTS": ""},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return outcomes(done.stdout)
+
+
+def outcomes(printed: str) -> dict[str, int]:
+    """The last line of pytest's output as numbers; what clients are warned of in their own code does not count."""
+    counted = re.findall(r"(\d+) (\w+)", printed.splitlines()[-1].partition(" in ")[0])
+    return {outcome: int(count) for count, outcome in counted if not outcome.startswith("warning")}

@@ -1,0 +1,23 @@
+"""The plugin's fixtures under their own names, so that these tests run without the entry point of an installed ottla, too."""
+
+from __future__ import annotations
+
+from ottla.testing.plugin import (
+    kafka_faults,
+    kafka_records,
+    kafka_requests,
+    kafka_topic,
+    ottla_broker,
+    ottla_broker_factory,
+    ottla_broker_options,
+)
+
+__all__ = [
+    "kafka_faults",
+    "kafka_records",
+    "kafka_requests",
+    "kafka_topic",
+    "ottla_broker",
+    "ottla_broker_factory",
+    "ottla_broker_options",
+]

@@ -1,0 +1,254 @@
+"""Faults as the three Python clients meet them: what they do about each, and what is in the topic in the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from confluent_kafka import Producer as ConfluentProducer
+from kafka import KafkaConsumer, KafkaProducer
+
+from ottla.testing.broker import Broker
+from ottla.testing.faults import Faults
+from ottla.testing.requests import Requests
+
+Records = Callable[..., list[Any]]
+
+
+def kafka_python(address: str, topic: str, values: list[bytes], timeout: float) -> None:
+    producer = KafkaProducer(
+        bootstrap_servers=address,
+        client_id="p",
+        retry_backoff_ms=20,
+        request_timeout_ms=int(timeout * 1000),
+        delivery_timeout_ms=30_000,
+        max_in_flight_requests_per_connection=1,
+        enable_idempotence=True,
+        linger_ms=0,
+    )
+    for value in values:
+        producer.send(topic, value).get(timeout=30)
+    producer.close()
+
+
+def confluent_kafka(address: str, topic: str, values: list[bytes], timeout: float) -> None:
+    failures: list[Any] = []
+    producer = ConfluentProducer(
+        {
+            "bootstrap.servers": address,
+            "client.id": "p",
+            "retry.backoff.ms": 20,
+            "socket.timeout.ms": int(timeout * 1000),
+            "request.timeout.ms": int(timeout * 1000),
+            "enable.idempotence": True,
+            "linger.ms": 0,
+        }
+    )
+    for value in values:
+        producer.produce(topic, value, on_delivery=lambda error, _: failures.append(error) if error else None)
+        assert producer.flush(30) == 0
+    assert not failures
+
+
+def aiokafka(address: str, topic: str, values: list[bytes], timeout: float) -> None:
+    async def run() -> None:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=address,
+            client_id="p",
+            retry_backoff_ms=20,
+            request_timeout_ms=int(timeout * 1000),
+            enable_idempotence=True,
+        )
+        await producer.start()
+        for value in values:
+            await producer.send_and_wait(topic, value)
+        await producer.stop()
+
+    asyncio.run(run())
+
+
+CLIENTS = pytest.mark.parametrize(
+    "produce", [kafka_python, confluent_kafka, aiokafka], ids=lambda client: client.__name__
+)
+VALUES = [b"one", b"two", b"three", b"four"]
+
+
+@CLIENTS
+@pytest.mark.parametrize(
+    "outcome",
+    [{"error": "NOT_LEADER_OR_FOLLOWER"}, {"error": "NOT_ENOUGH_REPLICAS"}, {"drop": True}, {"disconnect": True}],
+    ids=lambda outcome: "-".join(map(str, next(iter(outcome.items())))),
+)
+@pytest.mark.slow
+def test_the_third_produce_fails_and_is_sent_again(
+    produce: Callable[..., None],
+    outcome: dict[str, Any],
+    ottla_broker: Broker,
+    kafka_topic: str,
+    kafka_records: Records,
+    kafka_faults: Faults,
+    kafka_requests: Requests,
+) -> None:
+    """Every client is idempotent here: an answer that is lost makes no second record."""
+    fault = kafka_faults.add(api="Produce", topic=kafka_topic, client_id="p", nth=3, **outcome)
+    produce(ottla_broker.bootstrap_servers, kafka_topic, VALUES, 10.0)
+    assert fault.hits == 1
+    assert [record.value for record in kafka_records()] == VALUES
+    assert len(kafka_requests.where(api="Produce", topic=kafka_topic)) == len(VALUES) + 1
+
+
+@CLIENTS
+@pytest.mark.parametrize("outcome", [{"delay": 60.0}, {"black_hole": True}], ids=["delay", "black_hole"])
+@pytest.mark.slow
+def test_no_answer_in_time_is_a_timeout_and_a_second_try(
+    produce: Callable[..., None],
+    outcome: dict[str, Any],
+    ottla_broker: Broker,
+    kafka_topic: str,
+    kafka_records: Records,
+    kafka_faults: Faults,
+) -> None:
+    fault = kafka_faults.add(api="Produce", topic=kafka_topic, nth=2, **outcome)
+    produce(ottla_broker.bootstrap_servers, kafka_topic, VALUES, 1.5)
+    assert fault.hits == 1
+    assert [record.value for record in kafka_records()] == VALUES
+
+
+@CLIENTS
+@pytest.mark.slow
+def test_a_leader_that_moved_is_found_again(
+    produce: Callable[..., None],
+    ottla_broker: Broker,
+    kafka_topic: str,
+    kafka_records: Records,
+    kafka_requests: Requests,
+) -> None:
+    """The producer learns of the move by NOT_LEADER_OR_FOLLOWER, asks for metadata, and goes on."""
+
+    class Values(list[bytes]):
+        def __iter__(self) -> Any:
+            for place, value in enumerate(VALUES):
+                if place == 2:
+                    assert ottla_broker.move_leader(kafka_topic) == 1
+                yield value
+
+    produce(ottla_broker.bootstrap_servers, kafka_topic, Values(), 10.0)
+    assert [record.value for record in kafka_records()] == VALUES
+    assert len(kafka_requests.where(api="Produce", topic=kafka_topic)) > len(VALUES)
+    sent = [request.api for request in kafka_requests.where(client_id="p") if request.api in ("Produce", "Metadata")]
+    assert "Metadata" in sent[sent.index("Produce") :], "the client asked where the leader is"
+
+
+def test_kafka_python_sees_that_it_is_throttled(
+    ottla_broker: Broker, kafka_topic: str, kafka_faults: Faults, caplog: pytest.LogCaptureFixture
+) -> None:
+    kafka_faults.add(api="Produce", topic=kafka_topic, throttle_time_ms=300)
+    producer = KafkaProducer(bootstrap_servers=ottla_broker.bootstrap_servers)
+    producer.send(kafka_topic, b"one").get(timeout=30)
+    assert "ProduceResponse throttled by broker (300 ms)" in caplog.text
+    producer.close()
+
+
+def test_confluent_kafka_sees_that_it_is_throttled(
+    ottla_broker: Broker, kafka_topic: str, kafka_faults: Faults
+) -> None:
+    throttled: list[Any] = []
+    kafka_faults.add(api="Produce", topic=kafka_topic, throttle_time_ms=300)
+    producer = ConfluentProducer({"bootstrap.servers": ottla_broker.bootstrap_servers, "throttle_cb": throttled.append})
+    producer.produce(kafka_topic, b"one")
+    assert producer.flush(30) == 0
+    producer.poll(0)
+    assert [event.throttle_time for event in throttled] == [0.3]
+
+
+def test_aiokafka_goes_on_when_it_is_throttled(
+    ottla_broker: Broker, kafka_topic: str, kafka_records: Records, kafka_faults: Faults
+) -> None:
+    """It has no way to say that it was."""
+    fault = kafka_faults.add(api="Produce", topic=kafka_topic, throttle_time_ms=50)
+    aiokafka(ottla_broker.bootstrap_servers, kafka_topic, VALUES, 10.0)
+    assert fault.hits == 1
+    assert [record.value for record in kafka_records()] == VALUES
+
+
+@pytest.mark.slow
+def test_a_coordinator_that_moved_is_looked_for_again(
+    ottla_broker: Broker, kafka_topic: str, kafka_faults: Faults, kafka_requests: Requests
+) -> None:
+    consumer = KafkaConsumer(
+        bootstrap_servers=ottla_broker.bootstrap_servers,
+        group_id=kafka_topic,
+        client_id="c",
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        retry_backoff_ms=20,
+    )
+    consumer.subscribe([kafka_topic])
+    producer = KafkaProducer(bootstrap_servers=ottla_broker.bootstrap_servers)
+    producer.send(kafka_topic, b"one").get(timeout=30)
+    next(consumer)
+    fault = kafka_faults.add(api="OffsetCommit", client_id="c", error="NOT_COORDINATOR")
+    consumer.commit()
+    consumer.close()
+    producer.close()
+    assert fault.hits == 1
+    commits = kafka_requests.where(api="OffsetCommit", client_id="c", topic=kafka_topic)
+    assert len(commits) == 2
+    assert {commit.body.group_id for commit in commits} == {kafka_topic}
+    found = kafka_requests.where(api="FindCoordinator", client_id="c")
+    assert len(found) == 2, "the coordinator was asked for once more"
+
+
+@pytest.mark.slow
+def test_a_fetch_that_fails_is_made_again(ottla_broker: Broker, kafka_topic: str, kafka_faults: Faults) -> None:
+    kafka_python(ottla_broker.bootstrap_servers, kafka_topic, VALUES, 10.0)
+    fault = kafka_faults.add(api="Fetch", topic=kafka_topic, error="NOT_LEADER_OR_FOLLOWER", count=2)
+    consumer = KafkaConsumer(
+        kafka_topic, bootstrap_servers=ottla_broker.bootstrap_servers, auto_offset_reset="earliest", retry_backoff_ms=20
+    )
+    assert [next(consumer).value for _ in VALUES] == VALUES
+    consumer.close()
+    assert fault.hits == 2
+
+
+def test_a_fault_counts_what_matches_and_ends_when_removed(ottla_broker: Broker, kafka_faults: Faults) -> None:
+    with kafka_faults.add(api="Metadata", error="UNKNOWN_SERVER_ERROR", count=None) as fault:
+        assert len(kafka_faults) == 1
+        assert fault.hits == 0
+        with pytest.raises(TimeoutError, match="0 requests were struck"):
+            fault.wait(timeout=0.01)
+    assert len(kafka_faults) == 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"error": "NO_SUCH_ERROR"},
+        {"api": "Prodce", "drop": True},
+        {"drop": True, "disconnect": True},
+        {"drop": True, "nth": 0},
+        {"drop": True, "count": 0},
+    ],
+    ids=str,
+)
+def test_a_fault_that_makes_no_sense_is_refused(wrong: dict[str, Any], kafka_faults: Faults) -> None:
+    with pytest.raises(ValueError, match=r"fault|Kafka has no|begin at 1"):
+        kafka_faults.add(**wrong)
+
+
+def test_a_broker_stops_with_requests_in_its_black_hole(
+    ottla_broker_factory: Callable[..., Broker], caplog: pytest.LogCaptureFixture
+) -> None:
+    """They are let go of, and not left to the end of what a stop waits for last answers."""
+    caplog.set_level("INFO", "ottla.broker.connection")
+    broker = ottla_broker_factory()
+    fault = broker.faults.add(api="Metadata", black_hole=True, count=None)
+    producer = ConfluentProducer({"bootstrap.servers": broker.bootstrap_servers})
+    fault.wait()
+    broker.stop()
+    assert "in the black hole" in caplog.text
+    producer.flush(0)
