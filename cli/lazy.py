@@ -21,14 +21,14 @@ class Lazy(NamedTuple):
 
 
 LAZY = {
-    "topics": Lazy("topics", "Create, list, describe, alter and delete topics."),
-    "produce": Lazy("produce", "Write lines, or JSON lines, of standard input or files to a topic."),
-    "consume": Lazy("consume", "Print the records of a topic."),
-    "groups": Lazy("groups", "List and describe consumer groups, move their offsets, delete them."),
-    "configs": Lazy("configs", "Describe, set and unset the settings of topics and brokers."),
-    "cluster": Lazy("cluster", "Describe the cluster: brokers, controller, what is under-replicated."),
-    "perf": Lazy("perf", "Measure throughput and latency of producing and consuming."),
-    "spark": Lazy("...spark.cli", "Spark jobs on topics (needs the extra ottla[spark] and Java 17)."),
+    "topics": Lazy(".commands.topics", "Create, list, describe, alter and delete topics."),
+    "produce": Lazy(".commands.produce", "Write lines, or JSON lines, of standard input or files to a topic."),
+    "consume": Lazy(".commands.consume", "Print the records of a topic."),
+    "groups": Lazy(".commands.groups", "List and describe consumer groups, move their offsets, delete them."),
+    "configs": Lazy(".commands.configs", "Describe, set and unset the settings of topics and brokers."),
+    "cluster": Lazy(".commands.cluster", "Describe the cluster: brokers, controller, what is under-replicated."),
+    "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),
+    "spark": Lazy("..spark.cli", "Spark jobs on topics (needs the extra ottla[spark] and Java 17)."),
 }
 
 
@@ -42,7 +42,7 @@ class LazyGroup(TyperGroup):
         if cmd_name not in LAZY:
             return super().get_command(ctx, cmd_name)
         module = LAZY[cmd_name].module
-        declared = importlib.import_module(module.removeprefix("..") if module.startswith("...") else f".commands.{module}", __package__)
+        declared = importlib.import_module(module, __package__)
         command = typer.main.get_command(declared.app)
         command.name = cmd_name
         return command

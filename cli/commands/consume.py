@@ -19,13 +19,15 @@ def consume(
         list[int] | None, typer.Option("--partition", metavar="N", min=0, help="Only this one; may be repeated.")
     ] = None,
     group: Annotated[
-        str | None, typer.Option("--group", metavar="NAME", help="As a member of this group, which commits what was printed.")
+        str | None,
+        typer.Option("--group", metavar="NAME", help="As a member of this group, which commits what was printed."),
     ] = None,
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="From the oldest record; of a group: if it has committed nothing.")
     ] = False,
     offset: Annotated[
-        str | None, typer.Option(metavar="OFFSET", help="From this offset of each partition; -10 is the last ten. [end]")
+        str | None,
+        typer.Option(metavar="OFFSET", help="From this offset of each partition; -10 is the last ten. [end]"),
     ] = None,
     from_timestamp: Annotated[
         str | None, typer.Option(metavar="TIME", help="From the first record as new as this: ISO 8601 or milliseconds.")
@@ -33,17 +35,22 @@ def consume(
     template: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="TEXT", help="How to print a record: %t %p %o %k %s %T %h, %K %S sizes, %% \\n \\t \\x00."
+            "--format",
+            metavar="TEXT",
+            help="How to print a record: %t %p %o %k %s %T %h, %K %S sizes, %% \\n \\t \\x00.",
         ),
     ] = None,
     as_json: AsJson = False,
     max_messages: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many.")] = None,
-    timeout_ms: Annotated[int | None, typer.Option(metavar="MS", min=1, help="End when nothing comes for so long.")] = None,
+    timeout_ms: Annotated[
+        int | None, typer.Option(metavar="MS", min=1, help="End when nothing comes for so long.")
+    ] = None,
     until_end: Annotated[
         bool, typer.Option("--until-end", help="End where the topic ends at the start of the run.")
     ] = False,
     isolation_level: Annotated[
-        Literal["read_uncommitted", "read_committed"], typer.Option(help="Whether open and aborted transactions are read.")
+        Literal["read_uncommitted", "read_committed"],
+        typer.Option(help="Whether open and aborted transactions are read."),
     ] = "read_uncommitted",
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,

@@ -48,7 +48,9 @@ def list_groups(
 def describe(
     group: Groups,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
-    members: Annotated[bool, typer.Option("--members", help="A row for each member in place of each partition.")] = False,
+    members: Annotated[
+        bool, typer.Option("--members", help="A row for each member in place of each partition.")
+    ] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
@@ -81,15 +83,21 @@ def reset_offsets(
     to_latest: Annotated[bool, typer.Option("--to-latest", help="Behind the newest record.")] = False,
     to_datetime: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="To the first record as new as this: 2026-01-31T12:00:00 (UTC), or with a zone."),
+        typer.Option(
+            metavar="TIME", help="To the first record as new as this: 2026-01-31T12:00:00 (UTC), or with a zone."
+        ),
     ] = None,
     shift_by: Annotated[int | None, typer.Option(metavar="N", help="By so many; back if below 0.")] = None,
     to_offset: Annotated[int | None, typer.Option(metavar="OFFSET", help="To this offset.")] = None,
     from_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="To what a CSV file says: topic,partition,offset in each line.")
     ] = None,
-    execute: Annotated[bool, typer.Option("--execute", help="Do it. Without this, only show what would be done.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would be done, as without --execute.")] = False,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Do it. Without this, only show what would be done.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be done, as without --execute.")
+    ] = False,
     export: Annotated[bool, typer.Option("--export", help="Print CSV that --from-file takes.")] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,

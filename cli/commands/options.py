@@ -14,7 +14,11 @@ HELP = {"help_option_names": ["-h", "--help"]}
 BootstrapServer = Annotated[
     str,
     typer.Option(
-        "--bootstrap-server", "-b", metavar="HOST:PORT[,…]", envvar="OTTLA_BOOTSTRAP_SERVER", help="Brokers to ask first."
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT[,…]",
+        envvar="OTTLA_BOOTSTRAP_SERVER",
+        help="Brokers to ask first.",
     ),
 ]
 DEFAULT_SERVER = "127.0.0.1:9092"

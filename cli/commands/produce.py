@@ -15,13 +15,16 @@ app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=
 @app.command()
 def produce(
     topic: Annotated[str, typer.Option("--topic", metavar="NAME", help="The topic.")],
-    files: Annotated[list[Path] | None, typer.Argument(metavar="[FILE…]", help="What to read. [standard input]")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE…]", help="What to read. [standard input]")
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     key_separator: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What stands between key and value; \\t is a tab.")
     ] = None,
     header: Annotated[
-        list[str] | None, typer.Option("--header", metavar="NAME=VALUE", help="A header of each record; may be repeated.")
+        list[str] | None,
+        typer.Option("--header", metavar="NAME=VALUE", help="A header of each record; may be repeated."),
     ] = None,
     as_json: Annotated[
         bool,

@@ -19,7 +19,7 @@ def change_configs(
     """Set and unset the same settings of each resource. Raises ToolError with the refusals."""
     for resource in resources:
         resource.configs = {name: (AlterConfigOp.SET, value) for name, value in set_to.items()}
-        resource.configs |= {name: (AlterConfigOp.DELETE, None) for name in unset}
+        resource.configs |= dict.fromkeys(unset, (AlterConfigOp.DELETE, None))
     answer = admin.alter_configs(list(resources), incremental=True, raise_on_unknown=False)
     refused = []
     for resource in resources:

@@ -158,7 +158,9 @@ def _new_offsets(
     elif target.shift_by is not None:
         unknown = sorted(where for where in wanted if where not in current)
         if unknown:
-            raise ToolError(f"nothing is committed for {unknown[0].topic}-{unknown[0].partition}, so it cannot be shifted")
+            raise ToolError(
+                f"nothing is committed for {unknown[0].topic}-{unknown[0].partition}, so it cannot be shifted"
+            )
         goals = {where: current[where] + target.shift_by for where in wanted}
     elif target.to_offset is not None:
         goals = dict.fromkeys(wanted, target.to_offset)
@@ -176,4 +178,6 @@ def _commit(admin: Admin, group: str, offsets: Mapping[TopicPartition, int]) -> 
     wanted = {where: OffsetAndMetadata(offset, "", -1) for where, offset in offsets.items()}
     for where, error in admin.alter_group_offsets(group, wanted).items():
         if error is not kafka.errors.NoError:
-            raise ToolError(f"{where.topic}-{where.partition}: {refusal(error.errno, None)}; are its consumers stopped?")
+            raise ToolError(
+                f"{where.topic}-{where.partition}: {refusal(error.errno, None)}; are its consumers stopped?"
+            )

@@ -133,7 +133,9 @@ def end_offsets(admin: Admin, asked: set[TopicPartition]) -> dict[TopicPartition
     known = asked & there
     if not known:
         return {}
-    return {where: at.offset for where, at in admin.list_partition_offsets(dict.fromkeys(known, OffsetSpec.LATEST)).items()}
+    return {
+        where: at.offset for where, at in admin.list_partition_offsets(dict.fromkeys(known, OffsetSpec.LATEST)).items()
+    }
 
 
 def _member(member: dict[str, Any]) -> Member:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -83,7 +84,9 @@ def _print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     for row in rows:
         cells = zip(columns, row, strict=True)
         table.add_row(*(size_text(value) if column.is_size else text(value) for column, value in cells))
-    Console(highlight=False, markup=False, emoji=False).print(table)
+    # NO_COLOR means no escapes at all here: a bold head is no more welcome in what somebody records.
+    plain = bool(os.environ.get("NO_COLOR"))
+    Console(highlight=False, markup=False, emoji=False, color_system=None if plain else "auto").print(table)
 
 
 @contextmanager

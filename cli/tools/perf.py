@@ -65,9 +65,7 @@ def produce(
     _report("sent", num_records, num_records * record_size, seconds, latencies, "latency", as_json)
 
 
-def consume(
-    connection: Connection, topic: str, *, messages: int | None, timeout_ms: int, as_json: bool
-) -> None:
+def consume(connection: Connection, topic: str, *, messages: int | None, timeout_ms: int, as_json: bool) -> None:
     """Read from the beginning to where the topic ends now, and print the figures. Raises ToolError."""
     consumer = connection.consumer(group_id=None, enable_auto_commit=False, allow_auto_create_topics=False)
     try:

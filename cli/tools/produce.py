@@ -108,6 +108,9 @@ class Sender:
             raise ToolError(f"a record was not written to {self._plan.topic}: {explain(self._failure)}")
 
     def _send(self, record: InputRecord) -> None:
+        if record.key is None and record.value is None:
+            why = "it has neither key nor value, which kafka-python cannot send"
+            raise ToolError(f"a record was not written to {self._plan.topic}: {why}")
         partition = self._plan.partition if record.partition is None else record.partition
         try:
             future = self._producer.send(
@@ -118,7 +121,7 @@ class Sender:
                 partition=partition,
                 timestamp_ms=record.timestamp_ms,
             )
-        except (kafka.errors.KafkaError, AssertionError) as error:
+        except (kafka.errors.KafkaError, ValueError) as error:
             raise ToolError(f"a record was not written to {self._plan.topic}: {explain(error)}") from error
         future.add_errback(self._note)
 
