@@ -2,11 +2,15 @@
 
 Properties come from a file, then from overrides, the later one winning; they are strings until a folder asks for its
 settings. Nothing here reads a file (``broker.config_file`` does).
+
+Over the properties given at the start lie those set while the broker runs (KIP-226): for all brokers, and over these for
+this one. ``change_dynamic`` replaces both layers and tells the listeners. What a folder got from ``settings`` before
+stays as it was: who wants to follow changes asks again, or is told by a listener.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeVar, cast
 
 from .settings import Settings
@@ -15,17 +19,23 @@ S = TypeVar("S", bound=Settings)
 
 
 class Config:
-    """Properties by name, and each ``Settings`` class parsed once from them."""
+    """Properties by name, and each ``Settings`` class parsed once from them.
+
+    ``properties`` are those given at the start; ``dynamic_default`` and ``dynamic_broker`` those set at run time.
+    """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties: dict[str, str] = dict(properties or {})
+        self.dynamic_default: dict[str, str] = {}
+        self.dynamic_broker: dict[str, str] = {}
+        self.on_change: list[Callable[[], None]] = []
         self._parsed: dict[type[Settings], Settings] = {}
 
     def settings(self, settings_class: type[S]) -> S:
         """The settings of one folder. Raises SettingError the first time, when a value is malformed."""
         parsed = self._parsed.get(settings_class)
         if parsed is None:
-            parsed = self._parsed[settings_class] = settings_class.from_properties(self.properties)
+            parsed = self._parsed[settings_class] = settings_class.from_properties(self.effective())
         return cast(S, parsed)
 
     def parsed(self) -> list[Settings]:
@@ -34,4 +44,24 @@ class Config:
 
     def is_given(self, name: str) -> bool:
         """Whether the broker property was set by somebody, rather than left at its default."""
-        return name in self.properties
+        return name in self.effective()
+
+    def effective(self) -> dict[str, str]:
+        """All properties, each from the strongest layer that has it."""
+        return self.properties | self.dynamic_default | self.dynamic_broker
+
+    def with_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> Config:
+        """This configuration with other dynamic layers, parsed as far as this one is. Raises SettingError."""
+        other = Config(self.properties)
+        other.dynamic_default, other.dynamic_broker = dict(default), dict(broker)
+        for settings_class in self._parsed:
+            other.settings(settings_class)
+        return other
+
+    def change_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> None:
+        """Replace the dynamic layers and tell the listeners. Raises SettingError, and has then changed nothing."""
+        changed = self.with_dynamic(default, broker)
+        self.dynamic_default, self.dynamic_broker = changed.dynamic_default, changed.dynamic_broker
+        self._parsed = changed._parsed
+        for listener in self.on_change:
+            listener()

@@ -40,6 +40,7 @@ class Kind(IntEnum):
     LIST = 7
     CLASS = 8
     PASSWORD = 9
+    UNKNOWN = 0
 
 
 _RANGES = {
@@ -84,6 +85,7 @@ class Setting:
     check: Callable[[Any], str | None] | None
     fallbacks: tuple[Fallback, ...]
     doc: str
+    dynamic: bool = False
     attribute: str = ""
 
     def parse(self, text: str, *, name: str | None = None) -> Any:
@@ -116,6 +118,11 @@ class Setting:
         if isinstance(value, tuple):
             return ",".join(value)
         return str(value).replace("e+", "E")  # as Java prints large doubles
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether a running broker takes another value; all that a topic can override is so, as in Kafka (KIP-226)."""
+        return self.name is not None and (self.dynamic or self.topic is not None)
 
     def names(self) -> tuple[str, ...]:
         """Every broker property that sets this value, the strongest first."""
@@ -166,12 +173,13 @@ def setting(
     choices: Iterable[str] | None = None,
     check: Callable[[Any], str | None] | None = None,
     fallbacks: Iterable[Fallback] = (),
+    dynamic: bool = False,
     doc: str = "",
 ) -> Any:
     """Declare a setting in a Settings class.
 
     ``kind`` is taken from the annotation (int means INT); name LONG, SHORT, PASSWORD and CLASS. ``check`` returns why a
-    value is refused, or None.
+    value is refused, or None. ``dynamic``: a running broker takes another value, of which it is told by ``Config``.
     """
     return Setting(
         name=name,
@@ -184,6 +192,7 @@ def setting(
         check=check,
         fallbacks=tuple(fallbacks),
         doc=doc,
+        dynamic=dynamic,
         attribute="" if kind is None else "=",
     )
 

@@ -27,14 +27,18 @@ _LOOK_SECONDS = 10.0
 class Acceptor:
     """All connections of one broker."""
 
-    def __init__(self, services: Services, settings: BrokerSettings) -> None:
+    def __init__(self, services: Services) -> None:
         self._services = services
-        self._settings = settings
         self._connections: set[ClientConnection] = set()
         self._by_host: Counter[str] = Counter()
         self._stopping = False
         self._paused = False
         self._empty = trio.Event()
+
+    @property
+    def _settings(self) -> BrokerSettings:
+        """As they are now: the limits can be changed while the broker runs."""
+        return self._services.config.settings(BrokerSettings)
 
     async def accept_from(self, listener_name: str, listener: Listener, nursery: trio.Nursery) -> None:
         """Accept until the listener is closed; each connection is a task of ``nursery``."""

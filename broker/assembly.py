@@ -17,6 +17,7 @@ import trio
 
 from ..base.config import Config
 from ..base.seams import Clock, Workers
+from ..controller.broker_configs import BrokerConfigs
 from ..controller.config_store import ConfigStore
 from ..controller.controller import Controller
 from ..controller.embedded_store import EmbeddedStore
@@ -129,6 +130,7 @@ class Assembly:
         configs = ConfigStore(store, self._clock)
         await configs.start()
         config = self._config
+        BrokerConfigs(config, configs, self._broker_id).follow()
         replicas = ReplicaManager(self._broker_id, self.logs, config.settings(LogSettings), configs.topic_overrides)
         metadata = MetadataCache(self.cluster_id)
         controller = Controller(
@@ -175,6 +177,8 @@ class Assembly:
             served=self._served,
         )
         configs.on_topic_config.append(self._topic_config_changed)
+        self._settings_changed()
+        config.on_change.append(self._settings_changed)
         replicas.leadership_listeners.append(self._leadership_changed)
         metadata.deletion_listeners.append(lambda topic: groups.delete_topics({topic}))
         await register_broker(store, self._registration(endpoints), self._clock)
@@ -226,6 +230,13 @@ class Assembly:
 
     def _topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
         self.services.replicas.update_topic_settings(topic)
+
+    def _settings_changed(self) -> None:
+        """Settings were changed while the broker runs: tell those who do not ask each time."""
+        config, settings = self._config, self._config.settings(LogSettings)
+        self.logs.update_settings(settings, config.settings(LogManagerSettings), config.settings(LogCleanerSettings))
+        self.services.replicas.update_settings(settings)
+        self.services.controller.update_log_settings(settings)
 
     def _leadership_changed(self, topic: str, partition: int, leader_epoch: int | None) -> None:
         """A partition of a coordinator came or went."""

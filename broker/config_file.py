@@ -13,8 +13,8 @@ from pathlib import Path
 import javaproperties
 
 from ..base.config import Config
+from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.settings import SettingError, Settings
-from .kafka_property_names import KAFKA_PROPERTY_NAMES
 
 logger = logging.getLogger(__name__)
 

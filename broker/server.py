@@ -158,7 +158,7 @@ class BrokerServer:
         try:
             async with trio.open_nursery() as background:
                 assembly.run_in(background)
-                acceptor = Acceptor(assembly.services, self.settings)
+                acceptor = Acceptor(assembly.services)
                 async with trio.open_nursery() as connections:
                     for name, listener in bound:
                         connections.start_soon(acceptor.accept_from, name, listener, connections)

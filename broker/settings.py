@@ -64,10 +64,18 @@ class BrokerSettings(Settings):
         doc="Connections the kernel holds that were not accepted yet.",
     )
     max_connections: int = setting(
-        "max.connections", default=2147483647, at_least=0, doc="Connections at a time; a further one is closed at once."
+        "max.connections",
+        default=2147483647,
+        at_least=0,
+        dynamic=True,
+        doc="Connections at a time; a further one is closed at once.",
     )
     max_connections_per_ip: int = setting(
-        "max.connections.per.ip", default=2147483647, at_least=0, doc="Connections at a time from one address."
+        "max.connections.per.ip",
+        default=2147483647,
+        at_least=0,
+        dynamic=True,
+        doc="Connections at a time from one address.",
     )
     connections_max_idle_ms: int = setting(
         "connections.max.idle.ms",

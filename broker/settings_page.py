@@ -17,6 +17,9 @@ A property is given in a file (`ottla serve --config server.properties`, in Java
 (`--override name=value`, stronger than the file). Where a *topic property* is named, a topic may have a value of its
 own under that name, given when it is created or altered later. In a file, a property that Kafka has and Ottla doesn't
 use, or that nobody knows, is passed over with a warning; a malformed value stops the start.
+
+A property marked *dynamic* can be set while brokers run, on one of them or on all (`ottla configs set`,
+`kafka-configs --alter`). It is then stronger than what was given at the start, and outlives restarts.
 """
 
 
@@ -50,7 +53,7 @@ def _row(declared: Setting) -> tuple[str, ...]:
         declared.kind.name.lower(),
         "" if default is None else f"`{default}`" if default else "empty",
         _allowed(declared),
-        (declared.doc.rstrip(".") + also + ".").strip(),
+        (declared.doc.rstrip(".") + also + "." + (" *Dynamic.*" if declared.is_dynamic else "")).strip(),
     )
 
 

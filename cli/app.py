@@ -9,16 +9,18 @@ from typing import Annotated
 
 import typer
 
-from ..spark.cli import app as spark_app
+from .lazy import LazyGroup
 
 app = typer.Typer(
     name="ottla",
     help="A Kafka wire-compatible broker: every Kafka client works against it unchanged.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    cls=LazyGroup,
+    # Plain help: rich's takes a third of a second to import, and eats what stands in brackets.
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(spark_app, name="spark")
 
 
 def _show_version(value: bool) -> None:

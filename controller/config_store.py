@@ -1,4 +1,5 @@
-"""Each topic's overrides, as one broker knows them: ``/config/topics/T`` in memory, kept up by ``/config/changes``.
+"""What was set on topics and brokers, as one broker knows it: ``/config/topics/T`` and ``/config/brokers/N`` in memory,
+kept up by ``/config/changes``. ``/config/brokers/<default>`` is what was set for all brokers.
 
 Whoever changes a config writes the node and, in the same transaction, a numbered notification under ``/config/changes``
 that names it. Every broker watches that folder and reads again what is named there; the broker that made the change need
@@ -33,26 +34,35 @@ logger = logging.getLogger(__name__)
 
 NOTIFICATION_LIFETIME_MS = 15 * 60 * 1000
 
-TopicConfigListener = Callable[[str, Mapping[str, str]], None]
-"""(topic, all of its overrides), called after a change."""
+TOPICS = "topics"
+BROKERS = "brokers"
+DEFAULT_BROKER = "<default>"
+"""In the place of a broker's id: what holds for all brokers."""
+
+ConfigListener = Callable[[str, Mapping[str, str]], None]
+"""(topic or broker, all of its overrides), called after a change."""
+
+Transform = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class ConfigStore:
-    """Topic overrides by topic. Only topics that have some are held."""
+    """Overrides by topic and by broker. Only those that have some are held."""
 
     def __init__(self, store: ClusterStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._topics: dict[str, dict[str, str]] = {}
+        self._overrides: dict[str, dict[str, dict[str, str]]] = {TOPICS: {}, BROKERS: {}}
         self._last_notification = -1
         self._changed = trio.Event()
-        self.on_topic_config: list[TopicConfigListener] = []
+        self.on_topic_config: list[ConfigListener] = []
+        self.on_broker_config: list[ConfigListener] = []
 
     async def start(self) -> None:
         """Read everything. Raises StoreError."""
         names = await self._store.children(znodes.CONFIG_CHANGES, self._on_change)
         self._last_notification = max(map(_number, names), default=-1)
-        await self.load(await self._store.children(znodes.TOPIC_CONFIGS))
+        for kind in self._overrides:
+            await self._load(kind, await self._store.children(znodes.config_path(kind)))
 
     async def run(self) -> None:
         """Follow the changes that others make, for as long as there is a store to follow."""
@@ -66,34 +76,41 @@ class ConfigStore:
 
     def topic_overrides(self, topic: str) -> dict[str, str]:
         """Topic-level name -> value as it was set; empty for a topic without overrides."""
-        return dict(self._topics.get(topic, ()))
+        return dict(self._overrides[TOPICS].get(topic, ()))
+
+    def broker_overrides(self, broker: str) -> dict[str, str]:
+        """Property -> value as it was set on a broker, by its id, or on ``DEFAULT_BROKER``."""
+        return dict(self._overrides[BROKERS].get(broker, ()))
 
     async def load(self, topics: Iterable[str]) -> None:
         """Read the overrides of some topics again. Raises StoreError."""
-        names = list(topics)
-        nodes = await self._store.get_many([znodes.topic_config_path(name) for name in names])
-        for name, node in zip(names, nodes, strict=True):
-            self.put(name, znodes.decode_config(node.data) if node is not None else {})
+        await self._load(TOPICS, topics)
 
-    async def change(self, topic: str, transform: Callable[[Mapping[str, str]], Mapping[str, str]]) -> None:
-        """Replace a topic's overrides by what ``transform`` makes of them, and tell every broker.
+    async def _load(self, kind: str, entities: Iterable[str]) -> None:
+        names = list(entities)
+        nodes = await self._store.get_many([znodes.config_path(kind, name) for name in names])
+        for name, node in zip(names, nodes, strict=True):
+            self._put(kind, name, znodes.decode_config(node.data) if node is not None else {})
+
+    async def change(self, kind: str, name: str, transform: Transform) -> None:
+        """Replace the overrides of one of ``TOPICS`` or ``BROKERS`` by what ``transform`` makes of them; tell every broker.
 
         ``transform`` is called again when somebody else was faster. Raises what it raises, and KafkaError
         KAFKA_STORAGE_ERROR when the store is gone.
         """
         try:
-            while not await self._try_change(topic, transform):
+            while not await self._try_change(kind, name, transform):
                 pass
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
-    async def _try_change(self, topic: str, transform: Callable[[Mapping[str, str]], Mapping[str, str]]) -> bool:
-        path = znodes.topic_config_path(topic)
+    async def _try_change(self, kind: str, name: str, transform: Transform) -> bool:
+        path = znodes.config_path(kind, name)
         (node,) = await self._store.get_many([path])
         before = znodes.decode_config(node.data) if node is not None else {}
         overrides = transform(before)
         data = znodes.encode_config(overrides)
-        notification = znodes.encode_config_change(f"topics/{topic}")
+        notification = znodes.encode_config_change(f"{kind}/{name}")
         operations: list[Operation] = [
             Create(path, data) if node is None else Set(path, data, node.stat.version),
             Create(znodes.CONFIG_CHANGE_PREFIX, notification, sequence=True),
@@ -103,23 +120,27 @@ class ConfigStore:
                 await self._store.multi(operations)
             except (BadVersionError, NodeExistsError, NoNodeError):
                 return False
-            self.put(topic, overrides)
+            self._put(kind, name, overrides)
         return True
 
     def put(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Take over what the store holds now, and tell the listeners if it differs."""
-        if dict(overrides) == self._topics.get(topic, {}):
+        """Take over what the store holds now of a topic, and tell the listeners if it differs."""
+        self._put(TOPICS, topic, overrides)
+
+    def _put(self, kind: str, name: str, overrides: Mapping[str, str]) -> None:
+        known = self._overrides[kind]
+        if dict(overrides) == known.get(name, {}):
             return
         if overrides:
-            self._topics[topic] = dict(overrides)
+            known[name] = dict(overrides)
         else:
-            self._topics.pop(topic, None)
-        for listener in self.on_topic_config:
-            listener(topic, overrides)
+            known.pop(name, None)
+        for listener in self.on_topic_config if kind == TOPICS else self.on_broker_config:
+            listener(name, overrides)
 
     def forget(self, topic: str) -> None:
         """The topic is gone."""
-        self._topics.pop(topic, None)
+        self._overrides[TOPICS].pop(topic, None)
 
     def _on_change(self, event: WatchEvent) -> None:
         self._changed.set()
@@ -127,14 +148,15 @@ class ConfigStore:
     async def _follow(self) -> None:
         names = await self._store.children(znodes.CONFIG_CHANGES, self._on_change)
         unseen = sorted(name for name in names if _number(name) > self._last_notification)
-        topics: dict[str, None] = {}
+        changed: dict[str, dict[str, None]] = {kind: {} for kind in self._overrides}
         nodes = await self._store.get_many([f"{znodes.CONFIG_CHANGES}/{name}" for name in unseen])
         for node in nodes:
             if node is not None:
                 kind, _, name = znodes.decode_config_change(node.data).partition("/")
-                if kind == "topics":
-                    topics[name] = None
-        await self.load(topics)
+                if kind in changed:
+                    changed[kind][name] = None
+        for kind, entities in changed.items():
+            await self._load(kind, entities)
         if unseen:
             self._last_notification = _number(unseen[-1])
         await self._remove_old(names)

@@ -298,6 +298,10 @@ class Controller:
             changed.update(lost, keys)
         return changed
 
+    def update_log_settings(self, settings: LogSettings) -> None:
+        """The defaults of topics changed; among them whether a replica that is not in sync may lead."""
+        self._log_settings = self._topics.log_settings = settings
+
     def _decide(self) -> dict[TopicPartition, LeaderState]:
         """The partitions whose state is not right for the brokers there are, with their new state."""
         context = self._context

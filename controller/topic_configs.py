@@ -6,12 +6,12 @@ value the topic has now, be it the broker's default. A list with nothing left fa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.settings import Kind, SettingError
+from ..base.settings import Kind, Setting, SettingError
 from ..log.settings import LogSettings
 
 
@@ -58,13 +58,18 @@ def check_overrides(settings: LogSettings, overrides: Mapping[str, str | None]) 
 
 
 def apply_changes(
-    settings: LogSettings, overrides: Mapping[str, str], changes: Iterable[ConfigChange]
+    known: Mapping[str, Setting],
+    default: Callable[[Setting], Any],
+    overrides: Mapping[str, str],
+    changes: Iterable[ConfigChange],
 ) -> dict[str, str | None]:
     """``overrides`` after ``changes``, each of another setting; not checked yet.
 
+    ``known`` are the settings there are, by name; ``default`` gives the list that APPEND and SUBTRACT start from where
+    there is no override.
+
     Raises KafkaError INVALID_REQUEST, INVALID_CONFIG.
     """
-    known = LogSettings.topic_settings()
     result: dict[str, str | None] = dict(overrides)
     for name, change, value in changes:
         if change is Change.DELETE:
@@ -80,7 +85,7 @@ def apply_changes(
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG, f"Config value {change.name} is not allowed for config key: {name}"
             )
-        current = result[name] if name in overrides else declared.render(getattr(settings, declared.attribute))
+        current = result[name] if name in overrides else declared.render(default(declared))
         items = _change_list(current or "", change, value)
         if items or change is Change.APPEND:
             result[name] = ",".join(items)

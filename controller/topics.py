@@ -77,7 +77,7 @@ class Topics:
         self._configs = configs
         self._channels = channels
         self._settings = settings
-        self._log_settings = log_settings
+        self.log_settings = log_settings
         self._random = random
 
     async def create(
@@ -112,7 +112,7 @@ class Topics:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{new.name}' already exists.")
         check_collision(new.name, [*self._context.topics, *planned])
         assignment = self._assign(new, room)
-        overrides = check_overrides(self._log_settings, new.configs)
+        overrides = check_overrides(self.log_settings, new.configs)
         return TopicState(new.name, random_uuid(self._random), self._new_partitions(assignment)), overrides
 
     def _assign(self, new: NewTopic, room: int) -> Mapping[int, Sequence[int]]:

@@ -8,6 +8,7 @@
 ``/controller``                      the broker that is controller; ephemeral
 ``/controller_epoch``                a decimal number, raised by each new controller
 ``/config/topics/T``                 the settings that differ from the defaults
+``/config/brokers/N``                the same of a broker; N is ``<default>`` for all brokers
 ``/config/changes/config_change_N``  tells every broker that a node under ``/config`` changed
 ``/admin/delete_topics/T``           the topic is to be deleted
 ``/latest_producer_id_block``        the producer ids handed out last
@@ -130,7 +131,12 @@ def state_path(topic: str, partition: int) -> str:
 
 
 def topic_config_path(topic: str) -> str:
-    return f"{TOPIC_CONFIGS}/{topic}"
+    return config_path("topics", topic)
+
+
+def config_path(kind: str, name: str | None = None) -> str:
+    """The node with the settings of one topic or broker (kind: topics, brokers), or the folder of them all."""
+    return f"/config/{kind}" if name is None else f"/config/{kind}/{name}"
 
 
 def delete_topic_path(topic: str) -> str:

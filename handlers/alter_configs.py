@@ -1,4 +1,4 @@
-"""AlterConfigs (key 33): replace all overrides of a topic.
+"""AlterConfigs (key 33): replace all that was set on a topic, on this broker, or on all brokers.
 
 Behaviour: a setting that is not named goes back to its default, which is why IncrementalAlterConfigs came (KIP-339).
 Each resource succeeds or fails by itself; one that stands in the request twice is INVALID_REQUEST. An unknown setting, a

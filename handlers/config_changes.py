@@ -1,7 +1,6 @@
 """What AlterConfigs and IncrementalAlterConfigs share: which resource may be changed, and how a topic's overrides are.
 
-Settings of topics can be changed. Those of brokers can be described but not changed at run time; a change is refused
-with INVALID_REQUEST, as Kafka does for a setting that is not dynamic.
+Settings of topics can be changed, and those of brokers that are dynamic, on one broker or, without a name, on all.
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..base.errors import ErrorCode, KafkaError
+from ..controller.broker_configs import check_broker_overrides
+from ..controller.config_store import BROKERS, DEFAULT_BROKER, TOPICS
 from ..controller.topic_configs import check_overrides
 from ..log.settings import LogSettings
 from .call import Call
@@ -36,9 +37,7 @@ async def change_resource(
         case ResourceType.BROKER:
             if resource_name:
                 check_broker(call.broker, resource_name)
-            if names:
-                why = f"Cannot update these configs dynamically: [{', '.join(names)}]"
-                raise KafkaError(ErrorCode.INVALID_REQUEST, why)
+            await _change_broker(call, transform, per_broker=bool(resource_name), validate_only=validate_only)
         case ResourceType.BROKER_LOGGER:
             check_broker(call.broker, resource_name)
             if names:
@@ -62,7 +61,22 @@ async def _change_topic(
         checked(call.broker.configs.topic_overrides(topic))
     else:
         await call.flush()
-        await call.broker.configs.change(topic, checked)
+        await call.broker.configs.change(TOPICS, topic, checked)
+
+
+async def _change_broker(
+    call: Call, transform: Callable[[Mapping[str, str]], Overrides], *, per_broker: bool, validate_only: bool
+) -> None:
+    name = str(call.broker.broker_id) if per_broker else DEFAULT_BROKER
+
+    def checked(overrides: Mapping[str, str]) -> dict[str, str]:
+        return check_broker_overrides(call.broker.config, transform(overrides), per_broker=per_broker)
+
+    if validate_only:
+        checked(call.broker.configs.broker_overrides(name))
+    else:
+        await call.flush()
+        await call.broker.configs.change(BROKERS, name, checked)
 
 
 def repeated(resources: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:

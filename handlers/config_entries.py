@@ -1,7 +1,8 @@
 """Settings as DescribeConfigs and CreateTopics show them: value, where it comes from, and what it would fall back to.
 
 Every declared setting is shown, set or not. The synonyms (KIP-226) list where a value was looked for and found, the
-strongest first: the topic's override, then the broker property given at start, then the default. A setting whose default
+strongest first: the topic's override, then the property set on this broker while it runs, that set on all brokers, that
+given at the start, then the default. A setting whose default
 comes from another property (``log.retention.ms`` from ``log.retention.hours``) has no default of its own.
 """
 
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from ..base.config import Config
 from ..base.settings import Kind, Setting, Settings
+from ..controller.broker_configs import UNUSED
 from ..log.settings import LogSettings
 
 
@@ -20,6 +22,8 @@ class Source(IntEnum):
     """Where a value comes from, numbered as on the wire."""
 
     TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
 
@@ -28,7 +32,7 @@ class Synonym(NamedTuple):
     """One place where the value was looked for and found."""
 
     name: str
-    value: str
+    value: str | None
     source: Source
 
 
@@ -45,7 +49,7 @@ class ConfigEntry(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        return self.kind is Kind.PASSWORD
+        return self.kind in (Kind.PASSWORD, Kind.UNKNOWN)  # who knows what is in a property that nobody knows
 
 
 def topic_entries(config: Config, overrides: Mapping[str, str]) -> list[ConfigEntry]:
@@ -70,8 +74,10 @@ def _topic_entry(
 
 
 def broker_entries(config: Config, settings: Iterable[Settings]) -> list[ConfigEntry]:
-    """Every broker property that the given settings declare, by name. They can be changed only by a restart."""
-    entries = {}
+    """Every broker property that the given settings declare, or that was set at run time, by name."""
+    entries = {
+        entry.name: entry for entry in _undeclared_entries(config, config.dynamic_default | config.dynamic_broker)
+    }
     for group in settings:
         for declared in group.declared.values():
             for entry in _broker_entries(config, declared, group):
@@ -81,12 +87,16 @@ def broker_entries(config: Config, settings: Iterable[Settings]) -> list[ConfigE
 
 def _broker_entries(config: Config, declared: Setting, settings: Settings) -> Iterator[ConfigEntry]:
     if declared.name is not None:
-        given = declared.name in config.properties
-        value = None if _has_no_own_default(declared) and not given else getattr(settings, declared.attribute)
+        value = (
+            None
+            if _has_no_own_default(declared) and not config.is_given(declared.name)
+            else getattr(settings, declared.attribute)
+        )
         rendered = None if declared.kind is Kind.PASSWORD else declared.render(value)
         synonyms = tuple(_broker_synonyms(config, declared))
         source = synonyms[0].source if synonyms else Source.DEFAULT_CONFIG
-        yield ConfigEntry(declared.name, rendered, source, synonyms, declared.kind, declared.doc, read_only=True)
+        read_only = not declared.is_dynamic
+        yield ConfigEntry(declared.name, rendered, source, synonyms, declared.kind, declared.doc, read_only)
     for fallback in declared.fallbacks:
         default = None if fallback.default is None else str(fallback.default)
         found = tuple(_found(fallback.name, config.properties.get(fallback.name), default))
@@ -101,12 +111,48 @@ def _broker_synonyms(config: Config, declared: Setting) -> Iterator[Synonym]:
     """The broker properties behind a setting that have a value: those given first, then the default."""
     if declared.name is None or declared.kind is Kind.PASSWORD:
         return
-    given = [name for name in declared.names() if name in config.properties]
-    for name in given:
-        yield Synonym(name, config.properties[name], Source.STATIC_BROKER_CONFIG)
+    for source, properties in _layers(config):
+        for name in declared.names():
+            if name in properties:
+                yield Synonym(name, properties[name], source)
     default = declared.render(declared.default)
     if default is not None and not _has_no_own_default(declared):
         yield Synonym(declared.name, default, Source.DEFAULT_CONFIG)
+
+
+def default_broker_entries(config: Config, settings: Iterable[Settings]) -> list[ConfigEntry]:
+    """What was set for all brokers at run time, by name."""
+    declared = {entry.name: entry for entry in broker_entries(config, settings)}
+    entries = []
+    for name, value in sorted(config.dynamic_default.items()):
+        entry = declared[name]
+        source = Source.DYNAMIC_DEFAULT_BROKER_CONFIG
+        shown = None if entry.is_sensitive else value
+        entries.append(entry._replace(value=shown, source=source, synonyms=(Synonym(name, shown, source),)))
+    return entries
+
+
+def _undeclared_entries(config: Config, names: Iterable[str]) -> Iterator[ConfigEntry]:
+    """Properties set at run time that Ottla keeps but has no use for."""
+    for name in names:
+        kind = UNUSED.get(name, Kind.UNKNOWN)
+        synonyms = tuple(
+            Synonym(name, None if kind is Kind.UNKNOWN else properties[name], source)
+            for source, properties in _layers(config)
+            if name in properties
+        )
+        doc = "Kept, but of no use to Ottla."
+        yield ConfigEntry(
+            name, synonyms[0].value, synonyms[0].source, synonyms, kind, doc, read_only=name not in UNUSED
+        )
+
+
+def _layers(config: Config) -> tuple[tuple[Source, Mapping[str, str]], ...]:
+    return (
+        (Source.DYNAMIC_BROKER_CONFIG, config.dynamic_broker),
+        (Source.DYNAMIC_DEFAULT_BROKER_CONFIG, config.dynamic_default),
+        (Source.STATIC_BROKER_CONFIG, config.properties),
+    )
 
 
 def _found(name: str, given: str | None, default: str | None) -> Iterator[Synonym]:

@@ -1,9 +1,9 @@
 """DescribeConfigs (key 32): every setting of topics and of this broker, with its value and where that comes from.
 
 Behaviour: all declared settings are listed, set or not; ``configuration_keys`` (null or empty: all) picks some. A topic's
-settings are those of its log with its overrides; a broker's are every property that Ottla uses, read-only because they
-can be changed only by a restart. The broker resource without a name stands for defaults set for all brokers at run
-time, of which there are none. Loggers, client metrics and groups have no settings here: an empty list. A topic that
+settings are those of its log with its overrides; a broker's are every property that Ottla uses, read-only if it can be
+changed only by a restart. The broker resource without a name stands for what was set for all brokers at run time, and
+shows only that. Loggers, client metrics and groups have no settings here: an empty list. A topic that
 does not exist is UNKNOWN_TOPIC_OR_PARTITION, another broker's id INVALID_REQUEST.
 
 Version notes: 1 replaces the flag "is default" by the source and adds synonyms, 3 types and documentation; 4 is flexible.
@@ -21,7 +21,7 @@ from ..wire.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from .call import Call
-from .config_entries import ConfigEntry, broker_entries, topic_entries
+from .config_entries import ConfigEntry, broker_entries, default_broker_entries, topic_entries
 from .config_resources import ResourceType, check_broker, check_topic
 
 
@@ -51,7 +51,7 @@ def _entries(call: Call, resource: DescribeConfigsResource) -> list[ConfigEntry]
             return topic_entries(broker.config, broker.configs.topic_overrides(name))
         case ResourceType.BROKER:
             if not name:
-                return []
+                return default_broker_entries(broker.config, broker.config.parsed())
             check_broker(broker, name)
             return broker_entries(broker.config, broker.config.parsed())
         case ResourceType.BROKER_LOGGER:

@@ -1,19 +1,21 @@
-"""IncrementalAlterConfigs (key 44): change some overrides of a topic and leave the others (KIP-339).
+"""IncrementalAlterConfigs (key 44): change some settings of a topic or of brokers, and leave the others (KIP-339).
 
 Behaviour: SET (0) and DELETE (1, back to the default) go for every setting, APPEND (2) and SUBTRACT (3) for lists such as
 cleanup.policy. Each resource succeeds or fails by itself; one that stands in the request twice, or a setting that stands
 in a resource twice, is INVALID_REQUEST. What comes out is checked whole: INVALID_CONFIG changes nothing of the resource.
-Deleting what is not set is no error; nor is it for a broker's replication throttles, which kafka-reassign-partitions
-clears whether they are set or not.
+Deleting what is not set is no error, not even of what could not be set.
 
 Version notes: 1 is flexible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.settings import Setting
+from ..controller.broker_configs import declared_settings
 from ..controller.topic_configs import Change, ConfigChange, apply_changes
 from ..log.settings import LogSettings
 from ..wire.messages.incremental_alter_configs import (
@@ -25,12 +27,6 @@ from ..wire.messages.incremental_alter_configs import (
 from .call import Call
 from .config_changes import REPEATED, change_resource, repeated
 from .config_resources import ResourceType
-
-_THROTTLES = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-)
 
 
 async def handle(call: Call, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
@@ -45,18 +41,18 @@ async def handle(call: Call, request: IncrementalAlterConfigsRequest) -> Increme
 
 
 async def _alter(call: Call, resource: AlterConfigsResource, *, validate_only: bool) -> KafkaError | None:
-    settings = call.broker.config.settings(LogSettings)
+    known, default = _settings(call, resource)
     try:
         changes = [ConfigChange(c.name, _operation(c.config_operation), c.value) for c in resource.configs]
 
         def change(overrides: Mapping[str, str]) -> Mapping[str, str | None]:
-            return apply_changes(settings, overrides, changes)
+            return apply_changes(known, default, overrides, changes)
 
         await change_resource(
             call,
             resource.resource_type,
             resource.resource_name,
-            [name for name, operation, _ in changes if not _clears_throttle(resource, name, operation)],
+            [name for name, _, _ in changes],
             change,
             validate_only=validate_only,
         )
@@ -65,8 +61,13 @@ async def _alter(call: Call, resource: AlterConfigsResource, *, validate_only: b
     return None
 
 
-def _clears_throttle(resource: AlterConfigsResource, name: str, operation: Change) -> bool:
-    return resource.resource_type == ResourceType.BROKER and operation is Change.DELETE and name in _THROTTLES
+def _settings(call: Call, resource: AlterConfigsResource) -> tuple[Mapping[str, Setting], Callable[[Setting], Any]]:
+    """The settings there are for the resource, and what a list is where it was not set on the resource itself."""
+    config = call.broker.config
+    if resource.resource_type == ResourceType.BROKER:
+        return declared_settings(config), lambda declared: declared.default
+    settings = config.settings(LogSettings)
+    return LogSettings.topic_settings(), lambda declared: getattr(settings, declared.attribute)
 
 
 def _operation(code: int) -> Change:

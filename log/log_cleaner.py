@@ -31,13 +31,13 @@ class IoThrottle:
     """Spreads bytes over time, all tasks together."""
 
     def __init__(self, bytes_per_second: float) -> None:
-        self._bytes_per_second = bytes_per_second
+        self.bytes_per_second = bytes_per_second
         self._paid_until = 0.0
 
     async def took(self, nbytes: int) -> None:
         """Wait until what was taken before is within the limit."""
         now = trio.current_time()
-        self._paid_until = max(self._paid_until, now) + nbytes / self._bytes_per_second
+        self._paid_until = max(self._paid_until, now) + nbytes / self.bytes_per_second
         await trio.sleep_until(self._paid_until)
 
 
@@ -53,6 +53,8 @@ class LogCleaner:
         self._throttle = IoThrottle(settings.log_cleaner_io_max_bytes_per_second)
         self._uncleanable: set[PartitionLog] = set()
         self._finished = trio.Event()
+        self._settings_changed = trio.Event()
+        self._running: set[int] = set()
         self.in_progress: set[PartitionLog] = set()
         self.paused: set[PartitionLog] = set()
 
@@ -61,15 +63,34 @@ class LogCleaner:
         if not self._settings.log_cleaner_enable:
             return
         async with trio.open_nursery() as nursery:
-            for _ in range(self._settings.log_cleaner_threads):
-                nursery.start_soon(self._run_one)
+            while True:
+                for number in range(self._settings.log_cleaner_threads):
+                    if number not in self._running:
+                        self._running.add(number)
+                        nursery.start_soon(self._run_one, number)
+                await self._settings_changed.wait()
 
-    async def _run_one(self) -> None:
-        while True:
-            found = await self.clean_dirtiest()
-            await self._delete_old_segments()
-            if not found:
-                await trio.sleep(self._settings.log_cleaner_backoff_ms / 1000)
+    def update_settings(self, settings: LogCleanerSettings) -> None:
+        """Go by other settings from now on; what is being cleaned is cleaned to its end."""
+        self._settings = settings
+        self._throttle.bytes_per_second = settings.log_cleaner_io_max_bytes_per_second
+        self._settings_changed.set()
+        self._settings_changed = trio.Event()
+
+    async def _run_one(self, number: int) -> None:
+        """Clean for as long as there are to be more than ``number`` tasks."""
+        try:
+            while number < self._settings.log_cleaner_threads:
+                await self._clean_or_wait()
+        finally:
+            self._running.discard(number)
+
+    async def _clean_or_wait(self) -> None:
+        found = await self.clean_dirtiest()
+        await self._delete_old_segments()
+        if not found:
+            with trio.move_on_after(self._settings.log_cleaner_backoff_ms / 1000):
+                await self._settings_changed.wait()
 
     async def clean_dirtiest(self) -> bool:
         """Clean the log with the largest share of uncleaned bytes; False when there is none, or its files fail."""

@@ -380,6 +380,14 @@ class LogManager:
 
     # --- upkeep -------------------------------------------------------------------------------------------------------
 
+    def update_settings(
+        self, settings: LogSettings, manager_settings: LogManagerSettings, cleaner_settings: LogCleanerSettings
+    ) -> None:
+        """Go by other settings from now on; each log is told of its own with ``PartitionLog.update_settings``."""
+        self.settings = settings
+        self.manager_settings = manager_settings
+        self.cleaner.update_settings(cleaner_settings)
+
     async def run(self) -> None:
         """Look after the logs until cancelled."""
         manager = self.manager_settings

@@ -319,12 +319,14 @@ class LogManagerSettings(Settings):
         "num.recovery.threads.per.data.dir",
         default=2,
         at_least=1,
+        dynamic=True,
         doc="Threads that load logs at the start and flush them at the end.",
     )
     producer_id_expiration_ms: int = setting(
         "producer.id.expiration.ms",
         default=_DAY_MS,
         at_least=1,
+        dynamic=True,
         doc="Time after which an idle producer's sequence numbers are forgotten.",
     )
     producer_id_expiration_check_interval_ms: int = setting(
@@ -347,11 +349,13 @@ class LogCleanerSettings(Settings):
         "log.cleaner.threads",
         default=1,
         at_least=0,
+        dynamic=True,
         doc="Logs that are compacted at the same time.",
     )
     log_cleaner_io_max_bytes_per_second: float = setting(
         "log.cleaner.io.max.bytes.per.second",
         default=sys.float_info.max,
+        dynamic=True,
         doc="Limit of what compaction reads and writes, over all logs.",
     )
     log_cleaner_dedupe_buffer_size: int = setting(
@@ -359,12 +363,14 @@ class LogCleanerSettings(Settings):
         default=128 << 20,
         at_least=1 << 20,
         kind=Kind.LONG,
+        dynamic=True,
         doc="Memory for the keys of the logs being compacted, shared by the threads; 24 bytes a key.",
     )
     log_cleaner_io_buffer_size: int = setting(
         "log.cleaner.io.buffer.size",
         default=512 << 10,
         at_least=0,
+        dynamic=True,
         doc="Bytes that compaction reads at once, shared by the threads.",
     )
     log_cleaner_dedupe_buffer_load_factor: float = setting(
@@ -372,6 +378,7 @@ class LogCleanerSettings(Settings):
         default=0.9,
         at_least=0,
         at_most=1,
+        dynamic=True,
         doc="How full the memory for keys may get: fuller takes more of the log at a time, and longer.",
     )
     log_cleaner_backoff_ms: int = setting(
@@ -379,5 +386,6 @@ class LogCleanerSettings(Settings):
         default=15_000,
         at_least=0,
         kind=Kind.LONG,
+        dynamic=True,
         doc="Time between two looks for a log to compact.",
     )

@@ -179,6 +179,12 @@ class ReplicaManager:
             for partition in partitions.values():
                 partition.log.update_settings(settings)
 
+    def update_settings(self, settings: LogSettings) -> None:
+        """The broker's defaults changed: every log goes by them from now on, but for what its topic overrides."""
+        self._settings = settings
+        for topic in self._partitions:
+            self.update_topic_settings(topic)
+
     def release_waiters(self) -> None:
         """Answer every long poll now; part of stopping."""
         for partition in self.partitions():

@@ -66,5 +66,6 @@ class TransactionSettings(Settings):
     transaction_partition_verification_enable: bool = setting(
         "transaction.partition.verification.enable",
         default=True,
+        dynamic=True,
         doc="Whether a leader asks the coordinator before it lets a transaction begin in a partition (KIP-890).",
     )

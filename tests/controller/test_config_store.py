@@ -11,7 +11,7 @@ import trio
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
 from ottla.controller import znodes
-from ottla.controller.config_store import NOTIFICATION_LIFETIME_MS, ConfigStore
+from ottla.controller.config_store import BROKERS, DEFAULT_BROKER, NOTIFICATION_LIFETIME_MS, TOPICS, ConfigStore
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.store import Create, ensure_paths
 
@@ -50,20 +50,20 @@ async def test_a_change_is_seen_at_once_here_and_soon_elsewhere() -> None:
         arrived = trio.Event()
         here.on_topic_config.append(lambda topic, overrides: heard.append((topic, overrides)))
         there.on_topic_config.append(lambda topic, overrides: arrived.set())
-        await here.change("t", lambda before: set_to(retention_ms="1"))
+        await here.change(TOPICS, "t", lambda before: set_to(retention_ms="1"))
         assert here.topic_overrides("t") == {"retention.ms": "1"}
         assert heard == [("t", {"retention.ms": "1"})]
         with trio.fail_after(5):
             await arrived.wait()
         assert there.topic_overrides("t") == {"retention.ms": "1"}
-        await here.change("t", lambda before: {})
+        await here.change(TOPICS, "t", lambda before: {})
         assert here.topic_overrides("t") == {}
 
 
 async def test_a_change_starts_from_what_is_stored_now() -> None:
     async with two_brokers() as (_, here, there, _clock):
-        await here.change("t", lambda before: {**before, "a": "1"})
-        await there.change("t", lambda before: {**before, "b": "2"})
+        await here.change(TOPICS, "t", lambda before: {**before, "a": "1"})
+        await there.change(TOPICS, "t", lambda before: {**before, "b": "2"})
         assert there.topic_overrides("t") == {"a": "1", "b": "2"}
 
 
@@ -71,7 +71,7 @@ async def test_changes_at_the_same_time_are_all_kept() -> None:
     async with two_brokers() as (_, here, there, _clock):
 
         async def add(configs: ConfigStore, name: str) -> None:
-            await configs.change("t", lambda before: {**before, name: "1"})
+            await configs.change(TOPICS, "t", lambda before: {**before, name: "1"})
 
         async with trio.open_nursery() as nursery:
             for i in range(10):
@@ -87,14 +87,14 @@ async def test_a_refused_change_changes_nothing() -> None:
             raise KafkaError(ErrorCode.INVALID_CONFIG, "no")
 
         with pytest.raises(KafkaError):
-            await here.change("t", refuse)
+            await here.change(TOPICS, "t", refuse)
         assert await session.children(znodes.TOPIC_CONFIGS) == []
         assert await session.children(znodes.CONFIG_CHANGES) == []
 
 
 async def test_the_nodes_are_kafkas() -> None:
     async with two_brokers() as (session, here, _, _clock):
-        await here.change("t2", lambda before: {"cleanup.policy": "compact"})
+        await here.change(TOPICS, "t2", lambda before: {"cleanup.policy": "compact"})
         node = await session.get("/config/topics/t2")
         assert node.data == b'{"version":1,"config":{"cleanup.policy":"compact"}}'
         change = await session.get("/config/changes/config_change_0000000000")
@@ -107,7 +107,7 @@ async def test_notifications_of_others_are_passed_over() -> None:
             await session.multi([Create(znodes.CONFIG_CHANGE_PREFIX, data, sequence=True)])
         arrived = trio.Event()
         there.on_topic_config.append(lambda topic, overrides: arrived.set())
-        await here.change("t", lambda before: {"a": "1"})
+        await here.change(TOPICS, "t", lambda before: {"a": "1"})
         with trio.fail_after(5):
             await arrived.wait()
         assert there.topic_overrides("t") == {"a": "1"}
@@ -115,9 +115,9 @@ async def test_notifications_of_others_are_passed_over() -> None:
 
 async def test_old_notifications_are_removed() -> None:
     async with two_brokers() as (session, here, _, clock):
-        await here.change("t", lambda before: {"a": "1"})
+        await here.change(TOPICS, "t", lambda before: {"a": "1"})
         clock.now += NOTIFICATION_LIFETIME_MS + 1
-        await here.change("t", lambda before: {"a": "2"})
+        await here.change(TOPICS, "t", lambda before: {"a": "2"})
         with trio.fail_after(5):
             while await session.children(znodes.CONFIG_CHANGES) != ["config_change_0000000001"]:
                 await trio.lowlevel.checkpoint()
@@ -131,3 +131,18 @@ async def test_a_forgotten_topic_has_no_overrides() -> None:
     assert configs.topic_overrides("t") == {"a": "1"}
     configs.forget("t")
     assert configs.topic_overrides("t") == {}
+
+
+async def test_settings_of_brokers_are_kept_and_told_as_kafka_does() -> None:
+    async with two_brokers() as (session, here, there, _clock):
+        arrived = trio.Event()
+        there.on_broker_config.append(lambda name, overrides: arrived.set())
+        await here.change(BROKERS, DEFAULT_BROKER, lambda before: {"log.cleaner.threads": "1"})
+        with trio.fail_after(5):
+            await arrived.wait()
+        assert there.broker_overrides(DEFAULT_BROKER) == {"log.cleaner.threads": "1"}
+        assert there.topic_overrides(DEFAULT_BROKER) == {}
+        node = await session.get("/config/brokers/<default>")
+        assert node.data == b'{"version":1,"config":{"log.cleaner.threads":"1"}}'
+        change = await session.get("/config/changes/config_change_0000000000")
+        assert change.data == b'{"version":2,"entity_path":"brokers/<default>"}'

@@ -58,7 +58,12 @@ def test_overrides_that_are_taken() -> None:
 
 
 def changed(overrides: dict[str, str], *changes: tuple[str, Change, str | None]) -> dict[str, str | None]:
-    return apply_changes(SETTINGS, overrides, [ConfigChange(*change) for change in changes])
+    return apply_changes(
+        LogSettings.topic_settings(),
+        lambda declared: getattr(SETTINGS, declared.attribute),
+        overrides,
+        [ConfigChange(*change) for change in changes],
+    )
 
 
 def test_set_and_delete() -> None:

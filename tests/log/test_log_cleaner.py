@@ -470,3 +470,25 @@ async def test_file_times_stay(os_world):
         os_world.disk.set_modified_ms(path, 1_600_000_000_000)
     await clean(os_world)
     assert os_world.disk.modified_ms(log.segments[0].path) == 1_600_000_000_000
+
+
+async def test_more_and_fewer_threads_while_it_runs(autojump_clock, world):
+    """With one thread slowed down to a crawl, a second log waits; with two it does not."""
+    first = await compacted(world)
+    fill(world, first)
+    manager = world.managers[-1]
+    second = manager.get_or_create("other", 0, bytes(16), first.settings)
+    cleaner = LogCleaner(manager.logs(), LogCleanerSettings({"log_cleaner_io_max_bytes_per_second": 0.001}))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(cleaner.run)
+        await trio.sleep(1)
+        assert cleaner.in_progress == {first}
+        fill(world, second)
+        await trio.sleep(60)
+        assert cleaner.in_progress == {first}
+        cleaner.update_settings(
+            LogCleanerSettings({"log_cleaner_io_max_bytes_per_second": 0.001, "log_cleaner_threads": 2})
+        )
+        await trio.sleep(60)
+        assert cleaner.in_progress == {first, second}
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,91 @@
+"""``ottla perf …``: the subcommands and their options."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from .options import (
+    DEFAULT_SERVER,
+    AsJson,
+    BootstrapServer,
+    CommandConfig,
+    CommandProperty,
+    Debug,
+    group_app,
+    run,
+)
+
+app = group_app("perf", "Measure throughput and latency of producing and consuming.")
+
+Topic = Annotated[str, typer.Option("--topic", metavar="NAME", help="The topic.")]
+
+
+@app.command()
+def produce(
+    topic: Topic,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    num_records: Annotated[int, typer.Option(metavar="N", min=1, help="Records to send.")] = 100_000,
+    record_size: Annotated[int, typer.Option(metavar="BYTES", min=0, help="Size of each value.")] = 100,
+    throughput: Annotated[
+        float | None, typer.Option(metavar="N", min=0.001, help="Records in a second. [as many as go]")
+    ] = None,
+    acks: Annotated[Literal["0", "1", "all"], typer.Option(help="Replicas that must have a record.")] = "all",
+    compression: Annotated[
+        Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="Codec of the batches.")
+    ] = "none",
+    as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Send records of one size, and tell how many a second and how long each took to be acknowledged.
+
+    The client is kafka-python, one process: it is often slower than the broker. Latency is from the send to the answer,
+    waiting in the client included; with --throughput that wait is short.
+
+    \b
+    Examples:
+      ottla perf produce --topic load --num-records 200000 --record-size 1000
+      ottla perf produce --topic load --throughput 5000 --command-property linger.ms=5
+    """
+    from ..tools import client, perf
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    run(
+        debug,
+        perf.produce,
+        connection,
+        topic,
+        num_records=num_records,
+        record_size=record_size,
+        throughput=throughput,
+        acks=acks,
+        compression=compression,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def consume(
+    topic: Topic,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    messages: Annotated[int | None, typer.Option(metavar="N", min=1, help="Records to read. [all there are]")] = None,
+    timeout_ms: Annotated[int, typer.Option(metavar="MS", min=1, help="End when nothing comes for so long.")] = 10_000,
+    as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Read a topic from its beginning, and tell how many records a second and how long each poll took.
+
+    \b
+    Examples:
+      ottla perf consume --topic load
+      ottla perf consume --topic load --messages 100000 --json
+    """
+    from ..tools import client, perf
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    run(debug, perf.consume, connection, topic, messages=messages, timeout_ms=timeout_ms, as_json=as_json)

@@ -1,0 +1,186 @@
+"""``ottla topics …``: the subcommands and their options."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .options import (
+    DEFAULT_SERVER,
+    AsJson,
+    BootstrapServer,
+    CommandConfig,
+    CommandProperty,
+    Debug,
+    group_app,
+    run,
+)
+
+app = group_app("topics", "Create, list, describe, alter and delete topics.")
+
+Topics = Annotated[list[str], typer.Option("--topic", metavar="NAME", help="The topic; may be repeated.")]
+Configs = Annotated[
+    list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting of the topic; may be repeated.")
+]
+
+
+@app.command("list")
+def list_topics(
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    exclude_internal: Annotated[
+        bool, typer.Option("--exclude-internal", help="Leave out the topics that the brokers keep for themselves.")
+    ] = False,
+    as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """List topics: partitions, replicas, under-replicated partitions, offsets, size on the leaders' disks.
+
+    Into a pipe a line is tab-separated, the name first, without a head.
+
+    \b
+    Examples:
+      ottla topics list
+      ottla topics list --exclude-internal | cut -f1
+      ottla topics list --json | jq '.[] | select(.under_replicated > 0)'
+    """
+    from ..tools import client, topics
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    run(debug, topics.list_topics, connection, exclude_internal=exclude_internal, as_json=as_json)
+
+
+@app.command()
+def create(
+    topic: Topics,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    partitions: Annotated[int | None, typer.Option(min=1, help="Partitions. [the broker's num.partitions]")] = None,
+    replication_factor: Annotated[int | None, typer.Option(min=1, help="Replicas. [the broker's default]")] = None,
+    config: Configs = None,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="A topic that is there is no error.")] = False,
+    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only check whether it would go.")] = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Create topics.
+
+    \b
+    Examples:
+      ottla topics create --topic orders
+      ottla topics create --topic orders --partitions 6 --config retention.ms=3600000
+      ottla topics create --topic prices --config cleanup.policy=compact --if-not-exists
+    """
+    from ..tools import client, topics
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    run(
+        debug,
+        topics.create,
+        connection,
+        topic,
+        partitions=partitions,
+        replication_factor=replication_factor,
+        configs=config,
+        if_not_exists=if_not_exists,
+        validate_only=validate_only,
+    )
+
+
+@app.command()
+def describe(
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    topic: Annotated[
+        list[str] | None, typer.Option("--topic", metavar="NAME", help="The topic; may be repeated. [all]")
+    ] = None,
+    under_replicated: Annotated[
+        bool,
+        typer.Option("--under-replicated-partitions", help="Only partitions of which a replica is not in sync."),
+    ] = False,
+    unavailable: Annotated[
+        bool, typer.Option("--unavailable-partitions", help="Only partitions without a leader.")
+    ] = False,
+    as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Describe topics: settings, and each partition's leader, replicas, offsets and size.
+
+    \b
+    Examples:
+      ottla topics describe --topic orders
+      ottla topics describe --under-replicated-partitions
+      ottla topics describe --topic orders --json | jq '.[0].configs'
+    """
+    from ..tools import client, topic_description
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    run(
+        debug,
+        topic_description.describe,
+        connection,
+        topic,
+        under_replicated=under_replicated,
+        unavailable=unavailable,
+        as_json=as_json,
+    )
+
+
+@app.command()
+def alter(
+    topic: Topics,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    partitions: Annotated[int | None, typer.Option(min=1, help="Partitions from now on; they can only grow.")] = None,
+    config: Configs = None,
+    delete_config: Annotated[
+        list[str] | None,
+        typer.Option("--delete-config", metavar="NAME", help="A setting that goes back to its default."),
+    ] = None,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Add partitions to topics, or change their settings.
+
+    \b
+    Examples:
+      ottla topics alter --topic orders --partitions 12
+      ottla topics alter --topic orders --config retention.ms=60000 --delete-config segment.bytes
+    """
+    from ..tools import client, topics
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    run(
+        debug,
+        topics.alter,
+        connection,
+        topic,
+        partitions=partitions,
+        configs=config,
+        delete_configs=delete_config,
+    )
+
+
+@app.command()
+def delete(
+    topic: Topics,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="A topic that is not there is no error.")] = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Delete topics with all that is in them.
+
+    \b
+    Examples:
+      ottla topics delete --topic orders
+      ottla topics delete --topic a --topic b --if-exists
+    """
+    from ..tools import client, topics
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    run(debug, topics.delete, connection, topic, if_exists=if_exists)

@@ -1,0 +1,60 @@
+"""A group of subcommands of which each is imported when it is named, so that ``ottla --help`` stays quick.
+
+``LAZY`` says for each name the module that declares it, as an ``app``, and its line in the help. What such a module
+imports at its head is typer and nothing of clients or brokers; its functions import what does the work.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+
+class Lazy(NamedTuple):
+    """Where a subcommand is declared, and what the list of subcommands says of it."""
+
+    module: str
+    summary: str
+
+
+LAZY = {
+    "topics": Lazy(".commands.topics", "Create, list, describe, alter and delete topics."),
+    "produce": Lazy(".commands.produce", "Write lines, or JSON lines, of standard input or files to a topic."),
+    "consume": Lazy(".commands.consume", "Print the records of a topic."),
+    "groups": Lazy(".commands.groups", "List and describe consumer groups, move their offsets, delete them."),
+    "configs": Lazy(".commands.configs", "Describe, set and unset the settings of topics and brokers."),
+    "cluster": Lazy(".commands.cluster", "Describe the cluster: brokers, controller, what is under-replicated."),
+    "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),
+    "spark": Lazy("..spark.cli", "Spark jobs on topics (needs the extra ottla[spark] and Java 17)."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """The declared subcommands and, after them, the lazy ones."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *LAZY]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in LAZY:
+            return super().get_command(ctx, cmd_name)
+        module = LAZY[cmd_name].module
+        declared = importlib.import_module(module, __package__)
+        command = typer.main.get_command(declared.app)
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        rows = []
+        for name in self.list_commands(ctx):
+            if name in LAZY:
+                rows.append((name, LAZY[name].summary))
+            else:
+                command = super().get_command(ctx, name)
+                assert command is not None
+                rows.append((name, command.get_short_help_str(limit=200)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)

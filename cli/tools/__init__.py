@@ -1,0 +1,1 @@
+"""What the subcommands do, on kafka-python: they work with every broker that speaks Kafka's protocol."""

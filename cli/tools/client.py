@@ -1,0 +1,169 @@
+"""Clients of kafka-python from a bootstrap address and Kafka's own client properties.
+
+Properties come from ``--command-config`` and then ``--command-property``. Names are Kafka's; a name of kafka-python with
+dots in place of underscores goes, too. A property that the client at hand has no use for is passed over, because one file
+serves producers, consumers and admin clients; one that none of them knows is an error. What Kafka says in another way
+(JAAS, PEM stores) is translated in ``client_options``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import socket
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import javaproperties
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
+from kafka.admin import ConfigResource
+
+from .running import ToolError, UsageError
+
+_CONNECT_S = 5.0
+_BOOTSTRAP_MS = 10_000
+_JAAS_OPTION = re.compile(r'(username|password)\s*=\s*(?:"([^"]*)"|([^\s;]+))')
+_RENAMED = {
+    "ssl.truststore.location": "ssl_cafile",
+    "ssl.keystore.location": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+    "compression.type": "compression_type",
+    "max.in.flight.requests.per.connection": "max_in_flight_requests_per_connection",
+}
+_IGNORED = frozenset(
+    {
+        "bootstrap.servers",
+        "key.serializer",
+        "value.serializer",
+        "key.deserializer",
+        "value.deserializer",
+        "ssl.truststore.type",
+        "ssl.keystore.type",
+    }
+)
+_KNOWN = {*KafkaAdminClient.DEFAULT_CONFIG, *KafkaConsumer.DEFAULT_CONFIG, *KafkaProducer.DEFAULT_CONFIG}
+_TEXT = frozenset({"client_id", "group_id", "transactional_id", "sasl_plain_username", "sasl_plain_password"})
+
+
+class Admin(KafkaAdminClient):  # type: ignore[misc]
+    """The client, and the one resource it cannot name: the broker without an id, which is the cluster's default."""
+
+    @staticmethod
+    def _group_config_resources(resources: Sequence[ConfigResource]) -> tuple[Any, Any]:
+        default = [resource for resource in resources if resource.name == ""]
+        by_broker, others = KafkaAdminClient._group_config_resources([r for r in resources if r.name != ""])
+        return by_broker, [*others, *default]
+
+
+@dataclasses.dataclass(frozen=True)
+class Connection:
+    """Where the cluster is, and how to talk to it."""
+
+    bootstrap_server: str
+    config_file: Path | None = None
+    properties: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, bootstrap_server: str, config_file: Path | None, properties: Sequence[str] | None) -> Connection:
+        """From the options of a subcommand."""
+        return cls(bootstrap_server, config_file, tuple(properties or ()))
+
+    def admin(self) -> Admin:
+        """An admin client, connected. Raises ToolError."""
+        return Admin(**self.options(KafkaAdminClient))
+
+    def consumer(self, **chosen: Any) -> Any:
+        """A KafkaConsumer; ``chosen`` are stronger than the properties. Raises ToolError."""
+        return KafkaConsumer(**{**self.options(KafkaConsumer), **chosen})
+
+    def producer(self, **chosen: Any) -> Any:
+        """A KafkaProducer; ``chosen`` are stronger than the properties. Raises ToolError."""
+        return KafkaProducer(**{**self.options(KafkaProducer), **chosen})
+
+    def options(self, client: Any) -> dict[str, Any]:
+        """Keyword arguments of a client class. Raises ToolError when nobody listens at the address."""
+        given = client_options(self._properties())
+        if not given.get("proxy_url") and not given.get("socks5_proxy"):
+            check_reachable(self.bootstrap_server)
+        defaults = {"bootstrap_timeout_ms": _BOOTSTRAP_MS, "reconnect_backoff_max_ms": 1_000, "client_id": "ottla"}
+        known = {name: value for name, value in given.items() if name in client.DEFAULT_CONFIG}
+        return {**defaults, **known, "bootstrap_servers": _addresses(self.bootstrap_server)}
+
+    def _properties(self) -> dict[str, str]:
+        properties: dict[str, str] = {}
+        if self.config_file is not None:
+            with self.config_file.open("rb") as file:
+                properties = dict(javaproperties.load(file))
+        return properties | pairs("--command-property", self.properties)
+
+
+def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
+    """``NAME=VALUE`` strings as a mapping. Raises UsageError."""
+    found = {}
+    for text in texts or ():
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip():
+            raise UsageError(f"{option} takes NAME=VALUE, not {text!r}")
+        found[name.strip()] = value
+    return found
+
+
+def client_options(properties: Mapping[str, str]) -> dict[str, Any]:
+    """kafka-python's settings for Kafka's client properties. Raises UsageError for a name that is neither's."""
+    options: dict[str, Any] = {}
+    for name, value in properties.items():
+        if name == "sasl.jaas.config":
+            for option, quoted, bare in _JAAS_OPTION.findall(value):
+                options[f"sasl_plain_{option}"] = quoted or bare
+        elif name == "ssl.endpoint.identification.algorithm":
+            options["ssl_check_hostname"] = bool(value.strip())
+        elif name not in _IGNORED:
+            attribute = _RENAMED.get(name, name.replace(".", "_"))
+            if attribute not in _KNOWN:
+                raise UsageError(f"no client setting is named {name}")
+            options[attribute] = _value(attribute, value)
+    return options
+
+
+def _value(attribute: str, text: str) -> Any:
+    text = text.strip()
+    if attribute in _TEXT:
+        return text
+    if attribute == "compression_type" and text == "none":
+        return None
+    if attribute == "acks" and text == "all":
+        return text
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    if re.fullmatch(r"-?\d+", text):
+        return int(text)
+    return text
+
+
+def check_reachable(bootstrap_server: str) -> None:
+    """Raises ToolError at once when none of the addresses takes a connection; the clients would try for long."""
+    why = "no address given"
+    for host, port in map(_split, _addresses(bootstrap_server)):
+        try:
+            with socket.create_connection((host, port), timeout=_CONNECT_S):
+                return
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+    raise ToolError(
+        f"no broker answers at {bootstrap_server} ({why}); start one with 'ottla serve', or name another with --bootstrap-server"
+    )
+
+
+def _addresses(bootstrap_server: str) -> list[str]:
+    return [address.strip() for address in bootstrap_server.split(",") if address.strip()]
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    if not colon:
+        return address, 9092
+    if not port.isdigit():
+        raise UsageError(f"--bootstrap-server takes HOST:PORT, not {address!r}")
+    return host.strip("[]"), int(port)

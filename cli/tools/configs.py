@@ -1,0 +1,79 @@
+"""``ottla configs describe | set | unset``."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from contextlib import closing
+
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from .client import Admin, Connection, pairs
+from .cluster_view import find_topics
+from .config_changes import change_configs
+from .output import Column, print_rows
+from .running import ToolError, UsageError
+
+COLUMNS = (Column("name"), Column("value"), Column("source"), Column("read_only"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Entity:
+    """Whose settings: just one of these."""
+
+    topic: str | None
+    broker: int | None
+    broker_defaults: bool
+
+    def check(self) -> None:
+        """Raises UsageError unless just one is given."""
+        if (self.topic is not None) + (self.broker is not None) + self.broker_defaults != 1:
+            raise UsageError("say whose settings: --topic NAME, --broker ID or --broker-defaults")
+
+    def __str__(self) -> str:
+        if self.topic is not None:
+            return f"topic {self.topic}"
+        return "all brokers" if self.broker_defaults else f"broker {self.broker}"
+
+    def resource(self, admin: Admin) -> ConfigResource:
+        """As the client names it. Raises ToolError when it is not there."""
+        if self.topic is not None:
+            find_topics(admin, [self.topic])
+            return ConfigResource(ConfigResourceType.TOPIC, self.topic)
+        if self.broker is not None:
+            ids = sorted(broker["broker_id"] for broker in admin.describe_cluster()["brokers"])
+            if self.broker not in ids:
+                raise ToolError(f"there is no broker {self.broker}, only {', '.join(map(str, ids))}")
+        return ConfigResource(ConfigResourceType.BROKER, "" if self.broker_defaults else str(self.broker))
+
+
+def describe(connection: Connection, entity: Entity, *, show_all: bool, as_json: bool) -> None:
+    """A row for each setting that was set, or for all of them."""
+    entity.check()
+    with closing(connection.admin()) as admin:
+        resource = entity.resource(admin)
+        wanted = "all" if show_all else "modified"
+        described = admin.describe_configs([resource], config_filter=wanted)
+    entries = described[resource.resource_type.name.lower()][resource.name]
+    rows = [
+        (name, "(hidden)" if entry["is_sensitive"] else entry["value"], entry["config_source"], entry["read_only"])
+        for name, entry in sorted(entries.items())
+    ]
+    print_rows(COLUMNS, rows, as_json=as_json)
+
+
+def set_configs(connection: Connection, entity: Entity, settings: Sequence[str]) -> None:
+    """Set settings. Raises ToolError with the broker's refusal."""
+    entity.check()
+    wanted = pairs("ottla configs set", settings)
+    with closing(connection.admin()) as admin:
+        change_configs(admin, [entity.resource(admin)], set_to=wanted, unset=())
+    print(f"Set {', '.join(wanted)} of {entity}.")
+
+
+def unset_configs(connection: Connection, entity: Entity, names: Sequence[str]) -> None:
+    """Unset settings. Raises ToolError with the broker's refusal."""
+    entity.check()
+    with closing(connection.admin()) as admin:
+        change_configs(admin, [entity.resource(admin)], set_to={}, unset=names)
+    print(f"Unset {', '.join(names)} of {entity}.")

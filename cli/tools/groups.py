@@ -1,0 +1,189 @@
+"""``ottla groups list | describe | delete``.
+
+Lag is the end offset less the committed one. A partition that a member has but never committed has neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import kafka.errors
+from kafka import TopicPartition
+from kafka.admin import OffsetSpec
+
+from .client import Admin, Connection
+from .output import Column, as_object, is_terminal, print_json, print_rows
+from .running import ToolError, refusal
+
+LIST_COLUMNS = (Column("group"), Column("protocol"), Column("state"))
+OFFSET_COLUMNS = (
+    Column("group"),
+    Column("topic"),
+    Column("partition", is_number=True),
+    Column("current_offset", is_number=True),
+    Column("end_offset", is_number=True),
+    Column("lag", is_number=True),
+    Column("member_id"),
+    Column("host"),
+    Column("client_id"),
+)
+MEMBER_COLUMNS = (
+    Column("group"),
+    Column("member_id"),
+    Column("host"),
+    Column("client_id"),
+    Column("partitions", is_number=True),
+    Column("assignment"),
+)
+
+
+class Member(NamedTuple):
+    """One member of a group and the partitions it was given."""
+
+    member_id: str
+    host: str
+    client_id: str
+    assignment: tuple[TopicPartition, ...]
+
+
+class Group(NamedTuple):
+    """One group; ``offsets`` are the committed ones."""
+
+    name: str
+    state: str
+    members: tuple[Member, ...]
+    offsets: dict[TopicPartition, int]
+
+
+def list_groups(connection: Connection, *, as_json: bool) -> None:
+    """A row for each group."""
+    with closing(connection.admin()) as admin:
+        groups = admin.list_groups()
+    rows = [(group["group_id"], group["protocol_type"] or None, group.get("group_state")) for group in groups]
+    print_rows(LIST_COLUMNS, sorted(rows), as_json=as_json)
+
+
+def describe(connection: Connection, names: Sequence[str], *, members: bool, as_json: bool) -> None:
+    """Rows for the partitions, or the members, of each group. Raises ToolError for a group that is not there."""
+    with closing(connection.admin()) as admin:
+        groups = [find_group(admin, name) for name in dict.fromkeys(names)]
+        asked = {where for group in groups for where in _partitions(group)}
+        ends = end_offsets(admin, asked)
+    if as_json:
+        print_json([_object(group, ends) for group in groups])
+        return
+    for group in groups:
+        offset_rows = _offset_rows(group, ends)
+        if is_terminal():
+            lag = sum(row[5] or 0 for row in offset_rows)
+            print(f"Group: {group.name}  State: {group.state}  Members: {len(group.members)}  Lag: {lag}")
+        if members:
+            print_rows(MEMBER_COLUMNS, _member_rows(group))
+        else:
+            print_rows(OFFSET_COLUMNS, offset_rows)
+
+
+def delete(connection: Connection, names: Sequence[str]) -> None:
+    """Delete each group. Raises ToolError with the refusals."""
+    refused = []
+    with closing(connection.admin()) as admin:
+        for name, result in admin.delete_groups(list(dict.fromkeys(names))).items():
+            if result == "OK":
+                print(f"Deleted group {name}.")
+            else:
+                refused.append(f"{name}: {_delete_refusal(result)}")
+    if refused:
+        raise ToolError("; ".join(refused))
+
+
+def _delete_refusal(result: str) -> str:
+    if result == "NonEmptyGroupError":
+        return "the group has members; stop its consumers first (NON_EMPTY_GROUP)"
+    kind = getattr(kafka.errors, result, None)
+    return result if kind is None else refusal(kind.errno, None)
+
+
+def find_group(admin: Admin, name: str) -> Group:
+    """A group with its members and offsets. Raises ToolError when it is not there."""
+    described = admin.describe_groups([name])[name]
+    offsets = {where: at.offset for where, at in admin.list_group_offsets([name])[name].items() if at.offset >= 0}
+    state = described["group_state"]
+    if described["error"] or state in ("", "Dead"):
+        # Groups of another protocol than the classic one are not described, but they are listed.
+        listed = {group["group_id"]: group.get("group_state") for group in admin.list_groups()}
+        if name not in listed and not offsets:
+            raise ToolError(f"there is no group {name}; 'ottla groups list' shows those that are there")
+        state = listed.get(name) or "Unknown"
+    return Group(name, state, tuple(map(_member, described["members"])), offsets)
+
+
+def end_offsets(admin: Admin, asked: set[TopicPartition]) -> dict[TopicPartition, int]:
+    """Where each partition ends; nothing for those that are gone or have no leader."""
+    if not asked:
+        return {}
+    topics = {topic["name"]: topic for topic in admin.describe_topics(sorted({where.topic for where in asked}))}
+    there = {
+        TopicPartition(name, partition["partition_index"])
+        for name, topic in topics.items()
+        for partition in topic["partitions"]
+        if partition["leader_id"] >= 0
+    }
+    known = asked & there
+    if not known:
+        return {}
+    return {
+        where: at.offset for where, at in admin.list_partition_offsets(dict.fromkeys(known, OffsetSpec.LATEST)).items()
+    }
+
+
+def _member(member: dict[str, Any]) -> Member:
+    assignment = member["member_assignment"]
+    owned = assignment.get("assigned_partitions", ()) if isinstance(assignment, dict) else ()
+    return Member(
+        member["member_id"],
+        member["client_host"],
+        member["client_id"],
+        tuple(sorted(TopicPartition(topic["topic"], number) for topic in owned for number in topic["partitions"])),
+    )
+
+
+def _partitions(group: Group) -> list[TopicPartition]:
+    return sorted({*group.offsets, *(where for member in group.members for where in member.assignment)})
+
+
+def _offset_rows(group: Group, ends: dict[TopicPartition, int]) -> list[tuple[Any, ...]]:
+    owners = {where: member for member in group.members for where in member.assignment}
+    rows = []
+    for where in _partitions(group):
+        current, end, owner = group.offsets.get(where), ends.get(where), owners.get(where)
+        lag = None if current is None or end is None else max(0, end - current)
+        who = (owner.member_id, owner.host, owner.client_id) if owner else (None, None, None)
+        rows.append((group.name, where.topic, where.partition, current, end, lag, *who))
+    return rows
+
+
+def _member_rows(group: Group) -> list[tuple[Any, ...]]:
+    return [
+        (
+            group.name,
+            member.member_id,
+            member.host,
+            member.client_id,
+            len(member.assignment),
+            [f"{where.topic}-{where.partition}" for where in member.assignment],
+        )
+        for member in group.members
+    ]
+
+
+def _object(group: Group, ends: dict[TopicPartition, int]) -> dict[str, Any]:
+    partitions = _offset_rows(group, ends)
+    return {
+        "group": group.name,
+        "state": group.state,
+        "total_lag": sum(row[5] or 0 for row in partitions),
+        "partitions": [as_object(OFFSET_COLUMNS, row) for row in partitions],
+        "members": [as_object(MEMBER_COLUMNS, row) for row in _member_rows(group)],
+    }

@@ -1,0 +1,156 @@
+"""``ottla produce``: reads lines, sends records, and fails when one of them was not written.
+
+A record that is refused ends the run: what comes after it in the input is not sent. In a transaction nothing of the run
+is then to be seen by consumers that read committed records.
+"""
+
+from __future__ import annotations
+
+import codecs
+import dataclasses
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import kafka.errors
+
+from .client import Connection, pairs
+from .input_records import InputRecord, from_json, from_line
+from .output import progress
+from .running import ToolError, explain
+
+_MAX_BLOCK_MS = 15_000
+_SHOW_EVERY = 1000
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The options."""
+
+    topic: str
+    files: tuple[Path, ...]
+    key_separator: str | None
+    headers: tuple[str, ...]
+    as_json: bool
+    partition: int | None
+    rate: float | None
+    acks: str
+    compression: str
+    transactional_id: str | None
+
+
+def produce(connection: Connection, plan: Plan) -> None:
+    """Send everything and wait until it is written. Raises ToolError."""
+    records = read_records(plan)
+    is_transactional = plan.transactional_id is not None
+    producer = connection.producer(
+        acks="all" if is_transactional else plan.acks if plan.acks == "all" else int(plan.acks),
+        compression_type=None if plan.compression == "none" else plan.compression,
+        enable_idempotence=is_transactional or plan.acks == "all",
+        max_block_ms=_MAX_BLOCK_MS,
+        transactional_id=plan.transactional_id,
+    )
+    sender = Sender(producer, plan)
+    try:
+        if is_transactional:
+            producer.init_transactions()
+            producer.begin_transaction()
+        try:
+            sender.send_all(records)
+            sender.wait()
+        except BaseException:
+            if is_transactional:
+                producer.abort_transaction()
+            raise
+        if is_transactional:
+            producer.commit_transaction()
+            sender.check()
+    finally:
+        producer.close(timeout=10)
+    if sys.stderr.isatty():
+        print(f"{sender.sent} records written to {plan.topic}", file=sys.stderr)
+
+
+class Sender:
+    """Sends records at the wanted rate and keeps the first failure."""
+
+    def __init__(self, producer: Any, plan: Plan) -> None:
+        self._producer = producer
+        self._plan = plan
+        self._failure: BaseException | None = None
+        self.sent = 0
+
+    def send_all(self, records: Iterator[InputRecord]) -> None:
+        """Raises ToolError for the first record that is refused."""
+        rate, start = self._plan.rate, time.monotonic()
+        with progress(f"to {self._plan.topic}", None) as show:
+            for record in records:
+                if rate is not None:
+                    delay = start + self.sent / rate - time.monotonic()
+                    if delay > 0:
+                        time.sleep(delay)
+                self._send(record)
+                self.sent += 1
+                if self.sent % _SHOW_EVERY == 0:
+                    show(self.sent)
+                self.check()
+
+    def wait(self) -> None:
+        """Until all that was sent is written. Raises ToolError."""
+        self._producer.flush()
+        self.check()
+
+    def check(self) -> None:
+        """Raises ToolError when a record was refused."""
+        if self._failure is not None:
+            raise ToolError(f"a record was not written to {self._plan.topic}: {explain(self._failure)}")
+
+    def _send(self, record: InputRecord) -> None:
+        if record.key is None and record.value is None:
+            why = "it has neither key nor value, which kafka-python cannot send"
+            raise ToolError(f"a record was not written to {self._plan.topic}: {why}")
+        partition = self._plan.partition if record.partition is None else record.partition
+        try:
+            future = self._producer.send(
+                self._plan.topic,
+                value=record.value,
+                key=record.key,
+                headers=list(record.headers),
+                partition=partition,
+                timestamp_ms=record.timestamp_ms,
+            )
+        except (kafka.errors.KafkaError, ValueError) as error:
+            raise ToolError(f"a record was not written to {self._plan.topic}: {explain(error)}") from error
+        future.add_errback(self._note)
+
+    def _note(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+
+
+def read_records(plan: Plan) -> Iterator[InputRecord]:
+    """The records of the input, as they come. Raises ToolError that tells the line."""
+    separator = None if plan.key_separator is None else codecs.decode(plan.key_separator, "unicode_escape").encode()
+    headers = tuple((name, value.encode()) for name, value in pairs("--header", plan.headers).items())
+    for name, number, line in _lines(plan.files):
+        try:
+            record = from_json(line) if plan.as_json else from_line(line, separator)
+        except ToolError as error:
+            raise ToolError(f"{name}, line {number}: {error}") from None
+        yield record._replace(headers=record.headers + headers) if headers else record
+
+
+def _lines(files: tuple[Path, ...]) -> Iterator[tuple[str, int, bytes]]:
+    if not files:
+        if sys.stdin.isatty():
+            print("Each line is a record; end with Ctrl-D.", file=sys.stderr)
+        yield from _lines_of("standard input", sys.stdin.buffer)
+    for path in files:
+        with path.open("rb") as file:
+            yield from _lines_of(str(path), file)
+
+
+def _lines_of(name: str, file: BinaryIO) -> Iterator[tuple[str, int, bytes]]:
+    for number, line in enumerate(file, 1):
+        yield name, number, line.removesuffix(b"\n").removesuffix(b"\r")

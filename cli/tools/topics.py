@@ -1,0 +1,119 @@
+"""``ottla topics list | create | alter | delete``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from typing import Any
+
+import kafka.errors
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from .client import Connection, pairs
+from .cluster_view import find_topics, leader_sizes, offset_ranges
+from .config_changes import change_configs
+from .output import Column, print_rows
+from .running import ToolError, UsageError, refusal
+
+COLUMNS = (
+    Column("topic"),
+    Column("partitions", is_number=True),
+    Column("replicas", is_number=True),
+    Column("under_replicated", is_number=True),
+    Column("records", is_number=True),
+    Column("size", is_size=True),
+)
+
+
+def list_topics(connection: Connection, *, exclude_internal: bool, as_json: bool) -> None:
+    """A row for each topic. ``records`` is how far the end offsets are from the start offsets."""
+    with closing(connection.admin()) as admin:
+        topics = [topic for topic in find_topics(admin, None) if not (exclude_internal and topic.is_internal)]
+        ranges = offset_ranges(admin, topics)
+        sizes = leader_sizes(admin, topics)
+    rows = []
+    for topic in topics:
+        keys = [(topic.name, partition.number) for partition in topic.partitions]
+        known = [ranges[key] for key in keys if key in ranges]
+        rows.append(
+            (
+                topic.name,
+                len(topic.partitions),
+                max((len(partition.replicas) for partition in topic.partitions), default=0),
+                topic.under_replicated,
+                sum(end - start for start, end in known),
+                sum(sizes[key] for key in keys if key in sizes) if sizes else None,
+            )
+        )
+    print_rows(COLUMNS, rows, as_json=as_json)
+
+
+def create(
+    connection: Connection,
+    names: Sequence[str],
+    *,
+    partitions: int | None,
+    replication_factor: int | None,
+    configs: Sequence[str] | None,
+    if_not_exists: bool,
+    validate_only: bool,
+) -> int:
+    """Create each topic; the exit code."""
+    topic = {
+        "num_partitions": partitions or -1,
+        "replication_factor": replication_factor or -1,
+        "configs": pairs("--config", configs),
+    }
+    with closing(connection.admin()) as admin:
+        answer = admin.create_topics(dict.fromkeys(names, topic), validate_only=validate_only, raise_errors=False)
+    allowed = {kafka.errors.TopicAlreadyExistsError.errno: "is there already"} if if_not_exists else {}
+    return _report(answer["topics"], "Would create topic" if validate_only else "Created topic", allowed)
+
+
+def alter(
+    connection: Connection,
+    names: Sequence[str],
+    *,
+    partitions: int | None,
+    configs: Sequence[str] | None,
+    delete_configs: Sequence[str] | None,
+) -> int:
+    """Add partitions and change settings, of each topic alike; the exit code."""
+    if partitions is None and not configs and not delete_configs:
+        raise UsageError("say what to alter: --partitions, --config or --delete-config")
+    code = 0
+    with closing(connection.admin()) as admin:
+        find_topics(admin, names)
+        if configs or delete_configs:
+            resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
+            change_configs(admin, resources, set_to=pairs("--config", configs), unset=delete_configs or ())
+            print(f"Changed the settings of {', '.join(names)}.")
+        if partitions is not None:
+            answer = admin.create_partitions(dict.fromkeys(names, partitions), raise_errors=False).to_dict()
+            code = _report(answer["results"], f"Raised to {partitions} partitions: topic", {})
+    return code
+
+
+def delete(connection: Connection, names: Sequence[str], *, if_exists: bool) -> int:
+    """Delete each topic; the exit code."""
+    with closing(connection.admin()) as admin:
+        answer = admin.delete_topics(list(names), raise_errors=False)
+    allowed = {kafka.errors.UnknownTopicOrPartitionError.errno: "is not there"} if if_exists else {}
+    return _report(answer["topics"], "Deleted topic", allowed)
+
+
+def _report(results: Sequence[Mapping[str, Any]], done: str, allowed: Mapping[int, str]) -> int:
+    """A line for each topic. Raises ToolError with the refusals."""
+    refused = []
+    for result in results:
+        name, code = result["name"], result["error_code"]
+        if not code:
+            print(f"{done} {name}.")
+        elif code in allowed:
+            print(f"Topic {name} {allowed[code]}.")
+        else:
+            why = refusal(code, result.get("error_message"))
+            refused.append(why if name in why else f"{name}: {why}")
+    if refused:
+        raise ToolError("; ".join(refused))
+    return 0

@@ -1,0 +1,186 @@
+"""Which properties may be set on brokers while they run, and what becomes of those that are (KIP-226).
+
+The rules are those of Kafka 3.9's DynamicBrokerConfig. A property set on one broker is stronger than one set for all of
+them, and both are than those given at the start. Names fall into four kinds:
+
+- dynamic settings of Ottla: taken, checked, and in force at once;
+- dynamic settings of Kafka that Ottla has no use for (``UNUSED``): taken and kept, without effect, with a warning;
+- every other setting of Kafka: refused. Among them are listeners and TLS, which Kafka can change at run time;
+- names nobody knows: taken and kept, as in Kafka, where plugins may read them; with a warning, too.
+
+Numbers of threads may at most double or halve at a time. What is stored but malformed (somebody may have written to the
+store directly) is passed over with an error in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+
+from ..base.config import Config
+from ..base.errors import ErrorCode, KafkaError
+from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
+from ..base.settings import Kind, Setting, SettingError
+from ..log.settings import LogCleanerSettings, LogManagerSettings
+from .config_store import DEFAULT_BROKER, ConfigStore
+
+logger = logging.getLogger(__name__)
+
+UNUSED = {
+    "background.threads": Kind.INT,
+    "follower.replication.throttled.rate": Kind.LONG,
+    "leader.replication.throttled.rate": Kind.LONG,
+    "max.connection.creation.rate": Kind.INT,
+    "max.connections.per.ip.overrides": Kind.STRING,
+    "metric.reporters": Kind.LIST,
+    "num.io.threads": Kind.INT,
+    "num.network.threads": Kind.INT,
+    "num.replica.fetchers": Kind.INT,
+    "remote.fetch.max.wait.ms": Kind.INT,
+    "remote.log.index.file.cache.total.size.bytes": Kind.LONG,
+    "remote.log.manager.copy.max.bytes.per.second": Kind.LONG,
+    "remote.log.manager.fetch.max.bytes.per.second": Kind.LONG,
+    "replica.alter.log.dirs.io.max.bytes.per.second": Kind.LONG,
+}
+_LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)")
+_CLUSTER_LEVEL_LISTENER = ("max.connections", "max.connection.creation.rate", "num.network.threads")
+_PASSWORDS = (
+    "ssl.keystore.password",
+    "ssl.key.password",
+    "ssl.truststore.password",
+    "ssl.keystore.key",
+    "sasl.jaas.config",
+)
+
+
+def declared_settings(config: Config) -> dict[str, Setting]:
+    """Every setting with a broker property, by that."""
+    return {
+        declared.name: declared
+        for group in config.parsed()
+        for declared in group.declared.values()
+        if declared.name is not None
+    }
+
+
+def check_broker_overrides(config: Config, overrides: Mapping[str, str | None], *, per_broker: bool) -> dict[str, str]:
+    """The overrides of this broker, or of all of them, unless they cannot be. Raises KafkaError.
+
+    A refusal is INVALID_REQUEST, even of a malformed value, because Kafka never changed that (KAFKA-13609).
+    """
+    declared = declared_settings(config)
+    fixed = sorted(name for name in overrides if _is_fixed(name, declared))
+    if fixed:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+    if not per_broker:
+        single = sorted(name for name in overrides if _is_per_broker(name))
+        if single:
+            why = "Cannot update these configs at default cluster level, broker id must be specified"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{why}: [{', '.join(single)}]")
+    if any(name.endswith(_PASSWORDS) for name in overrides):
+        raise KafkaError(ErrorCode.INVALID_CONFIG, "Password encoder secret not configured")
+    checked = {}
+    for name, value in overrides.items():
+        if value is None:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Null value not supported for: {name}")
+        try:
+            _check_value(name, value, declared)
+        except SettingError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+        checked[name] = value
+    layers = (config.dynamic_default, checked) if per_broker else (checked, config.dynamic_broker)
+    _check_threads(config, config.with_dynamic(*layers))
+    return checked
+
+
+def _is_fixed(name: str, declared: Mapping[str, Setting]) -> bool:
+    if name in UNUSED:
+        return False
+    setting = declared.get(name)
+    return name in KAFKA_PROPERTY_NAMES if setting is None else not setting.is_dynamic
+
+
+def _is_per_broker(name: str) -> bool:
+    found = _LISTENER.fullmatch(name)
+    return found is not None and found[1] not in _CLUSTER_LEVEL_LISTENER
+
+
+def _check_value(name: str, value: str, declared: Mapping[str, Setting]) -> None:
+    """Raises SettingError."""
+    if name in declared:
+        declared[name].parse(value)
+    elif name in UNUSED:
+        at_least = 0 if UNUSED[name] in (Kind.INT, Kind.LONG) else None
+        Setting(name, None, None, UNUSED[name], at_least, None, None, None, (), "").parse(value)
+
+
+def _check_threads(before: Config, after: Config) -> None:
+    """Numbers of threads change in small steps. Raises KafkaError."""
+    for name, old, new in (
+        (
+            "num.recovery.threads.per.data.dir",
+            before.settings(LogManagerSettings).recovery_threads_per_data_dir,
+            after.settings(LogManagerSettings).recovery_threads_per_data_dir,
+        ),
+        (
+            "log.cleaner.threads",
+            before.settings(LogCleanerSettings).log_cleaner_threads,
+            after.settings(LogCleanerSettings).log_cleaner_threads,
+        ),
+    ):
+        why = None
+        if new == old:
+            continue
+        if new < 1:
+            why = "value should be at least 1"
+        elif new < old // 2:
+            why = f"value should be at least half the current value {old}"
+        elif new > old * 2:
+            why = f"value should not be greater than double the current value {old}"
+        if why is not None:
+            message = f"Dynamic thread count update validation failed for {name}={new}, {why}"
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+class BrokerConfigs:
+    """Keeps ``Config`` at what the store says of this broker and of all of them."""
+
+    def __init__(self, config: Config, store: ConfigStore, broker_id: int) -> None:
+        self._config = config
+        self._store = store
+        self._name = str(broker_id)
+        self._told: set[str] = set()
+
+    def follow(self) -> None:
+        """Take over what is stored, and from now on each change."""
+        self._take_over()
+        self._store.on_broker_config.append(self._changed)
+
+    def _changed(self, name: str, overrides: Mapping[str, str]) -> None:
+        if name in (self._name, DEFAULT_BROKER):
+            self._take_over()
+
+    def _take_over(self) -> None:
+        default = self._usable(self._store.broker_overrides(DEFAULT_BROKER), per_broker=False)
+        broker = self._usable(self._store.broker_overrides(self._name), per_broker=True)
+        self._config.change_dynamic(default, broker)
+
+    def _usable(self, overrides: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+        declared = declared_settings(self._config)
+        usable = {}
+        for name, value in overrides.items():
+            if _is_fixed(name, declared) or (not per_broker and _is_per_broker(name)):
+                logger.error("%s is stored as a dynamic config but cannot be one; it is passed over", name)
+                continue
+            try:
+                _check_value(name, value, declared)
+            except SettingError as error:
+                logger.error("A dynamic config is passed over: %s", error)
+                continue
+            if name not in declared and name not in self._told:
+                self._told.add(name)
+                known = "a property of Kafka that Ottla does not use" if name in UNUSED else "a property nobody knows"
+                logger.warning("%s is set dynamically, but is %s", name, known)
+            usable[name] = value
+        return usable

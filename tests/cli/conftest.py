@@ -1,0 +1,97 @@
+"""The real command against a real broker: one broker for all tests of this folder, topics of their own."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import pytest
+
+import ottla
+
+LIMIT_S = 60
+
+
+class Command:
+    """``ottla`` as a process of its own, its output in pipes."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.environment = os.environ | {"OTTLA_BOOTSTRAP_SERVER": bootstrap_servers, "PYTHONIOENCODING": "utf-8"}
+
+    def start(self, *arguments: str, **streams: Any) -> subprocess.Popen[bytes]:
+        """The running command."""
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        return subprocess.Popen(
+            [sys.executable, "-m", "ottla", *arguments], env=self.environment, **{**pipes, **streams}
+        )
+
+    def run(self, *arguments: str, given: str | bytes = b"") -> subprocess.CompletedProcess[str]:
+        """The command with ``given`` as its standard input, ended."""
+        done = subprocess.run(
+            [sys.executable, "-m", "ottla", *arguments],
+            input=given.encode() if isinstance(given, str) else given,
+            capture_output=True,
+            env=self.environment,
+            timeout=LIMIT_S,
+        )
+        return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def __call__(self, *arguments: str, given: str | bytes = b"") -> str:
+        """What the command printed; it has to succeed, and to say nothing on standard error."""
+        done = self.run(*arguments, given=given)
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout
+
+    def json(self, *arguments: str) -> Any:
+        """The JSON that the command printed."""
+        return json.loads(self(*arguments, "--json"))
+
+    def rows(self, *arguments: str) -> list[list[str]]:
+        """The tab-separated lines that the command printed."""
+        return [line.split("\t") for line in self(*arguments).splitlines()]
+
+    def refused(self, *arguments: str, code: int = 1, given: str = "") -> str:
+        """The one line that the command failed with."""
+        done = self.run(*arguments, given=given)
+        lines = done.stderr.splitlines()
+        assert done.returncode == code
+        assert len(lines) == 1 and lines[0].startswith("ottla: "), done.stderr
+        return lines[0].removeprefix("ottla: ")
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[ottla.Broker]:
+    with ottla.Broker(properties={"group.initial.rebalance.delay.ms": "0"}) as running:
+        yield running
+
+
+@pytest.fixture
+def command(broker: ottla.Broker) -> Command:
+    return Command(broker.bootstrap_servers)
+
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def new_topic(command: Command) -> Callable[..., str]:
+    """Makes a topic of its own for the test; its name."""
+
+    def create(partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
+        name = f"topic-{next(_numbers)}"
+        settings = [f"--config={key}={value}" for key, value in (configs or {}).items()]
+        command("topics", "create", "--topic", name, "--partitions", str(partitions), *settings)
+        return name
+
+    return create
+
+
+@pytest.fixture
+def topic(new_topic: Callable[..., str]) -> str:
+    """A topic with one partition."""
+    return new_topic()

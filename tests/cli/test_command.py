@@ -1,0 +1,132 @@
+"""What all subcommands have in common: help, errors, exit codes, connection settings, terminals."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from .conftest import LIMIT_S, Command
+
+SUBCOMMANDS = [
+    ("serve",),
+    ("dump-log",),
+    ("verify",),
+    *(("topics", name) for name in ("list", "create", "describe", "alter", "delete")),
+    ("produce",),
+    ("consume",),
+    *(("groups", name) for name in ("list", "describe", "reset-offsets", "delete")),
+    *(("configs", name) for name in ("describe", "set", "unset")),
+    ("cluster", "describe"),
+    *(("perf", name) for name in ("produce", "consume")),
+    ("spark", "archive"),
+]
+HEAVY = {"kafka", "trio", "rich", "pyspark", "ottla.broker", "ottla.handlers", "ottla.log", "confluent_kafka"}
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """The modules that are loaded when the command with these arguments ends."""
+    program = (
+        "import sys\n"
+        f"sys.argv = ['ottla', *{list(arguments)!r}]\n"
+        "from ottla.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "print('\\n'.join(['MODULES', *sys.modules]))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=LIMIT_S)
+    assert "Usage:" in done.stdout
+    return set(done.stdout.partition("MODULES\n")[2].split())
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("topics", "--help"), ("topics", "list", "--help")])
+def test_help_loads_nothing_that_it_does_not_need(arguments: tuple[str, ...]) -> None:
+    assert not HEAVY & modules_after(*arguments)
+
+
+def test_every_subcommand_is_in_the_help(command: Command) -> None:
+    shown = command("--help")
+    for name in {names[0] for names in SUBCOMMANDS}:
+        assert re.search(rf"^  {name} ", shown, re.MULTILINE), name
+    assert "ottla[spark]" in shown
+
+
+@pytest.mark.parametrize("names", SUBCOMMANDS, ids=" ".join)
+def test_every_subcommand_has_help(command: Command, names: tuple[str, ...]) -> None:
+    shown = command(*names, "--help")
+    assert shown.startswith("Usage:")
+    if names[0] not in ("verify", "spark"):
+        assert re.search(rf"^ +(.*\| )?ottla {' '.join(names)}", shown, re.MULTILINE), "no example"
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    why = Command("127.0.0.1:1").refused("topics", "list")
+    assert why.startswith("no broker answers at 127.0.0.1:1 (connection refused); ")
+
+
+def test_an_address_that_is_none(command: Command) -> None:
+    command.refused("topics", "list", "--bootstrap-server", "localhost:x", code=2)
+
+
+def test_options_that_are_unknown_or_missing(command: Command) -> None:
+    for arguments in (("topics", "list", "--nope"), ("topics", "delete"), ("nope",)):
+        done = command.run(*arguments)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "Usage:" in done.stderr
+
+
+def test_client_settings(command: Command, topic: str, tmp_path: Path) -> None:
+    settings = tmp_path / "client.properties"
+    settings.write_text("client.id = from-file\nlinger.ms=1\nisolation.level=read_committed\n")
+    command("produce", "--topic", topic, "--command-config", str(settings), given="x\n")
+    settings.write_text("linger.millis=1\n")
+    why = command.refused("topics", "list", "--command-config", str(settings), code=2)
+    assert why == "no client setting is named linger.millis"
+    command("topics", "list", "--command-property", "client.id=x")
+    assert "/no/such" in command.refused("topics", "list", "--command-config", "/no/such")
+
+
+def test_debug_shows_the_traceback(command: Command) -> None:
+    done = command.run("topics", "describe", "--topic", "none", "--debug")
+    assert done.returncode == 1
+    assert "Traceback (most recent call last)" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("ottla: there is no topic none")
+
+
+def on_terminal(command: Command, *arguments: str, **environment: str) -> str:
+    """What the command prints on a terminal of its own."""
+    ours, theirs = pty.openpty()
+    variables = {key: value for key, value in command.environment.items() if key != "NO_COLOR"}
+    variables |= {"TERM": "xterm-256color", "COLUMNS": "100"} | environment
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ottla", *arguments],
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            shown += chunk
+    except OSError:
+        pass  # Linux says so when the other side is closed
+    os.close(ours)
+    assert process.wait(LIMIT_S) == 0
+    return shown.decode()
+
+
+def test_a_terminal_gets_a_table(command: Command, topic: str) -> None:
+    shown = on_terminal(command, "topics", "list")
+    assert "\x1b[1mTOPIC" in shown
+    assert re.search(rf"{topic} +1 +1 +0 +0 +0 B", shown)
+
+
+def test_colours_can_be_had_off(command: Command, topic: str) -> None:
+    assert "\x1b[" not in on_terminal(command, "topics", "list", NO_COLOR="1")
+    assert "\x1b[" not in on_terminal(command, "topics", "list", TERM="dumb")

@@ -1,0 +1,60 @@
+"""``ottla configs``, ``ottla cluster`` and ``ottla perf``."""
+
+from __future__ import annotations
+
+import ottla
+
+from .conftest import Command
+
+
+def test_settings_of_a_topic(command: Command, topic: str) -> None:
+    assert command.rows("configs", "describe", "--topic", topic) == []
+    command("configs", "set", "--topic", topic, "retention.ms=60000", "cleanup.policy=compact,delete")
+    source = "DYNAMIC_TOPIC_CONFIG"
+    assert command.rows("configs", "describe", "--topic", topic) == [
+        ["cleanup.policy", "compact,delete", source, "false"],
+        ["retention.ms", "60000", source, "false"],
+    ]
+    command("configs", "unset", "--topic", topic, "retention.ms")
+    assert [row[0] for row in command.rows("configs", "describe", "--topic", topic)] == ["cleanup.policy"]
+    every = {row["name"]: row for row in command.json("configs", "describe", "--topic", topic, "--all")}
+    assert every["segment.bytes"]["source"] == "DEFAULT_CONFIG"
+
+
+def test_settings_of_a_broker(command: Command) -> None:
+    given = {row["name"]: row for row in command.json("configs", "describe", "--broker", "1")}
+    assert given["group.initial.rebalance.delay.ms"]["value"] == "0"
+    assert given["listeners"]["read_only"] is True
+    assert command("configs", "describe", "--broker-defaults") == ""
+
+
+def test_settings_that_are_refused(command: Command, topic: str) -> None:
+    assert "INVALID_CONFIG" in command.refused("configs", "set", "--topic", topic, "retention.ms=soon")
+    assert "listeners" in command.refused("configs", "set", "--broker", "1", "listeners=PLAINTEXT://:1")
+    assert "there is no broker 7" in command.refused("configs", "describe", "--broker", "7")
+    assert "there is no topic none" in command.refused("configs", "describe", "--topic", "none")
+    command.refused("configs", "describe", code=2)
+    command.refused("configs", "describe", "--topic", topic, "--broker", "1", code=2)
+
+
+def test_the_cluster(command: Command, broker: ottla.Broker, topic: str) -> None:
+    cluster = command.json("cluster", "describe")
+    assert (cluster["cluster_id"], cluster["controller"]) == (broker.cluster_id, 1)
+    assert (cluster["under_replicated_partitions"], cluster["offline_partitions"]) == (0, 0)
+    (row,) = cluster["brokers"]
+    assert f"{row['host']}:{row['port']}" == broker.bootstrap_servers
+    assert f"cluster id: {broker.cluster_id}\n" in command("cluster", "describe")
+
+
+def test_perf(command: Command, topic: str) -> None:
+    sent = command.json("perf", "produce", "--topic", topic, "--num-records", "500", "--record-size", "64")
+    assert (sent["records"], sent["bytes"]) == (500, 32000)
+    points = sent["latency_ms"]
+    assert 0 < points["p50"] <= points["p95"] <= points["p99"] <= points["p99.9"] <= points["max"]
+    read = command.json("perf", "consume", "--topic", topic)
+    assert (read["records"], read["bytes"]) == (500, 32000)
+    assert command("perf", "consume", "--topic", topic).startswith("500 records read in ")
+
+
+def test_perf_of_an_empty_topic(command: Command, topic: str) -> None:
+    assert "is empty" in command.refused("perf", "consume", "--topic", topic)

@@ -1,0 +1,122 @@
+"""``ottla groups …``."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import Command
+
+_numbers = itertools.count()
+
+
+@pytest.fixture
+def group(command: Command, topic: str) -> str:
+    """A group that has read three of the five records of ``topic``, whose times are 1 s to 5 s."""
+    name = f"group-{next(_numbers)}"
+    lines = [{"value": str(n), "timestamp": n * 1000} for n in range(1, 6)]
+    command("produce", "--topic", topic, "--json", given="".join(json.dumps(line) + "\n" for line in lines))
+    command("consume", "--topic", topic, "--group", name, "--from-beginning", "--max-messages", "3")
+    return name
+
+
+def committed(command: Command, group: str) -> dict[tuple[str, int], int]:
+    (described,) = command.json("groups", "describe", "--group", group)
+    return {(p["topic"], p["partition"]): p["current_offset"] for p in described["partitions"]}
+
+
+def test_groups_are_listed_and_deleted(command: Command, group: str) -> None:
+    assert [group, "consumer", "Empty"] in command.rows("groups", "list")
+    assert command("groups", "delete", "--group", group) == f"Deleted group {group}.\n"
+    assert group not in [row["group"] for row in command.json("groups", "list")]
+    assert "GROUP_ID_NOT_FOUND" in command.refused("groups", "delete", "--group", group)
+    assert f"there is no group {group}" in command.refused("groups", "describe", "--group", group)
+
+
+def test_lag(command: Command, topic: str, group: str) -> None:
+    assert command.rows("groups", "describe", "--group", group) == [[group, topic, "0", "3", "5", "2", "-", "-", "-"]]
+    (described,) = command.json("groups", "describe", "--group", group)
+    assert (described["state"], described["total_lag"], described["members"]) == ("Empty", 2, [])
+
+
+def test_members_and_what_cannot_be_done_while_there_are_some(command: Command, topic: str, group: str) -> None:
+    process = command.start("consume", "--topic", topic, "--group", group)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"4\n"
+        (row,) = command.rows("groups", "describe", "--group", group, "--members")
+        assert (row[0], row[3], row[4], row[5]) == (group, "ottla", "1", f"{topic}-0")
+        assert command.json("groups", "describe", "--group", group)[0]["state"] == "Stable"
+        assert "stop its consumers" in command.refused("groups", "delete", "--group", group)
+        to_earliest = ("--topic", topic, "--to-earliest", "--execute")
+        assert "stop its consumers" in command.refused("groups", "reset-offsets", "--group", group, *to_earliest)
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+@pytest.mark.parametrize(
+    ("target", "offset"),
+    [
+        (("--to-earliest",), 0),
+        (("--to-latest",), 5),
+        (("--to-offset", "1"), 1),
+        (("--to-offset", "99"), 5),
+        (("--shift-by", "-2"), 1),
+        (("--shift-by", "-9"), 0),
+        (("--shift-by", "1"), 4),
+        (("--to-datetime", "1970-01-01T00:00:02"), 1),
+        (("--to-datetime", "2100-01-01T00:00:00Z"), 5),
+    ],
+)
+def test_a_reset_is_shown_and_only_done_when_told(
+    command: Command, topic: str, group: str, target: tuple[str, ...], offset: int
+) -> None:
+    reset = ("groups", "reset-offsets", "--group", group, "--topic", topic, *target)
+    shown = [[group, topic, "0", "3", str(offset)]]
+    assert command.rows(*reset) == shown
+    assert committed(command, group) == {(topic, 0): 3}
+    assert command.rows(*reset, "--execute") == shown
+    assert committed(command, group) == {(topic, 0): offset}
+
+
+def test_a_reset_of_everything_by_file(command: Command, topic: str, group: str, tmp_path: Path) -> None:
+    plan = tmp_path / "plan.csv"
+    plan.write_text(command("groups", "reset-offsets", "--group", group, "--all-topics", "--to-earliest", "--export"))
+    assert plan.read_text() == f"{topic},0,0\n"
+    plan.write_text(f"{topic},0,2\n")
+    command("groups", "reset-offsets", "--group", group, "--from-file", str(plan), "--execute")
+    assert committed(command, group) == {(topic, 0): 2}
+    plan.write_text(f"{group},{topic},0,4\nother,{topic},0,1\n")
+    command("groups", "reset-offsets", "--group", group, "--from-file", str(plan), "--execute")
+    assert committed(command, group) == {(topic, 0): 4}
+    plan.write_text("nonsense\n")
+    why = command.refused("groups", "reset-offsets", "--group", group, "--from-file", str(plan))
+    assert why == f"{plan}, line 1: expected topic,partition,offset"
+
+
+def test_some_partitions_of_a_new_group(command: Command, new_topic: Callable[..., str]) -> None:
+    name = new_topic(3)
+    reset = ("groups", "reset-offsets", "--group", f"new-{name}", "--to-earliest", "--execute", "--topic")
+    command(*reset, f"{name}:0,2")
+    assert committed(command, f"new-{name}") == {(name, 0): 0, (name, 2): 0}
+    assert "has no partition 3" in command.refused(*reset, f"{name}:3")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--to-earliest",),
+        ("--topic", "t"),
+        ("--topic", "t", "--to-earliest", "--to-latest"),
+        ("--topic", "t", "--all-topics", "--to-earliest"),
+        ("--topic", "t:x", "--to-earliest"),
+        ("--topic", "t", "--to-earliest", "--execute", "--dry-run"),
+    ],
+)
+def test_resets_that_make_no_sense(command: Command, options: tuple[str, ...]) -> None:
+    command.refused("groups", "reset-offsets", "--group", "g", *options, code=2)

@@ -1,0 +1,203 @@
+"""``ottla produce`` and ``ottla consume``, one reading what the other wrote."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import LIMIT_S, Command
+
+ALL = ("--from-beginning", "--until-end")
+
+
+def test_lines_come_back(command: Command, topic: str) -> None:
+    command("produce", "--topic", topic, given="one\ntwo\r\n\nno end")
+    assert command("consume", "--topic", topic, *ALL) == "one\ntwo\n\nno end\n"
+
+
+def test_files_are_read_one_after_the_other(command: Command, topic: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n2\n")
+    (tmp_path / "b").write_text("3\n")
+    command("produce", "--topic", topic, str(tmp_path / "a"), str(tmp_path / "b"))
+    assert command("consume", "--topic", topic, *ALL) == "1\n2\n3\n"
+
+
+def test_a_file_that_is_not_there(command: Command, topic: str) -> None:
+    assert command.refused("produce", "--topic", topic, "/no/such") == "/no/such: No such file or directory"
+
+
+def test_keys_headers_and_formats(command: Command, topic: str) -> None:
+    command(
+        "produce", "--topic", topic, "--key-separator", "\\t", "--header", "a=1", "--header", "b=2", given="k\tv\tw\n"
+    )
+    shown = command("consume", "--topic", topic, *ALL, "--format", r"%t|%p|%o|%k|%K|%s|%S|%h|%%\x41\n")
+    assert shown == f"{topic}|0|0|k|1|v\tw|3|a=1,b=2|%A\n"
+    assert command("consume", "--topic", topic, *ALL, "--format", "%T").isdigit()
+
+
+def test_a_line_without_the_separator(command: Command, topic: str) -> None:
+    why = command.refused("produce", "--topic", topic, "--key-separator", ":", given="k:v\nno\n")
+    assert why == "standard input, line 2: no ':' between key and value"
+
+
+def test_json_goes_there_and_back(command: Command, new_topic: Callable[..., str]) -> None:
+    source, target = new_topic(2), new_topic(2)
+    lines = [
+        {"key": "k", "value": "v", "partition": 1, "timestamp": 1000, "headers": {"h": "1"}},
+        {"key": "gone", "value": None, "partition": 1, "timestamp": 2000},
+        {"value": {"a": [1, "ü"]}, "partition": 0},
+        {"value_base64": "/w==", "partition": 0, "headers": [{"key": "h", "value": None}, {"key": "h", "value": "2"}]},
+    ]
+    command("produce", "--topic", source, "--json", given="".join(json.dumps(line) + "\n" for line in lines))
+    first = command("consume", "--topic", source, *ALL, "--json")
+    command("produce", "--topic", target, "--json", given=first)
+    second = command("consume", "--topic", target, *ALL, "--json")
+    by_place = {}
+    for text in first.splitlines():
+        record = json.loads(text)
+        assert record.pop("topic") == source
+        by_place[record.pop("partition"), record.pop("offset")] = record
+    assert by_place[1, 0] == {
+        "timestamp": 1000,
+        "timestamp_type": "CreateTime",
+        "key": "k",
+        "value": "v",
+        "headers": [{"key": "h", "value": "1"}],
+    }
+    assert by_place[1, 1]["value"] is None
+    assert by_place[0, 0]["value"] == '{"a":[1,"ü"]}'
+    assert by_place[0, 1]["value_base64"] == "/w=="
+    assert by_place[0, 1]["headers"] == [{"key": "h", "value": None}, {"key": "h", "value": "2"}]
+    assert sorted(second.splitlines()) == sorted(first.replace(f'"{source}"', f'"{target}"').splitlines())
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("{", "not JSON"),
+        ("[]", "not a JSON object"),
+        ('{"value_base64": "?"}', "value_base64 is not base64"),
+        ('{"partition": "0"}', "partition is not a whole number"),
+        ('{"headers": [1]}', "headers are"),
+    ],
+)
+def test_json_that_is_no_record(command: Command, topic: str, line: str, why: str) -> None:
+    said = command.refused("produce", "--topic", topic, "--json", given=f'{{"value":"ok"}}\n{line}\n')
+    assert said.startswith(f"standard input, line 2: {why}")
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_codecs(command: Command, topic: str, codec: str) -> None:
+    command("produce", "--topic", topic, "--compression", codec, given="same\n" * 20)
+    assert command("consume", "--topic", topic, *ALL) == "same\n" * 20
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_acks_and_rate(command: Command, topic: str, acks: str) -> None:
+    command("produce", "--topic", topic, "--acks", acks, "--rate", "1000", given="a\nb\n")
+    shown = command("consume", "--topic", topic, "--from-beginning", "--max-messages", "2")
+    assert shown == "a\nb\n"
+
+
+def test_a_record_without_key_and_value(command: Command, topic: str) -> None:
+    """Kafka would take it, the client does not."""
+    why = command.refused("produce", "--topic", topic, "--json", given="{}\n")
+    assert why == f"a record was not written to {topic}: it has neither key nor value, which kafka-python cannot send"
+
+
+def test_a_record_that_is_refused(command: Command, new_topic: Callable[..., str]) -> None:
+    name = new_topic(1, {"max.message.bytes": "100"})
+    why = command.refused("produce", "--topic", name, given="x" * 200 + "\n")
+    assert why.startswith(f"a record was not written to {name}: ")
+    assert command("consume", "--topic", name, *ALL) == ""
+
+
+def test_a_transaction_is_written_whole_or_not(command: Command, topic: str) -> None:
+    command("produce", "--topic", topic, "--transactional-id", "t1", given="one\ntwo\n")
+    command.refused("produce", "--topic", topic, "--transactional-id", "t1", "--json", given='{"value":"three"}\n{\n')
+    committed = ("consume", "--topic", topic, *ALL, "--isolation-level", "read_committed")
+    assert command(*committed) == "one\ntwo\n"
+
+
+def test_where_to_begin(command: Command, topic: str) -> None:
+    lines = [{"value": str(n), "timestamp": n * 1000} for n in range(1, 6)]
+    command("produce", "--topic", topic, "--json", given="".join(json.dumps(line) + "\n" for line in lines))
+    read = ("consume", "--topic", topic, "--until-end")
+    assert command(*read) == ""
+    assert command(*read, "--offset", "3") == "4\n5\n"
+    assert command(*read, "--offset", "-1") == "5\n"
+    assert command(*read, "--offset", "-100") == "1\n2\n3\n4\n5\n"
+    assert command(*read, "--from-timestamp", "1970-01-01T00:00:03.500") == "4\n5\n"
+    assert command(*read, "--from-timestamp", "2030-01-01T00:00:00+02:00") == ""
+    assert command(*read, "--offset", "1", "--max-messages", "2") == "2\n3\n"
+
+
+def test_single_partitions(command: Command, new_topic: Callable[..., str]) -> None:
+    name = new_topic(3)
+    for partition in "012":
+        command("produce", "--topic", name, "--partition", partition, given=f"{partition}\n")
+    assert command("consume", "--topic", name, *ALL, "--partition", "1") == "1\n"
+    shown = command("consume", "--topic", name, *ALL, "--partition", "0", "--partition", "2")
+    assert sorted(shown.splitlines()) == ["0", "2"]
+    assert "has no partition 7" in command.refused("consume", "--topic", name, "--partition", "7")
+
+
+def test_a_group_goes_on_where_it_stopped_printing(command: Command, topic: str) -> None:
+    command("produce", "--topic", topic, given="1\n2\n3\n")
+    read = ("consume", "--topic", topic, "--group", "goes-on", "--from-beginning")
+    assert command(*read, "--max-messages", "2") == "1\n2\n"
+    assert command(*read, "--until-end") == "3\n"
+    assert command(*read, "--until-end") == ""
+
+
+def test_it_ends_when_nothing_comes(command: Command, topic: str) -> None:
+    assert command("consume", "--topic", topic, "--timeout-ms", "100") == ""
+
+
+def test_a_topic_that_is_not_there_is_not_created(command: Command) -> None:
+    assert "there is no topic absent" in command.refused("consume", "--topic", "absent")
+    assert "absent" not in [row[0] for row in command.rows("topics", "list")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--from-beginning", "--offset", "1"),
+        ("--group", "g", "--offset", "1"),
+        ("--json", "--format", "%s"),
+        ("--offset", "soon"),
+        ("--from-timestamp", "soon"),
+        ("--format", "%z"),
+    ],
+)
+def test_options_that_make_no_sense(command: Command, topic: str, options: tuple[str, ...]) -> None:
+    command.refused("consume", "--topic", topic, *options, code=2)
+
+
+def test_a_pipe_that_is_closed_ends_it(command: Command, topic: str) -> None:
+    command("produce", "--topic", topic, given="first\n")
+    process = command.start("consume", "--topic", topic, "--from-beginning")
+    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout.readline() == b"first\n"
+    process.stdout.close()
+    # Nothing more is produced: it has to notice without writing.
+    assert process.wait(LIMIT_S) == 0
+    assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_on_a_signal_and_commits_what_was_printed(command: Command, topic: str, number: signal.Signals) -> None:
+    group = f"signal-{number}"
+    command("produce", "--topic", topic, given="1\n2\n")
+    process = command.start("consume", "--topic", topic, "--group", group, "--from-beginning")
+    assert process.stdout is not None and process.stderr is not None
+    assert [process.stdout.readline() for _ in range(2)] == [b"1\n", b"2\n"]
+    process.send_signal(number)
+    assert process.wait(LIMIT_S) == 0
+    assert process.stderr.read() == b""
+    (described,) = command.json("groups", "describe", "--group", group)
+    assert [p["current_offset"] for p in described["partitions"]] == [2]
