@@ -23,12 +23,13 @@ from .server import BrokerFailedError, BrokerServer, StartError
 
 @dataclasses.dataclass(frozen=True)
 class RunningBroker:
-    """What a program may know of a broker it runs."""
+    """What a program may know of a broker it runs; ``metrics_address`` with the property ``metrics.listener`` only."""
 
     bootstrap_servers: str
     cluster_id: str
     broker_id: int
     data_dir: Path
+    metrics_address: str | None = None
 
 
 def _config(data_dir: str | Path, listen: str, properties: Mapping[str, str] | None) -> Config:
@@ -38,7 +39,11 @@ def _config(data_dir: str | Path, listen: str, properties: Mapping[str, str] | N
 def _describe(server: BrokerServer) -> RunningBroker:
     assert server.assembly is not None
     return RunningBroker(
-        server.bootstrap_servers, server.assembly.cluster_id, server.broker_id, Path(server.data_dirs[0]).absolute()
+        server.bootstrap_servers,
+        server.assembly.cluster_id,
+        server.broker_id,
+        Path(server.data_dirs[0]).absolute(),
+        server.metrics_address,
     )
 
 
@@ -85,6 +90,7 @@ class Broker:
     cluster_id: str
     broker_id: int
     data_dir: Path
+    metrics_address: str | None
 
     def __init__(
         self,

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
 
+from ..base.network import Part
 from .services import Services
+
+
+class RequestObserver(Protocol):
+    """Is told of every request that was answered; nothing is measured for a connection that has none."""
+
+    def elapsed(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+    def answered(
+        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
+    ) -> None:
+        """``parts`` is ``response`` as it goes to the client, None of a request that has no answer.
+
+        ``call.started`` is when the frame was taken up, ``call.waited_since`` when the handler first had to wait, or 0.
+        """
+        ...
 
 
 class CloseConnection(Exception):
@@ -25,15 +44,28 @@ class Call:
         "client_software_version",
         "correlation_id",
         "listener",
+        "observer",
         "peer",
+        "started",
         "version",
+        "waited_since",
     )
 
-    def __init__(self, broker: Services, listener: str, peer: str, flush: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        broker: Services,
+        listener: str,
+        peer: str,
+        flush: Callable[[], Awaitable[None]],
+        observer: RequestObserver | None = None,
+    ) -> None:
         self.broker = broker
         self.listener = listener
         self.peer = peer
         self._flush = flush
+        self.observer = observer
+        self.started = 0.0
+        self.waited_since = 0.0
         self.version = 0
         self.correlation_id = 0
         self.client_id = ""
@@ -42,4 +74,6 @@ class Call:
 
     async def flush(self) -> None:
         """Send the answers already made on this connection; a handler calls it before it waits for anything."""
+        if self.observer is not None and not self.waited_since:
+            self.waited_since = self.observer.elapsed()
         await self._flush()
