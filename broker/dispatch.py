@@ -31,7 +31,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     """
     observer = call.observer
     if observer is not None:
-        call.started, call.waited_since = observer.elapsed(), 0.0
+        call.failed, call.waited_since, call.started = False, 0.0, observer.elapsed()
     header, body_offset = decode_request_header(frame)
     api_key, version = header.api_key, header.api_version
     handler = BY_KEY.get(api_key)
@@ -54,12 +54,14 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
         try:
             response = await handler.handle(call, request)
         except KafkaError as error:
+            call.failed = True
             response = _error(handler, request, error)
         parts = None if response is None else frame_response(header.correlation_id, api_key, version, response)
     except (ProtocolError, CloseConnection):
         raise
     except Exception:
         # Encoding too can fail: an answer may hold what its version cannot carry.
+        call.failed = True
         logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.peer)
         response = _error(handler, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         parts = frame_response(header.correlation_id, api_key, version, response)

@@ -34,7 +34,11 @@ class CloseConnection(Exception):
 
 
 class Call:
-    """One request of one connection. A connection has one Call, whose header fields change with each request."""
+    """One request of one connection. A connection has one Call, whose header fields change with each request.
+
+    ``failed`` is set by Produce and Fetch when an error is in their answer, so that nobody has to look through every one of
+    these for it; ``started`` and ``waited_since`` are there for the observer.
+    """
 
     __slots__ = (
         "_flush",
@@ -43,6 +47,7 @@ class Call:
         "client_software_name",
         "client_software_version",
         "correlation_id",
+        "failed",
         "listener",
         "observer",
         "peer",
@@ -64,6 +69,7 @@ class Call:
         self.peer = peer
         self._flush = flush
         self.observer = observer
+        self.failed = False
         self.started = 0.0
         self.waited_since = 0.0
         self.version = 0

@@ -47,8 +47,8 @@ class MetricsServer:
         self._broker = broker
         self._workers = workers
         self._socket: socket.socket | None = None
-        self._loop_lag = LoopLag()
         self.requests = RequestMetrics(clock.elapsed)
+        self._loop_lag = LoopLag(then=self.requests.settle)
         self._collector = BrokerCollector(self.requests, self._loop_lag)
         self.host = ""
         self.port = 0

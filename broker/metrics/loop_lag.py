@@ -1,8 +1,12 @@
-"""How late the event loop is: a timer is set four times a second, and how late it fires goes into a histogram."""
+"""How late the event loop is: a timer is set four times a second, and how late it fires goes into a histogram.
+
+What else has to be done a few times a second is done then.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from itertools import accumulate
 
 import trio
@@ -14,7 +18,8 @@ _INTERVAL_SECONDS = 0.25
 class LoopLag:
     """``latest`` in seconds; ``sum_seconds`` over all timers so far."""
 
-    def __init__(self) -> None:
+    def __init__(self, then: Callable[[], None]) -> None:
+        self._then = then
         self._buckets = [0] * (len(BOUNDS_SECONDS) + 1)
         self.sum_seconds = 0.0
         self.latest = 0.0
@@ -31,3 +36,4 @@ class LoopLag:
             self.latest = trio.current_time() - due
             self.sum_seconds += self.latest
             self._buckets[bisect_left(BOUNDS_SECONDS, self.latest)] += 1
+            self._then()

@@ -212,6 +212,18 @@ def test_errors_are_counted_by_code(client: Client, scrape: Callable[[], Scrape]
     assert scrape().value("kafka_network_requestmetrics_errors_total", **labels) - before == 3
 
 
+def test_errors_of_fetches_are_counted_too(client: Client, scrape: Callable[[], Scrape]) -> None:
+    errors = "kafka_network_requestmetrics_errors_total"
+    unknown = {"request": "Fetch", "error": "UNKNOWN_TOPIC_OR_PARTITION"}
+    session = {"request": "Fetch", "error": "FETCH_SESSION_ID_NOT_FOUND"}
+    before = scrape()
+    client.ask(fetch("nowhere", 0, partitions=2), 11)
+    client.ask(FetchRequest(session_id=12345, session_epoch=1), 11)
+    after = scrape()
+    assert after.value(errors, **unknown) - before.value(errors, **unknown) == 2
+    assert after.value(errors, **session) - before.value(errors, **session) == 1
+
+
 def test_a_fetch_that_waits_on_many_partitions_is_one(client: Client, scrape: Callable[[], Scrape]) -> None:
     create(client, "quiet", partitions=5)
     client.send(fetch("quiet", 60_000, partitions=5), 11)
