@@ -51,9 +51,10 @@ compat-oracle: ## run compat_tests against Apache Kafka and write the table in d
 	@tools/setup.sh test
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_oracle.sh $(ARGS)
 
-docs: ## write docs/configuration.md from the declared settings
+docs: ## write docs/configuration.md and the table of metrics in docs/operations.md from the declarations
 	@tools/setup.sh run
 	$(PYTHON_IN_VENV) -m ottla.broker.settings_page > docs/configuration.md
+	$(PYTHON_IN_VENV) -m ottla.broker.metrics.page docs/operations.md
 
 clean: ## remove what make built; ./data stays
 	rm -rf $(VENV) .venv-kafka-python-2 .jars build dist *.egg-info

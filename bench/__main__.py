@@ -23,7 +23,7 @@ import typer
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
+from .brokers import ApacheKafka, Kind, Ottla, OttlaWithMetrics, ProfiledOttla, RunningBroker
 from .java import ToolFailed
 from .many_and_large import MANY_AND_LARGE
 from .report import Results, profile_table
@@ -84,21 +84,23 @@ class Bench:
             self.profiles = brokers[0].profiles
 
 
-def _about(pairs: int, scale: float) -> list[str]:
+def _about(kinds: list[Kind], pairs: int, scale: float) -> list[str]:
+    compared = " / ".join(kind.name for kind in kinds)
     return [
         f"on {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}; clients and brokers",
         f"share the cores. Median of {pairs} alternating pairs, scale {scale:g}. CPU is the broker's, per 10^9 bytes",
         "of record values. Noise is the highest share of all cores that neither broker nor client took in any run of",
-        "the row; above 0.1 it is marked. Ratios are Ottla / Apache Kafka; only they travel between machines.",
+        f"the row; above 0.1 it is marked. Ratios are {compared}; only they travel between machines.",
     ]
 
 
-def _command(rows: str, pairs: int, scale: float, only_ottla: bool) -> str:
+def _command(rows: str, pairs: int, scale: float, only_ottla: bool, metrics_cost: bool) -> str:
     """The command that makes the same table again."""
     options = ["--rows", rows] if rows else []
     options += ["--pairs", str(pairs)] if pairs != _PAIRS else []
     options += ["--scale", f"{scale:g}"] if scale != 1 else []
     options += ["--only-ottla"] if only_ottla else []
+    options += ["--metrics-cost"] if metrics_cost else []
     return f"make bench ARGS={shlex.quote(shlex.join(options))}" if options else "make bench"
 
 
@@ -109,6 +111,9 @@ def main(
     pairs: Annotated[int, typer.Option(min=1, help="How often each load is run on each broker.")] = _PAIRS,
     scale: Annotated[float, typer.Option(min=0.001, help="Multiplies the number of records.")] = 1.0,
     only_ottla: Annotated[bool, typer.Option("--only-ottla", help="Without Apache Kafka: no ratios.")] = False,
+    metrics_cost: Annotated[
+        bool, typer.Option("--metrics-cost", help="Ottla with --metrics against Ottla without, instead of Kafka.")
+    ] = False,
     output: Annotated[Path | None, typer.Option(help="Page to write; docs/bench.md when nothing is left out.")] = None,
     profile: Annotated[
         bool, typer.Option("--profile", help="Only Ottla, and where its CPU time goes, row by row.")
@@ -124,6 +129,8 @@ def main(
     kinds: list[Kind] = [Ottla(), ApacheKafka()]
     if only_ottla or profile:
         kinds = [ProfiledOttla() if profile else Ottla()]
+    elif metrics_cost:
+        kinds = [OttlaWithMetrics(), Ottla()]
     wanted = re.compile(rows)
     with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=folder) as temporary:
         bench = Bench(kinds, pairs, scale, Path(temporary))
@@ -133,10 +140,11 @@ def main(
     bench.results.print(console if console.is_terminal else Console(width=170))
     if profile:
         print(*profile_table(bench.profiles), sep="\n")
-    if output is None and not rows and len(kinds) > 1:
+    if output is None and not rows and len(kinds) > 1 and not metrics_cost:
         output = _PAGE
     if output is not None:
-        output.write_text(bench.results.markdown(_command(rows, pairs, scale, only_ottla), _about(pairs, scale)))
+        command = _command(rows, pairs, scale, only_ottla, metrics_cost)
+        output.write_text(bench.results.markdown(command, _about(kinds, pairs, scale)))
     for missed in bench.results.missed():
         print(f"missed: {missed}")
     if bench.failures:

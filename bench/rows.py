@@ -164,11 +164,13 @@ def _one_record_load(in_flight: int, floor: Floor) -> Load:
 
     def run(broker: RunningBroker, scale: float) -> Iterator[Figure]:
         with _Topic(broker, 1) as topic:
+            requests = max(1000, int(40_000 * scale))
             with broker.measured(name) as span:
-                done = _worker("raw_client", broker.bootstrap, topic, max(1000, int(40_000 * scale)), in_flight)
+                done = _worker("raw_client", broker.bootstrap, topic, requests, in_flight)
             yield Figure(name, "requests/s", done["requests_s"], floor, span.noise)
             yield Figure(name, "p50 µs", done["p50_us"], None, span.noise)
             yield Figure(name, "p99 µs", done["p99_us"], None, span.noise)
+            yield Figure(name, "CPU µs/request", span.broker_cpu_s / requests * 1e6, None, span.noise)
 
     return Load(name, run)
 

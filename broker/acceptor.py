@@ -15,6 +15,7 @@ import trio
 from ..base.network import Connection, Listener
 from ..handlers.services import Services
 from .connection import ClientConnection
+from .monitor import Ending, Monitor
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
@@ -27,7 +28,8 @@ _LOOK_SECONDS = 10.0
 class Acceptor:
     """All connections of one broker."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, monitor: Monitor) -> None:
+        self._monitor = monitor
         self._services = services
         self._connections: set[ClientConnection] = set()
         self._by_host: Counter[str] = Counter()
@@ -71,15 +73,20 @@ class Acceptor:
             or self._by_host[host] >= self._settings.max_connections_per_ip
         ):
             if not self._stopping:
+                self._monitor.errors[Ending.LIMIT] += 1
                 logger.warning("closing a new connection from %s: as many are open as are allowed", connection.peer)
             connection.close()
             return
-        client = ClientConnection(connection, listener_name, self._services, self._settings.socket_request_max_bytes)
+        client = ClientConnection(
+            connection, listener_name, self._services, self._settings.socket_request_max_bytes, self._monitor
+        )
         self._connections.add(client)
         self._by_host[host] += 1
+        self._monitor.opened[listener_name] += 1
         try:
             await client.serve()
         finally:
+            self._monitor.closed[listener_name] += 1
             self._connections.discard(client)
             self._by_host[host] -= 1
             if not self._by_host[host]:
@@ -96,6 +103,7 @@ class Acceptor:
             for client in list(self._connections):
                 idle = now - client.last_active
                 if max_idle >= 0 and idle > max_idle and not client.busy:
+                    self._monitor.errors[Ending.IDLE] += 1
                     logger.info("closing connection from %s: idle for %.0f s", client.peer, idle)
                     client.stop()
                 elif idle > _LOOK_SECONDS:

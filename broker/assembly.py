@@ -78,7 +78,7 @@ class LocalChannel:
 
 
 class Assembly:
-    """One broker's parts; ``services`` is what handlers see of them."""
+    """One broker's parts; ``services`` is what handlers see of them, there once it ``is_started``."""
 
     services: Services
 
@@ -104,6 +104,7 @@ class Assembly:
         self._served = served
         self._folder_failed = trio.Event()
         self.cluster_id = ""
+        self.is_started = False
         self._session: ClusterStore | None = None
         self._state_files: DiskStateFiles | None = None
         self._loads: trio.Nursery | None = None
@@ -184,6 +185,12 @@ class Assembly:
         await register_broker(store, self._registration(endpoints), self._clock)
         await controller.start()
         await self._finish_early_loads()
+        self.is_started = True
+
+    @property
+    def knows_controller(self) -> bool:
+        """Whether somebody is the controller, as far as this broker was told."""
+        return self.is_started and self.services.metadata.controller_id >= 0
 
     async def _open_store(self) -> ClusterStore:
         folder = self.logs.folders[0]

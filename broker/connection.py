@@ -8,6 +8,8 @@ Invariants:
   so far sent first (``flush``), and so does a request that ends the connection.
 - The buffer grows as bytes arrive, never by the size a frame announces, and shrinks when its owner goes quiet. A view
   into it lives no longer than its request.
+- A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: what was said last, for the
+  flight recorder.
 - After 32 requests or 1 ms without a wait the loop goes to somebody else.
 
 A frame is a 4-byte big-endian size and so many bytes (https://kafka.apache.org/protocol#protocol_common).
@@ -26,6 +28,8 @@ from ..base.network import WOULD_BLOCK, Connection, Part, size_of
 from ..handlers.call import Call, CloseConnection
 from ..handlers.services import Services
 from .dispatch import answer
+from .flight_recorder import MOST_KEPT
+from .monitor import Ending, Monitor
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +38,7 @@ _REQUESTS_PER_TURN = 32
 _TURN_SECONDS = 0.001
 _MAX_GATHERED_BYTES = 1 << 20
 _SIZE = struct.Struct(">i")
+_FULL_ENOUGH = SMALL_BUFFER // 2
 
 
 class ClientConnection:
@@ -42,10 +47,14 @@ class ClientConnection:
     ``max_request`` is the largest frame taken, in bytes. ``last_active`` is trio's time of the last bytes read.
     """
 
-    def __init__(self, connection: Connection, listener: str, services: Services, max_request: int) -> None:
+    def __init__(
+        self, connection: Connection, listener: str, services: Services, max_request: int, monitor: Monitor
+    ) -> None:
         self._connection = connection
+        self._listener = listener
+        self._monitor = monitor
         self._max_request = max_request
-        self._call = Call(services, listener, connection.peer, self._flush)
+        self._call = Call(services, listener, connection.peer, self._flush, monitor.observer)
         self._elapsed = services.clock.elapsed
         self._answers: list[Part] = []
         self._answer_bytes = 0
@@ -53,6 +62,7 @@ class ClientConnection:
         self._start = 0  # first byte not handled yet
         self._end = 0  # first byte not received yet
         self._drained = False  # whether the last bytes read were all there were
+        self._earlier = b""  # what was in the buffer before its front was used again
         self._stopping = False
         self.busy = False
         self.last_active = trio.current_time()
@@ -66,12 +76,16 @@ class ClientConnection:
         try:
             await self._serve()
         except ProtocolError as error:
-            logger.warning("closing connection from %s: %s", self.peer, error)
+            self._monitor.errors[Ending.PROTOCOL] += 1
+            await self._record(error)
         except CloseConnection as error:
+            self._monitor.errors[Ending.REFUSED_REQUEST] += 1
             logger.info("closing connection from %s: %s", self.peer, error)
         except OSError as error:
+            self._monitor.errors[Ending.NETWORK] += 1
             logger.debug("connection from %s ended: %s", self.peer, error)
         except Exception:
+            self._monitor.errors[Ending.BUG] += 1
             logger.exception("closing connection from %s: its answer could not be made or sent", self.peer)
         finally:
             self._drop_answers()
@@ -88,6 +102,25 @@ class ClientConnection:
         if not self.busy and self._start == self._end and len(self._buffer) > SMALL_BUFFER:
             self._buffer = memoryview(bytearray(SMALL_BUFFER))
             self._start = self._end = 0
+        self._earlier = b""
+
+    async def _record(self, error: ProtocolError) -> None:
+        """Say why the connection ends, and have its last requests written down."""
+        self._drop_answers()
+        self._connection.close()
+        path = None
+        if self._monitor.recorder is not None:
+            received = bytes(memoryview(self._buffer)[: self._frame_at_fault_end()])
+            path = await self._monitor.recorder.record(self.peer, self._listener, str(error), self._earlier, received)
+        where = "" if path is None else f"; its last requests are in {path}"
+        logger.warning("closing connection from %s: %s%s", self.peer, error, where)
+
+    def _frame_at_fault_end(self) -> int:
+        """The frame at ``_start`` could not be read; where it ends, as far as it was received."""
+        if self._end - self._start < _SIZE.size:
+            return self._end
+        size = _SIZE.unpack_from(self._buffer, self._start)[0]
+        return min(self._start + _SIZE.size + size, self._end) if size >= 0 else self._end
 
     async def _serve(self) -> None:
         elapsed = self._elapsed
@@ -141,7 +174,9 @@ class ClientConnection:
     def _receive(self) -> int:
         """Read what is there into the free end of the buffer, making room first."""
         if self._start == self._end:
-            self._start = self._end = 0
+            if self._end > _FULL_ENOUGH:
+                self._keep(self._end)
+                self._start = self._end = 0
         elif self._end == len(self._buffer):
             self._make_room()
         received = self._connection.receive_into(self._buffer[self._end :])
@@ -151,8 +186,14 @@ class ClientConnection:
             self.last_active = trio.current_time()
         return received
 
+    def _keep(self, end: int) -> None:
+        """Have the flight recorder see what is in the buffer before ``end``, which is about to be overwritten."""
+        self._earlier = bytes(memoryview(self._buffer)[: min(end, MOST_KEPT)])
+
     def _make_room(self) -> None:
         """Move the incomplete frame to the front, of a buffer twice as large where it fills this one by half."""
+        if self._start:
+            self._keep(self._start)
         waiting = self._end - self._start
         target = self._buffer if waiting * 2 <= len(self._buffer) else memoryview(bytearray(len(self._buffer) * 2))
         target[:waiting] = self._buffer[self._start : self._end]

@@ -30,6 +30,9 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
 
     Raises ProtocolError and CloseConnection, after which the connection is to be closed.
     """
+    observer = call.observer
+    if observer is not None:
+        call.failed, call.waited_since, call.started = False, 0.0, observer.elapsed()
     header, body_offset = decode_request_header(frame)
     api_key, version = header.api_key, header.api_version
     handler = call.broker.served.by_key.get(api_key)
@@ -52,15 +55,20 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
         try:
             response = await handler.handle(call, request)
         except KafkaError as error:
+            call.failed = True
             response = _error(handler, request, error)
-        return None if response is None else frame_response(header.correlation_id, api_key, version, response)
+        parts = None if response is None else frame_response(header.correlation_id, api_key, version, response)
     except (ProtocolError, CloseConnection):
         raise
     except Exception:
         # Encoding too can fail: an answer may hold what its version cannot carry.
+        call.failed = True
         logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.peer)
         response = _error(handler, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-        return frame_response(header.correlation_id, api_key, version, response)
+        parts = frame_response(header.correlation_id, api_key, version, response)
+    if observer is not None:
+        observer.answered(call, api_key, len(frame), response, parts)
+    return parts
 
 
 def frame_response(correlation_id: int, api_key: int, version: int, response: Any) -> list[Part]:

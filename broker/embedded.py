@@ -23,12 +23,13 @@ from .server import BrokerFailedError, BrokerServer, StartError
 
 @dataclasses.dataclass(frozen=True)
 class RunningBroker:
-    """What a program may know of a broker it runs."""
+    """What a program may know of a broker it runs; ``metrics_address`` with the property ``metrics.listener`` only."""
 
     bootstrap_servers: str
     cluster_id: str
     broker_id: int
     data_dir: Path
+    metrics_address: str | None = None
 
 
 def _config(data_dir: str | Path, listen: str, properties: Mapping[str, str] | None) -> Config:
@@ -39,7 +40,11 @@ def describe(server: BrokerServer) -> RunningBroker:
     """What to tell of a broker that is ready."""
     assert server.assembly is not None
     return RunningBroker(
-        server.bootstrap_servers, server.assembly.cluster_id, server.broker_id, Path(server.data_dirs[0]).absolute()
+        server.bootstrap_servers,
+        server.assembly.cluster_id,
+        server.broker_id,
+        Path(server.data_dirs[0]).absolute(),
+        server.metrics_address,
     )
 
 

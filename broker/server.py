@@ -9,10 +9,12 @@ marked clean.
 from __future__ import annotations
 
 import errno
+import functools
 import logging
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -22,13 +24,21 @@ from ..base.network import Listener, Network
 from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
+from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
 from ..log.disk import Disk, OsDisk
 from ..log.log_manager import LogStartError
+from ..wire.api_keys import ApiKey
 from .acceptor import Acceptor
 from .assembly import Assembly
-from .listeners import Endpoint, advertised_endpoints, configured_listeners, join_host_port
+from .flight_recorder import FlightRecorder
+from .listeners import Endpoint, advertised_endpoints, configured_listeners, join_host_port, split_host_port
+from .monitor import Monitor
+from .request_log import RequestLog
 from .settings import BrokerSettings
+
+if TYPE_CHECKING:
+    from .metrics.http import MetricsServer
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +66,9 @@ class BrokerServer:
         disk: Disk | None = None,
         randomness: random.Random | None = None,
         served: ServedApis = SERVED,
+        traced: Collection[ApiKey] = (),
     ) -> None:
+        """``traced``: the APIs whose requests are to have a line each in the log."""
         self.config = config
         self.settings = config.settings(BrokerSettings)
         self._workers = workers or TrioWorkers()
@@ -69,6 +81,10 @@ class BrokerServer:
         self._served = served
         self._stop_asked = trio.Event()
         self._failure: str | None = None
+        self._traced = traced
+        self._metrics: MetricsServer | None = None
+        self._is_accepting = False
+        self.monitor = Monitor()
         self.endpoints: list[Endpoint] = []
         self.assembly: Assembly | None = None
 
@@ -88,6 +104,20 @@ class BrokerServer:
         """Address of the first listener as clients are to name it."""
         return join_host_port(self.endpoints[0].host, self.endpoints[0].port)
 
+    @property
+    def metrics_address(self) -> str | None:
+        """``HOST:PORT`` where metrics are served, if they are."""
+        return None if self._metrics is None else join_host_port(self._metrics.host, self._metrics.port)
+
+    def readiness(self) -> dict[str, bool]:
+        """What has to be so for clients to be served, and whether it is."""
+        assembly = self.assembly
+        return {
+            "logs_loaded": assembly is not None and assembly.logs.is_loaded,
+            "controller_elected": assembly is not None and assembly.knows_controller,
+            "listeners_open": self._is_accepting,
+        }
+
     def stop(self) -> None:
         """Ask ``serve`` to come to its end; safe to call twice."""
         self._stop_asked.set()
@@ -102,10 +132,18 @@ class BrokerServer:
         bound: list[tuple[str, Listener]] = []
         try:
             bound = await self._bind()
-            await self._serve_bound(bound, on_ready)
+            if self.settings.metrics_listener is not None:
+                self._metrics = await self._bind_metrics(self.settings.metrics_listener)
+            self.monitor = self._make_monitor()
+            if self._metrics is None:
+                await self._serve_bound(bound, on_ready)
+            else:
+                await self._metrics.run_beside(functools.partial(self._serve_bound, bound, on_ready))
         finally:
             for _, listener in bound:
                 listener.close()
+            if self._metrics is not None:
+                self._metrics.close()
         if self._failure is not None:
             raise BrokerFailedError(self._failure)
 
@@ -125,8 +163,7 @@ class BrokerServer:
             except OSError as error:
                 for _, opened in bound:
                     opened.close()
-                why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
-                raise StartError(f"cannot listen on {join_host_port(endpoint.host, endpoint.port)}: {why}") from None
+                raise _cannot_listen(endpoint.host, endpoint.port, error) from None
             bound.append((endpoint.name, listener))
         addresses = [
             Endpoint(endpoint.name, endpoint.host, listener.port)
@@ -134,6 +171,31 @@ class BrokerServer:
         ]
         self.endpoints = advertised_endpoints(addresses, named, "127.0.0.1")
         return bound
+
+    async def _bind_metrics(self, listener: str) -> MetricsServer:
+        try:
+            host, port = split_host_port(listener)
+        except ValueError as error:
+            raise StartError(f"metrics.listener: {error}") from None
+        try:
+            from .metrics.http import MetricsServer
+        except ImportError as error:
+            raise StartError(f"metrics need pip install 'ottla[metrics]': {error}") from None
+        server = MetricsServer(self, self._clock, self._workers)
+        try:
+            await server.bind(host, port)
+        except OSError as error:
+            raise _cannot_listen(host, port, error) from None
+        return server
+
+    def _make_monitor(self) -> Monitor:
+        observers: list[RequestObserver] = []
+        if self._metrics is not None:
+            observers.append(self._metrics.requests)
+        if self._traced:
+            observers.append(RequestLog(self._clock.elapsed, self._traced))
+        recorder = FlightRecorder(self._disk, self.data_dirs[0], self._clock, self._workers)
+        return Monitor(observers, recorder)
 
     async def _serve_bound(self, bound: list[tuple[str, Listener]], on_ready: Callable[[], None]) -> None:
         assembly = self.assembly = Assembly(
@@ -158,11 +220,12 @@ class BrokerServer:
         try:
             async with trio.open_nursery() as background:
                 assembly.run_in(background)
-                acceptor = Acceptor(assembly.services)
+                acceptor = Acceptor(assembly.services, self.monitor)
                 async with trio.open_nursery() as connections:
                     for name, listener in bound:
                         connections.start_soon(acceptor.accept_from, name, listener, connections)
                     connections.start_soon(acceptor.watch_idle)
+                    self._is_accepting = True
                     on_ready()
                     await self._stop_asked.wait()
                     await self._end_connections(acceptor, bound)
@@ -174,6 +237,7 @@ class BrokerServer:
 
     async def _end_connections(self, acceptor: Acceptor, bound: list[tuple[str, Listener]]) -> None:
         """Accept nothing more, answer what is in flight, and wait a little for those answers to leave."""
+        self._is_accepting = False
         for _, listener in bound:
             listener.close()
         assert self.assembly is not None
@@ -182,6 +246,11 @@ class BrokerServer:
         self.assembly.services.groups.stop()
         with trio.move_on_after(_LAST_ANSWERS_SECONDS):
             await acceptor.wait_empty()
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> StartError:
+    why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+    return StartError(f"cannot listen on {join_host_port(host, port)}: {why}")
 
 
 def _why(error: Exception) -> str:

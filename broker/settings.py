@@ -35,6 +35,11 @@ class BrokerSettings(Settings):
         doc="Name of the listener that other brokers use; the first one if not given.",
     )
     rack: str | None = setting("broker.rack", default=None, doc="Where this broker stands, as Metadata tells clients.")
+    metrics_listener: str | None = setting(
+        "metrics.listener",
+        default=None,
+        doc="HOST:PORT where metrics (/metrics) and health (/healthz, /readyz) are served over HTTP; Ottla's own property.",
+    )
     log_dir: str = setting("log.dir", default="data", doc="The data folder, where log.dirs is not given.")
     log_dirs: tuple[str, ...] = setting(
         "log.dirs", default=(), doc="The data folders; partitions are spread over them."

@@ -58,7 +58,23 @@ def serve(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A property; stronger than the file. May be repeated."),
     ] = None,
-    log_level: Annotated[str, typer.Option(metavar="LEVEL", help="debug, info, warning or error.")] = "info",
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve /metrics for Prometheus, /healthz and /readyz there."),
+    ] = None,
+    log_level: Annotated[
+        str,
+        typer.Option(
+            metavar="LEVELS", help="debug, info, warning or error; AREA=LEVEL behind a comma is for one part of it."
+        ),
+    ] = "info",
+    log_format: Annotated[
+        str, typer.Option(metavar="FORMAT", help="text, or json: an object in a line for each event.")
+    ] = "text",
+    trace: Annotated[
+        str | None,
+        typer.Option(metavar="API,…", help="Log a line for each request of these APIs: produce,fetch or all."),
+    ] = None,
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C.
 
@@ -69,12 +85,14 @@ def serve(
       ottla serve --listen 0.0.0.0:9092 --advertise kafka.example.org:9092 --data-dir /var/lib/ottla
 
       ottla serve --config server.properties --override num.partitions=3
+
+      ottla serve --metrics 127.0.0.1:9464 --log-format json --log-level info,log=debug --trace produce
     """
     # Most of a start is imports, whose objects live to the end: collecting among them is lost time.
     gc.disable()
     from .serve import run
 
-    sys.exit(run(listen, advertise, data_dir, config, override or [], log_level))
+    sys.exit(run(listen, advertise, data_dir, config, override or [], metrics, log_level, log_format, trace))
 
 
 @app.command("dump-log")

@@ -10,7 +10,7 @@ import gc
 import logging
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import trio
@@ -21,11 +21,12 @@ from ..base.settings import SettingError
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
 from ..broker.limits import raise_descriptor_limit
 from ..broker.listeners import join_host_port, split_host_port
+from ..broker.request_log import parse_apis
 from ..broker.server import BrokerFailedError, BrokerServer, StartError
+from ..wire.api_keys import ApiKey
+from .log_output import configure_logging
 
 logger = logging.getLogger(__name__)
-
-_LEVELS = ("debug", "info", "warning", "error")
 
 
 def run(
@@ -34,25 +35,23 @@ def run(
     data_dir: Path | None,
     config_file: Path | None,
     overrides: Iterable[str],
+    metrics: str | None,
     log_level: str,
+    log_format: str,
+    trace: str | None,
 ) -> int:
     """Start a broker and serve until SIGTERM or SIGINT; the exit code."""
-    if log_level.lower() not in _LEVELS:
-        return _refuse(f"--log-level takes {', '.join(_LEVELS)}, not {log_level}")
-    logging.basicConfig(
-        stream=sys.stderr,
-        level=log_level.upper(),
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
     try:
-        config = configure(listen, advertise, data_dir, config_file, overrides)
+        configure_logging(log_level, log_format)
+        traced = parse_apis(trace) if trace else frozenset()
+        config = configure(listen, advertise, data_dir, config_file, overrides, metrics)
     except (SettingError, ValueError) as error:
         return _refuse(str(error))
     except OSError as error:
         return _refuse(f"cannot read {config_file}: {error.strerror}")
     raise_descriptor_limit()
     try:
-        trio.run(functools.partial(_serve, config), restrict_keyboard_interrupt_to_checkpoints=True)
+        trio.run(functools.partial(_serve, config, traced), restrict_keyboard_interrupt_to_checkpoints=True)
     except StartError as error:
         return _refuse(str(error))
     except BrokerFailedError as error:
@@ -70,6 +69,7 @@ def configure(
     data_dir: Path | None,
     config_file: Path | None,
     overrides: Iterable[str],
+    metrics: str | None = None,
 ) -> Config:
     """One configuration, the later of file, overrides and options winning. Raises SettingError, ValueError, OSError."""
     properties: dict[str, str] = {}
@@ -83,13 +83,15 @@ def configure(
         properties["advertised.listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(advertise))}"
     if data_dir is not None:
         properties["log.dirs"] = str(data_dir)
+    if metrics is not None:
+        properties["metrics.listener"] = join_host_port(*split_host_port(metrics))
     return load_config(properties)
 
 
-async def _serve(config: Config) -> None:
+async def _serve(config: Config, traced: Collection[ApiKey]) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
-            server = BrokerServer(config)
+            server = BrokerServer(config, traced=traced)
 
             async def stop_on_signal() -> None:
                 async for number in signals:
@@ -113,6 +115,8 @@ def _ready(server: BrokerServer) -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+    if server.metrics_address is not None:
+        logger.info("metrics are on http://%s/metrics", server.metrics_address)
     assert server.assembly is not None
     folders = ", ".join(str(Path(path).absolute()) for path in server.data_dirs)
     print(

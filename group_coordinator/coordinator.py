@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TypeVar
 
 import trio
@@ -34,6 +34,7 @@ from ..wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetC
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from . import expiry, membership, offsets, rebalance, transactional
 from .describe import describe, list_groups
+from .group import Group
 from .membership import Client
 from .settings import GroupSettings
 from .shard import Shard
@@ -267,6 +268,11 @@ class GroupCoordinator:
                 expiry.delete_topics(shard, topics, self._now())
             except KafkaError as error:
                 logger.warning("Offsets of deleted topics stay in partition %d: %s", shard.partition, error)
+
+    def groups(self) -> Iterator[Group]:
+        """Every group of the partitions this broker leads, as it is now."""
+        for shard in self._shards:
+            yield from shard.groups.values()
 
     # Time
 

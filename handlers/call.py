@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol
 
+from ..base.network import Part
 from .services import Services
+
+
+class RequestObserver(Protocol):
+    """Is told of every request that was answered; nothing is measured for a connection that has none."""
+
+    def elapsed(self) -> float:
+        """Seconds that never go back."""
+        ...
+
+    def answered(
+        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
+    ) -> None:
+        """``parts`` is ``response`` as it goes to the client, None of a request that has no answer.
+
+        ``call.started`` is when the frame was taken up, ``call.waited_since`` when the handler first had to wait, or 0.
+        """
+        ...
 
 
 class CloseConnection(Exception):
@@ -15,7 +34,11 @@ class CloseConnection(Exception):
 
 
 class Call:
-    """One request of one connection. A connection has one Call, whose header fields change with each request."""
+    """One request of one connection. A connection has one Call, whose header fields change with each request.
+
+    ``failed`` is set by Produce and Fetch when an error is in their answer, so that nobody has to look through every one of
+    these for it; ``started`` and ``waited_since`` are there for the observer.
+    """
 
     __slots__ = (
         "_flush",
@@ -24,16 +47,31 @@ class Call:
         "client_software_name",
         "client_software_version",
         "correlation_id",
+        "failed",
         "listener",
+        "observer",
         "peer",
+        "started",
         "version",
+        "waited_since",
     )
 
-    def __init__(self, broker: Services, listener: str, peer: str, flush: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        broker: Services,
+        listener: str,
+        peer: str,
+        flush: Callable[[], Awaitable[None]],
+        observer: RequestObserver | None = None,
+    ) -> None:
         self.broker = broker
         self.listener = listener
         self.peer = peer
         self._flush = flush
+        self.observer = observer
+        self.failed = False
+        self.started = 0.0
+        self.waited_since = 0.0
         self.version = 0
         self.correlation_id = 0
         self.client_id = ""
@@ -42,4 +80,6 @@ class Call:
 
     async def flush(self) -> None:
         """Send the answers already made on this connection; a handler calls it before it waits for anything."""
+        if self.observer is not None and not self.waited_since:
+            self.waited_since = self.observer.elapsed()
         await self._flush()

@@ -131,6 +131,7 @@ class Reads:
                 result, size = self._read(state, remaining)
             except KafkaError as error:
                 state.partition = None
+                self._call.failed = True
                 result = _error(state.number, error)
                 size = 0
                 # Of a partition that is not here nothing can be said that would make an answer urgent.
@@ -231,6 +232,8 @@ def _response(
     current: FetchableTopicResponse | None = None
     served = []
     for state, result in zip(fetched, reads.results, strict=True):
+        if result.records:
+            _count(state, result.records)
         if session is not None:
             has_data = len(result.records) > 0 if isinstance(result.records, bytes) else result.records is not None
             if incremental and not has_data and not _is_news(state, result):
@@ -250,6 +253,12 @@ def _response(
     if incremental:
         session.move_to_end(served)
     return FetchResponse(session_id=session.session_id, responses=topics)
+
+
+def _count(state: FetchedPartition, records: object) -> None:
+    assert state.partition is not None
+    assert isinstance(records, SegmentSlice)
+    state.partition.bytes_out += records.nbytes
 
 
 def _is_news(state: FetchedPartition, result: PartitionData) -> bool:

@@ -44,6 +44,7 @@ class IoThrottle:
 class LogCleaner:
     """Compacts ``logs``, which is looked at anew each time.
 
+    ``runs`` is how often a log was compacted, ``bytes_read`` what was looked at for that and ``bytes_written`` what was kept.
     ``in_progress``: those being cleaned right now; ``paused``: those to be left alone, because they are being moved.
     """
 
@@ -55,8 +56,16 @@ class LogCleaner:
         self._finished = trio.Event()
         self._settings_changed = trio.Event()
         self._running: set[int] = set()
+        self.runs = 0
+        self.bytes_read = 0
+        self.bytes_written = 0
         self.in_progress: set[PartitionLog] = set()
         self.paused: set[PartitionLog] = set()
+
+    @property
+    def uncleanable_count(self) -> int:
+        """How many logs are left alone because of a damaged record."""
+        return len(self._uncleanable)
 
     async def run(self) -> None:
         """Clean until cancelled."""
@@ -183,6 +192,9 @@ class LogCleaner:
         partition_log.cleaned_offset = cleaned_offset
         partition_log.folder.checkpoint_soon()
         stats = cleaning.stats
+        self.runs += 1
+        self.bytes_read += stats.bytes_read
+        self.bytes_written += stats.bytes_written
         logger.info(
             "%s: compacted, offsets %d to %d were new; %d bytes became %d",
             partition_log.directory,

@@ -73,6 +73,7 @@ class LogManager:
             folder.wants_flush = self._want_flush
             folder.on_offline = self._folder_failed
         self.offline_listeners: list[Callable[[LogFolder], None]] = []
+        self.is_loaded = False
         self.cluster_id: str | None = None
         self.broker_id = -1
         self._logs: dict[TopicPartition, PartitionLog] = {}
@@ -134,6 +135,7 @@ class LogManager:
         self._check_online()
         self._gather_logs()
         self._expire_producers()
+        self.is_loaded = True
 
     def _take(self, part: FolderLogs) -> None:
         folder = part.folder

@@ -28,18 +28,24 @@ NO_EPOCH = -1
 
 
 class Partition:
-    """A replica of one partition; the leader when ``is_leader``."""
+    """A replica of one partition; the leader when ``is_leader``.
+
+    ``bytes_in`` and ``messages_in`` were appended here as the leader, ``bytes_out`` were fetched, since it came.
+    """
 
     __slots__ = (
         "_announced_size",
         "_stable_end",
         "broker_id",
+        "bytes_in",
+        "bytes_out",
         "fetch_waiters",
         "is_leader",
         "isr",
         "leader_epoch",
         "leader_id",
         "log",
+        "messages_in",
         "offset_waiters",
         "partition_epoch",
         "replicas",
@@ -60,6 +66,9 @@ class Partition:
         self.replicas: list[int] = []
         self.fetch_waiters: set[FetchWaiter] = set()
         self.offset_waiters: list[OffsetWaiter] = []
+        self.bytes_in = 0
+        self.messages_in = 0
+        self.bytes_out = 0
         self._announced_size = 0
         self._stable_end = -1
         log.on_flush = self._flushed
@@ -125,7 +134,10 @@ class Partition:
                 raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{len(self.isr)} replicas are in sync, not {needed}")
         result = log.append_as_leader(records, self.leader_epoch, now_ms, internal=internal)
         if not result.is_duplicate:
-            self._advance_high_watermark(len(records))
+            size = len(records)
+            self.bytes_in += size
+            self.messages_in += result.last_offset - result.first_offset + 1
+            self._advance_high_watermark(size)
         return result
 
     def append_end_marker(self, marker: WritableTxnMarker, now_ms: int) -> int:

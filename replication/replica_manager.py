@@ -72,6 +72,11 @@ class ReplicaManager:
         for by_number in self._partitions.values():
             yield from by_number.values()
 
+    @property
+    def offline_count(self) -> int:
+        """How many partitions of this broker are in a folder that has failed."""
+        return len(self._offline)
+
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Apply what the controller decided; one error code per partition."""
         if request.controller_epoch < self._controller_epoch:

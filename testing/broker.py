@@ -47,6 +47,7 @@ class Broker:
     cluster_id: str
     broker_id: int
     data_dir: Path
+    metrics_address: str | None
 
     def __init__(
         self,

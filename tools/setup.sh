@@ -110,15 +110,15 @@ mkdir -p .venv/typing
 
 case $level in
 run) install run --editable . ;;
-check) install check --editable '.[compat]' --group dev ;;
+check) install check --editable '.[compat,metrics]' --group dev ;;
 test)
-    install test --editable '.[compat,spark]' --group dev
+    install test --editable '.[compat,metrics,spark]' --group dev
     install_kafka_python_2
     tools/fetch_jars.sh wire kafka zookeeper streams spark
     tools/fetch_kcat.sh
     ;;
 bench)
-    install test --editable '.[compat,spark]' --group dev
+    install test --editable '.[compat,metrics,spark]' --group dev
     tools/fetch_jars.sh kafka
     ;;
 esac

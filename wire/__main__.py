@@ -2,7 +2,8 @@
 
 roundtrip  reads lines ``API_KEY VERSION request|response HEX`` (a body without header; HEX may be empty) and answers each
            with the bytes that encoding the decoded message gives, as hex, or with ``error: ...``
-decode     prints a body, or a whole frame, as JSON
+decode     prints what a broker recorded of a connection that broke the protocol (decode FILE), or a body or a whole frame
+           given as hex (decode request HEX, decode response --key KEY --version N HEX), as JSON
 show       prints the fields of a version
 versions   prints the versions the codec knows; which of them a broker serves is another matter
 """
@@ -13,34 +14,44 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
 from ..base.errors import ProtocolError
 from .api_keys import ApiKey
 from .codec import decode, encode_bytes
 from .describe import layout, message_as_json
 from .headers import decode_request_header, decode_response_header
+from .recorded import decoded_recording
 from .registry import DECLARED, request_class, response_class
 from .schema import Message
 
 _SIZE_BYTES = 4
+_SIDES = ("request", "response")
+_NO_FILE = (*_SIDES, "-h", "--help")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command; 0 when it went well, 1 when the bytes or the names given are wrong."""
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    recording = words[1] if len(words) == 2 and words[0] == "decode" and words[1] not in _NO_FILE else None
+    options = _parser().parse_args(words) if recording is None else None
     try:
-        if options.command == "roundtrip":
+        if options is None:
+            assert recording is not None
+            text = sys.stdin.read() if recording == "-" else Path(recording).read_text()
+            print(json.dumps(decoded_recording(text), indent=2, ensure_ascii=False))
+        elif options.command == "roundtrip":
             roundtrip(sys.stdin.buffer, sys.stdout)
         elif options.command == "decode":
-            print(decoded_text(options))
+            print(json.dumps(decoded_message(options), indent=2, ensure_ascii=False))
         elif options.command == "show":
             print("\n".join(layouts(options.key, options.version)))
         else:
             print("\n".join(versions_table()))
     except BrokenPipeError:
         sys.stderr.close()
-    except (ProtocolError, ValueError) as error:
+    except (ProtocolError, ValueError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     return 0
@@ -52,8 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("roundtrip", help="decode and encode bodies from standard input")
-    decoding = commands.add_parser("decode", help="print a message as JSON")
-    decoding.add_argument("side", choices=["request", "response"])
+    decoding = commands.add_parser("decode", help="print a message as JSON; decode FILE: recorded requests")
+    decoding.add_argument("side", choices=_SIDES)
     decoding.add_argument("hex", help="the bytes, or - for standard input")
     decoding.add_argument("--key", help="API key, number or name; a request with its header needs none")
     decoding.add_argument("--version", type=int)
@@ -69,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def message_class(key: ApiKey, side: str) -> type[Message]:
     """The class of one side of an API. Raises ValueError when it is not declared."""
-    if side not in ("request", "response"):
+    if side not in _SIDES:
         raise ValueError(f"neither request nor response: {side}")
     if key not in DECLARED:
         raise ValueError(f"{key.name} is not declared")
@@ -109,11 +120,11 @@ def roundtrip_line(line: str) -> str:
     return encode_bytes(message, version).hex()
 
 
-def decoded_text(options: argparse.Namespace) -> str:
-    """JSON of the message that the options of ``decode`` describe."""
+def decoded_message(options: argparse.Namespace) -> dict[str, Any]:
+    """The message that the options of ``decode`` describe."""
     text = sys.stdin.read() if options.hex == "-" else options.hex
     data = bytes.fromhex(text)
-    result: dict[str, object] = {}
+    result: dict[str, Any] = {}
     is_frame = options.frame or (options.side == "request" and options.key is None)
     if is_frame and int.from_bytes(data[:_SIZE_BYTES], "big") == len(data) - _SIZE_BYTES:
         data = data[_SIZE_BYTES:]
@@ -131,7 +142,7 @@ def decoded_text(options: argparse.Namespace) -> str:
     cls = message_class(key, options.side)
     result |= {"message": cls.__name__, "version": version}
     result["body"] = message_as_json(decode(cls, version, data[offset:]), version)
-    return json.dumps(result, indent=2, ensure_ascii=False)
+    return result
 
 
 def layouts(key_text: str, version: int) -> Iterator[str]:
@@ -147,12 +158,11 @@ def versions_table() -> Iterator[str]:
     """A line for each API."""
     yield f"{'key':>3}  {'name':40}  {'versions':8}  flexible"
     for key in ApiKey:
-        name = "".join(word.capitalize() for word in key.name.split("_"))
         if key in DECLARED:
             cls = request_class(key)
-            yield f"{key:>3}  {name:40}  {_versions(cls.valid_versions):8}  {_versions(cls.flexible_versions)}".rstrip()
+            yield f"{key:>3}  {key.title:40}  {_versions(cls.valid_versions):8}  {_versions(cls.flexible_versions)}".rstrip()
         else:
-            yield f"{key:>3}  {name:40}  not declared"
+            yield f"{key:>3}  {key.title:40}  not declared"
 
 
 def _versions(versions: range) -> str:

@@ -108,6 +108,11 @@ class ApiKey(IntEnum):
     STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
     UNREGISTER_CONTROLLER = 94
 
+    @property
+    def title(self) -> str:
+        """Kafka's name of the API: ``OffsetForLeaderEpoch``."""
+        return "".join(word.capitalize() for word in self.name.split("_"))
+
 
 NEVER_FLEXIBLE = 1 << 15
 

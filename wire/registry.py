@@ -47,6 +47,5 @@ def _find(key: ApiKey, side: str) -> type[Message]:
     if key in UNDECLARED:
         raise KeyError(key)
     module = import_module(f".messages.{key.name.lower()}", __package__)
-    name = "".join(word.capitalize() for word in key.name.split("_"))
-    found: type[Message] = getattr(module, name + side)
+    found: type[Message] = getattr(module, key.title + side)
     return found

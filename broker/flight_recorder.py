@@ -1,0 +1,75 @@
+"""What a connection said last, written to a file when it dies of a protocol error.
+
+While all goes well this costs next to nothing, because nothing is kept for it: a connection's receive buffer is used from
+its beginning to at least the middle before it is used again, so the requests that came last are still in it, one behind
+the other. Of what was there before, ``MOST_KEPT`` bytes are copied when the buffer is used again (``keep``), that is
+once per 8 KiB received; large requests are thereby kept with their first bytes only.
+
+Files are called ``protocol-error-<UTC time>-<number>.json``, lie in the first data folder and are read by
+``python -m ottla.wire decode FILE``. At most ``MOST_FILES`` of a broker's run are there at a time, and one is written per
+second at most, so that a stranger with garbage cannot fill a disk.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from datetime import UTC, datetime
+
+from ..base.seams import Clock, Workers
+from ..log.disk import Disk, join
+from ..wire.recorded import Frame, recording_text, split_frames
+
+logger = logging.getLogger(__name__)
+
+MOST_FRAMES = 32
+MOST_KEPT = 16 * 1024
+MOST_FILES = 16
+_PAUSE_SECONDS = 1.0
+PREFIX = "protocol-error-"
+
+
+class FlightRecorder:
+    """Writes recordings into ``folder``."""
+
+    def __init__(self, disk: Disk, folder: str, clock: Clock, workers: Workers) -> None:
+        self._disk = disk
+        self._folder = folder
+        self._clock = clock
+        self._workers = workers
+        self._written: deque[str] = deque()
+        self._count = 0
+        self._last = -_PAUSE_SECONDS
+
+    async def record(self, peer: str, listener: str, error: str, earlier: bytes, buffer: bytes) -> str | None:
+        """Write the last frames of ``earlier`` and ``buffer``, and return the path; None when it is too soon, or fails."""
+        now = self._clock.elapsed()
+        if now - self._last < _PAUSE_SECONDS:
+            return None
+        self._last = now
+        self._count += 1
+        time = datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC)
+        path = join(self._folder, f"{PREFIX}{time:%Y%m%dT%H%M%S}-{self._count}.json")
+        frames = last_frames(earlier, buffer)
+        text = recording_text(time.isoformat(timespec="milliseconds"), peer, listener, error, frames)
+        self._written.append(path)
+        surplus = self._written.popleft() if len(self._written) > MOST_FILES else None
+        try:
+            await self._workers.run(self._write, path, text.encode(), surplus)
+        except OSError as failure:
+            logger.warning("the last requests of %s cannot be written to %s: %s", peer, path, failure)
+            return None
+        return path
+
+    def _write(self, path: str, data: bytes, surplus: str | None) -> None:
+        if surplus is not None:
+            self._disk.remove(surplus)
+        self._disk.write_file(path, data, sync=False, sync_name=False)
+
+
+def last_frames(earlier: bytes, buffer: bytes) -> list[Frame]:
+    """The last ``MOST_FRAMES`` frames, with at most ``MOST_KEPT`` bytes of each."""
+    frames: deque[Frame] = deque(maxlen=MOST_FRAMES)
+    frames.extend(split_frames(earlier, MOST_KEPT))
+    frames.extend(split_frames(buffer, MOST_KEPT))
+    return list(frames)

@@ -1,0 +1,147 @@
+"""The HTTP side: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz`` for whoever looks after the process.
+
+It runs on the broker's own loop, before the broker starts and until it has stopped. So ``/healthz`` answers at all when the
+loop turns; ``/readyz`` is 503 until clients are served, and again from the moment a stop is asked for.
+
+A scrape reads the metrics on the loop, one family at a time, and makes text of them in a worker thread.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING
+
+import trio
+from hypercorn.config import Config as HypercornConfig
+from hypercorn.trio import serve as serve_http
+from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from ...base.seams import Clock, Workers
+from .collector import BrokerCollector
+from .loop_lag import LoopLag
+from .request_metrics import RequestMetrics
+
+if TYPE_CHECKING:
+    from ..server import BrokerServer
+
+# What Hypercorn reports of its normal life is nobody's business; the broker says where the metrics are.
+logger = logging.getLogger(__name__)
+logger.setLevel(logging.WARNING)
+
+_BACKLOG = 16
+
+
+class MetricsServer:
+    """Serves the metrics of ``broker``. ``requests`` is the observer to give to its connections."""
+
+    def __init__(self, broker: BrokerServer, clock: Clock, workers: Workers) -> None:
+        self._broker = broker
+        self._workers = workers
+        self._socket: socket.socket | None = None
+        self.requests = RequestMetrics(clock.elapsed)
+        self._loop_lag = LoopLag(then=self.requests.settle)
+        self._collector = BrokerCollector(self.requests, self._loop_lag)
+        self.host = ""
+        self.port = 0
+
+    async def bind(self, host: str, port: int) -> None:
+        """Take the address. Raises OSError."""
+        found = await trio.socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
+        )
+        family, kind, protocol, _, address = found[0]
+        self._socket = listening = socket.socket(family, kind, protocol)
+        try:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind(address)
+            listening.listen(_BACKLOG)
+        except OSError:
+            self.close()
+            raise
+        self.host, self.port = listening.getsockname()[:2]
+
+    def close(self) -> None:
+        """Let the address go, if nobody serves it yet; safe to call twice."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+    async def run_beside(self, serve: Callable[[], Awaitable[None]]) -> None:
+        """Serve HTTP for as long as ``serve`` takes; what that raises is raised as it is."""
+        failure: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._serve)
+            nursery.start_soon(self._loop_lag.run)
+            try:
+                await serve()
+            except Exception as error:
+                failure = error
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
+
+    async def _serve(self, task_status: trio.TaskStatus[list[str]]) -> None:
+        assert self._socket is not None
+        config = HypercornConfig()
+        config.bind = [f"fd://{self._socket.detach()}"]
+        self._socket = None
+        config.errorlog = logger
+        config.accesslog = None
+        config.include_server_header = False
+        routes = [
+            Route("/metrics", self._metrics),
+            Route("/healthz", self._health),
+            Route("/readyz", self._readiness),
+        ]
+        # A handler of one's own signals and a graceful end are the broker's business, not Hypercorn's.
+        await serve_http(
+            Starlette(routes=routes),  # type: ignore[arg-type]
+            config,
+            shutdown_trigger=trio.sleep_forever,
+            task_status=task_status,
+            mode="asgi",
+        )
+
+    async def _metrics(self, request: Request) -> Response:
+        self._collector.monitor = self._broker.monitor
+        assembly = self._broker.assembly
+        self._collector.services = assembly.services if assembly is not None and assembly.is_started else None
+        snapshot = Snapshot()
+        for collector in (self._collector, PROCESS_COLLECTOR, PLATFORM_COLLECTOR, GC_COLLECTOR):
+            for family in collector.collect():
+                snapshot.families.append(family)
+                await trio.lowlevel.checkpoint()
+        encode, content_type = choose_encoder(request.headers.get("accept", ""))
+        body = await self._workers.run(functools.partial(encode, snapshot))
+        return Response(body, media_type=None, headers={"content-type": content_type})
+
+    async def _health(self, _: Request) -> Response:
+        return _json(200, {"status": "ok", "loop_lag_ms": round(self._loop_lag.latest * 1000, 3)})
+
+    async def _readiness(self, _: Request) -> Response:
+        checks = self._broker.readiness()
+        is_ready = all(checks.values())
+        return _json(200 if is_ready else 503, {"status": "ready" if is_ready else "not ready", "checks": checks})
+
+
+class Snapshot:
+    """What a scrape has read, as the registry that the encoders of prometheus-client take."""
+
+    def __init__(self) -> None:
+        self.families: list[Metric] = []
+
+    def collect(self) -> Iterable[Metric]:
+        return self.families
+
+
+def _json(status: int, content: dict[str, object]) -> Response:
+    return JSONResponse(content, status_code=status)

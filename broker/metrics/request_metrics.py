@@ -1,0 +1,150 @@
+"""Counts and times of requests, by API and version: what is done for each request when metrics are on.
+
+Times are Kafka's: *total* from taking the request up to having its answer ready, *local* the part before the handler first
+had to wait for something, *remote* the part from then on. Most requests never wait: then total and local are the same and
+remote is 0. Of these the time is only put on a list, and ``settle``, called a few times a second, counts what is there, with
+one bucket instead of three: counting at once would cost a request three times as much.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from ...base.errors import ErrorCode
+from ...base.network import Part
+from ...handlers.call import Call
+from ...wire.api_keys import ApiKey
+from ...wire.error_codes import FindErrors, error_finder
+
+BOUNDS_MS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0)
+_BOUNDS = tuple(bound / 1000 for bound in BOUNDS_MS)
+_VERSION_BITS = 8
+_LAST_THAT_TELLS = int(ApiKey.FETCH)
+
+
+class Histogram(NamedTuple):
+    """``cumulative``: how many were at most each bound, and last how many there were in all. ``sum_ms`` is their sum."""
+
+    cumulative: list[int]
+    sum_ms: float
+
+
+class RequestTimes:
+    """One API at one version. A bucket's index is that of its bound; the last one is beyond all bounds.
+
+    ``pending`` are the seconds of requests that did not wait and are not counted yet.
+    """
+
+    __slots__ = ("at_once", "at_once_seconds", "find_errors", "local", "pending", "remote", "seconds", "total")
+
+    def __init__(self) -> None:
+        self.pending: list[float] = []
+        self.at_once = [0] * (len(_BOUNDS) + 1)
+        self.at_once_seconds = 0.0
+        self.total = [0] * (len(_BOUNDS) + 1)
+        self.local = [0] * (len(_BOUNDS) + 1)
+        self.remote = [0] * (len(_BOUNDS) + 1)
+        self.seconds = [0.0, 0.0, 0.0]
+        self.find_errors: FindErrors | None = None
+
+    def waited(self, local: float, remote: float) -> None:
+        """Count a request that waited; seconds."""
+        for buckets, slot, took in ((self.total, 0, local + remote), (self.local, 1, local), (self.remote, 2, remote)):
+            buckets[bisect_left(_BOUNDS, took)] += 1
+            self.seconds[slot] += took
+
+    def settle(self) -> None:
+        """Count what is pending."""
+        took = self.pending
+        if not took:
+            return
+        self.pending = []
+        took.sort()
+        before = 0
+        for slot, bound in enumerate(_BOUNDS):
+            up_to = bisect_right(took, bound)
+            self.at_once[slot] += up_to - before
+            before = up_to
+        self.at_once[-1] += len(took) - before
+        self.at_once_seconds += sum(took)
+
+    @property
+    def count(self) -> int:
+        return sum(self.at_once) + sum(self.total)
+
+
+class RequestMetrics:
+    """A ``RequestObserver`` that counts. ``errors`` is by API key and error code."""
+
+    def __init__(self, elapsed: Callable[[], float]) -> None:
+        self.elapsed = elapsed
+        self.errors: Counter[tuple[int, int]] = Counter()
+        self._times: dict[int, RequestTimes] = {}
+
+    def answered(
+        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
+    ) -> None:
+        times = self._times.get(api_key << _VERSION_BITS | call.version)
+        if times is None:
+            times = self._times[api_key << _VERSION_BITS | call.version] = RequestTimes()
+        if (call.failed or api_key > _LAST_THAT_TELLS) and response is not None:
+            self._note_errors(times, api_key, response)
+        if call.waited_since:
+            times.waited(call.waited_since - call.started, self.elapsed() - call.waited_since)
+        else:
+            times.pending.append(self.elapsed() - call.started)
+
+    def _note_errors(self, times: RequestTimes, api_key: int, response: Any) -> None:
+        if times.find_errors is None:
+            times.find_errors = error_finder(type(response))
+        for code in times.find_errors(response):
+            self.errors[api_key, code] += 1
+
+    def settle(self) -> None:
+        """Count what is pending; called a few times a second, and before anything is read."""
+        for times in self._times.values():
+            times.settle()
+
+    def counts(self) -> Iterator[tuple[int, int, int]]:
+        """API key, version, and how many requests there were."""
+        for key, times in sorted(self._times.items()):
+            yield key >> _VERSION_BITS, key & ((1 << _VERSION_BITS) - 1), times.count
+
+    def histograms(self) -> Iterator[tuple[int, tuple[Histogram, Histogram, Histogram]]]:
+        """API key, and its total, local and remote times."""
+        by_api: dict[int, list[RequestTimes]] = {}
+        for key, times in sorted(self._times.items()):
+            by_api.setdefault(key >> _VERSION_BITS, []).append(times)
+        for api_key, versions in by_api.items():
+            at_once = _sum(times.at_once for times in versions)
+            at_once_seconds = sum(times.at_once_seconds for times in versions)
+            seconds = [sum(times.seconds[slot] for times in versions) for slot in range(3)]
+            total = _sum([at_once, *(times.total for times in versions)])
+            local = _sum([at_once, *(times.local for times in versions)])
+            nothing = [sum(at_once)] + [0] * len(_BOUNDS)
+            remote = _sum([nothing, *(times.remote for times in versions)])
+            yield (
+                api_key,
+                (
+                    _histogram(total, at_once_seconds + seconds[0]),
+                    _histogram(local, at_once_seconds + seconds[1]),
+                    _histogram(remote, seconds[2]),
+                ),
+            )
+
+
+def _sum(rows: Iterable[list[int]]) -> list[int]:
+    return [sum(column) for column in zip(*rows, strict=True)]
+
+
+def _histogram(buckets: list[int], seconds: float) -> Histogram:
+    return Histogram(list(accumulate(buckets)), seconds * 1000)
+
+
+def error_name(code: int) -> str:
+    """The name of an error code, as Kafka's metrics label it."""
+    return ErrorCode(code).name

@@ -1,0 +1,60 @@
+"""What a broker knows of its connections: how many came and went, how they failed, and who is told of their requests.
+
+The numbers are plain integers that somebody may read at any time.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from ..base.network import Part
+from ..handlers.call import Call, RequestObserver
+from .flight_recorder import FlightRecorder
+
+
+class Ending(enum.Enum):
+    """Why the broker ended a connection, or the connection ended badly; the value is the label in the metrics."""
+
+    PROTOCOL = "protocol"
+    REFUSED_REQUEST = "refused_request"
+    LIMIT = "limit"
+    NETWORK = "network"
+    IDLE = "idle"
+    BUG = "bug"
+
+
+class Monitor:
+    """Counts the connections of one broker; ``opened`` and ``closed`` by listener, ``errors`` by reason.
+
+    ``observer`` is told of every request, ``recorder`` of the last ones before a protocol error; either may be None.
+    """
+
+    def __init__(self, observers: Sequence[RequestObserver] = (), recorder: FlightRecorder | None = None) -> None:
+        self.observer = _together(observers)
+        self.recorder = recorder
+        self.opened: Counter[str] = Counter()
+        self.closed: Counter[str] = Counter()
+        self.errors: Counter[Ending] = Counter()
+
+
+def _together(observers: Sequence[RequestObserver]) -> RequestObserver | None:
+    if len(observers) < 2:
+        return observers[0] if observers else None
+    return Observers(observers)
+
+
+class Observers:
+    """Several observers as one."""
+
+    def __init__(self, observers: Sequence[RequestObserver]) -> None:
+        self._observers = observers
+        self.elapsed = observers[0].elapsed
+
+    def answered(
+        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
+    ) -> None:
+        for observer in self._observers:
+            observer.answered(call, api_key, request_bytes, response, parts)

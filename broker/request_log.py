@@ -1,0 +1,71 @@
+"""A line in the log for each request of the APIs somebody asked to see: ``ottla serve --trace produce,fetch``.
+
+The line's fields are also those of the log record (``request``), so that a JSON log has them one by one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..base.errors import ErrorCode
+from ..base.network import Part, size_of
+from ..handlers.call import Call
+from ..handlers.table import HANDLERS
+from ..wire.api_keys import ApiKey
+from ..wire.error_codes import error_finder
+
+logger = logging.getLogger(__name__)
+
+ALL = "all"
+
+
+def parse_apis(text: str) -> frozenset[ApiKey]:
+    """``produce,fetch`` or ``all``. Raises ValueError for a name that no served API has."""
+    served = {handler.api_key.name.replace("_", "").lower(): handler.api_key for handler in HANDLERS}
+    found: set[ApiKey] = set()
+    for word in text.split(","):
+        name = word.strip().replace("_", "").replace("-", "").lower()
+        if name == ALL:
+            found.update(served.values())
+        elif name in served:
+            found.add(served[name])
+        else:
+            raise ValueError(f"--trace takes names of APIs like Produce, or all; there is no API {word.strip()!r}")
+    return frozenset(found)
+
+
+class RequestLog:
+    """A ``RequestObserver`` that writes lines."""
+
+    def __init__(self, elapsed: Callable[[], float], apis: Iterable[ApiKey]) -> None:
+        self.elapsed = elapsed
+        self._names = {int(key): key.title for key in apis}
+
+    def answered(
+        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
+    ) -> None:
+        name = self._names.get(api_key)
+        if name is None:
+            return
+        now = self.elapsed()
+        codes = [] if response is None else error_finder(type(response))(response)
+        fields = {
+            "api": name,
+            "version": call.version,
+            "client_id": call.client_id,
+            "peer": call.peer,
+            "correlation_id": call.correlation_id,
+            "bytes": request_bytes,
+            "answer_bytes": sum(map(size_of, parts or ())),
+            "local_ms": round(((call.waited_since or now) - call.started) * 1000, 3),
+            "total_ms": round((now - call.started) * 1000, 3),
+            "errors": [ErrorCode(code).name for code in dict.fromkeys(codes)],
+        }
+        logger.info("%s", _line(fields), extra={"request": fields})
+
+
+def _line(fields: dict[str, Any]) -> str:
+    shown = fields | {"client_id": repr(fields["client_id"]), "errors": ",".join(fields["errors"]) or "-"}
+    return " ".join(f"{name}={value}" for name, value in shown.items())

@@ -1,0 +1,345 @@
+"""A scrape under load from a stock client, read by prometheus-client's own parser: the values are what was done."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+import urllib.request
+from collections.abc import Callable, Iterator
+
+import pytest
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.structs import OffsetAndMetadata
+from prometheus_client.parser import text_string_to_metric_families
+
+import ottla
+from ottla.broker.metrics.families import FAMILIES, Kind
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.codec import decode, encode_bytes
+from ottla.wire.headers import decode_response_header, encode_request_header
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.records import Record, build_batch
+from ottla.wire.schema import Message
+
+_REQUEST_TIMES = "kafka_network_requestmetrics_"
+
+
+class Scrape:
+    """What ``/metrics`` said at one time."""
+
+    def __init__(self, address: str) -> None:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=20) as response:
+            self.text = response.read().decode()
+        self.families = {family.name: family for family in text_string_to_metric_families(self.text)}
+        self._samples = {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in self.families.values()
+            for sample in family.samples
+        }
+
+    def value(self, name: str, **labels: str) -> float:
+        """0 where there is no such sample."""
+        return self._samples.get((name, frozenset(labels.items())), 0.0)
+
+    def sum(self, name: str, **labels: str) -> float:
+        """Over all samples that have these labels."""
+        return sum(
+            value
+            for (found, its_labels), value in self._samples.items()
+            if found == name and labels.items() <= dict(its_labels).items()
+        )
+
+    def counters(self) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+        endings = ("_total", "_count", "_bucket", "_sum")
+        return {key: value for key, value in self._samples.items() if key[0].endswith(endings)}
+
+
+class Client:
+    """A bare connection."""
+
+    def __init__(self, address: str) -> None:
+        host, port = address.rsplit(":", 1)
+        self._socket = socket.create_connection((host, int(port)), timeout=20)
+
+    def send(self, request: Message, version: int) -> None:
+        body = encode_request_header(request.api_key, version, 1, "bare") + encode_bytes(request, version)
+        self._socket.sendall(struct.pack(">i", len(body)) + body)
+
+    def receive(self) -> bytes:
+        file = self._socket.makefile("rb")
+        return file.read(struct.unpack(">i", file.read(4))[0])
+
+    def ask(self, request: Message, version: int) -> bytes:
+        self.send(request, version)
+        return self.receive()
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[ottla.Broker]:
+    properties = {"metrics.listener": "127.0.0.1:0", "group.initial.rebalance.delay.ms": "0", "num.partitions": "2"}
+    with ottla.Broker(properties=properties) as running:
+        yield running
+
+
+@pytest.fixture
+def scrape(broker: ottla.Broker) -> Callable[[], Scrape]:
+    assert broker.metrics_address is not None
+    address = broker.metrics_address
+    return lambda: Scrape(address)
+
+
+@pytest.fixture
+def client(broker: ottla.Broker) -> Iterator[Client]:
+    made = Client(broker.bootstrap_servers)
+    yield made
+    made.close()
+
+
+def create(client: Client, name: str, partitions: int = 1) -> None:
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 5)
+
+
+def fetch(name: str, max_wait_ms: int, partitions: int = 1) -> FetchRequest:
+    asked = [FetchPartition(partition=number, partition_max_bytes=1 << 20) for number in range(partitions)]
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        session_epoch=-1,
+        topics=[FetchTopic(topic=name, partitions=asked)],
+    )
+
+
+def bytes_on_disk(broker: ottla.Broker, topic: str) -> int:
+    return sum(file.stat().st_size for file in broker.data_dir.glob(f"{topic}-*/*.log"))
+
+
+def test_every_family_is_there_with_its_kind(scrape: Callable[[], Scrape]) -> None:
+    found = scrape().families
+    for family in FAMILIES:
+        name = family.name.removesuffix("_total")
+        assert name in found, family.name
+        assert found[name].type == family.kind.value
+        assert found[name].documentation == family.meaning
+        assert family.name.endswith("_total") == (family.kind is Kind.COUNTER)
+    assert {"process_resident_memory_bytes", "process_cpu_seconds", "python_gc_collections"} <= found.keys()
+
+
+def test_bytes_and_messages_are_those_produced(broker: ottla.Broker, scrape: Callable[[], Scrape]) -> None:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+    for number in range(500):
+        producer.send("in", b"v" * number)
+    producer.close()
+    after = scrape()
+    assert after.value("kafka_server_brokertopicmetrics_messagesin_total", topic="in") == 500
+    size = bytes_on_disk(broker, "in")
+    assert size > 500 * 499 / 2
+    assert after.value("kafka_server_brokertopicmetrics_bytesin_total", topic="in") == size
+    assert after.sum("kafka_log_log_size", topic="in") == size
+    assert after.sum("kafka_log_log_logendoffset", topic="in") == 500
+    assert after.sum("kafka_log_log_logstartoffset", topic="in") == 0
+    assert after.sum("kafka_log_log_numlogsegments", topic="in") == len(list(broker.data_dir.glob("in-*/*.log")))
+
+
+def test_bytes_out_are_those_fetched(broker: ottla.Broker, client: Client, scrape: Callable[[], Scrape]) -> None:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+    for number in range(100):
+        producer.send("out", b"v" * number, partition=number % 2)
+    producer.close()
+    answer = memoryview(client.ask(fetch("out", 100, partitions=2), 11))
+    _, offset = decode_response_header(answer, ApiKey.FETCH, 11)
+    response = decode(FetchResponse, 11, answer[offset:])
+    got = sum(len(partition.records) for partition in response.responses[0].partitions)  # type: ignore[arg-type]
+    assert got == bytes_on_disk(broker, "out")
+    assert scrape().value("kafka_server_brokertopicmetrics_bytesout_total", topic="out") == got
+
+
+def test_lag_is_what_was_not_committed(broker: ottla.Broker, scrape: Callable[[], Scrape]) -> None:
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+    for _ in range(100):
+        producer.send("lagging", b"v", partition=1)
+    producer.close()
+    consumer = KafkaConsumer(bootstrap_servers=broker.bootstrap_servers, group_id="slow", enable_auto_commit=False)
+    partition = TopicPartition("lagging", 1)
+    consumer.assign([partition])
+    consumer.commit({partition: OffsetAndMetadata(30, "", -1)})
+    labels = {"consumergroup": "slow", "topic": "lagging", "partition": "1"}
+    before = scrape()
+    assert before.value("kafka_consumergroup_current_offset", **labels) == 30
+    assert before.value("kafka_consumergroup_lag", **labels) == 70
+    consumer.commit({partition: OffsetAndMetadata(100, "", -1)})
+    after = scrape()
+    assert after.value("kafka_consumergroup_lag", **labels) == 0
+    assert after.value("kafka_coordinator_group_groupmetadatamanager_numgroups") == after.sum("ottla_groups") > 0
+    consumer.close()
+
+
+def test_requests_are_counted_by_api_and_version(client: Client, scrape: Callable[[], Scrape]) -> None:
+    before = scrape()
+    for version in (3, 3, 3, 4):
+        client.ask(ListGroupsRequest(), version)
+    after = scrape()
+
+    def more(name: str, **labels: str) -> float:
+        return after.value(name, **labels) - before.value(name, **labels)
+
+    assert more("kafka_network_requestmetrics_requests_total", request="ListGroups", version="3") == 3
+    assert more("kafka_network_requestmetrics_requests_total", request="ListGroups", version="4") == 1
+    for times in ("totaltimems", "localtimems", "remotetimems"):
+        assert more(f"{_REQUEST_TIMES}{times}_count", request="ListGroups") == 4
+        assert more(f"{_REQUEST_TIMES}{times}_bucket", request="ListGroups", le="+Inf") == 4
+    total, local = (
+        more(f"{_REQUEST_TIMES}{times}_sum", request="ListGroups") for times in ("totaltimems", "localtimems")
+    )
+    assert total == local > 0
+    assert more(f"{_REQUEST_TIMES}remotetimems_sum", request="ListGroups") == 0
+
+
+def test_errors_are_counted_by_code(client: Client, scrape: Callable[[], Scrape]) -> None:
+    labels = {"request": "Produce", "error": "UNKNOWN_TOPIC_OR_PARTITION"}
+    before = scrape().value("kafka_network_requestmetrics_errors_total", **labels)
+    records = bytes(build_batch([Record(0, 1, None, b"v", [])]))
+    data = [PartitionProduceData(index=number, records=records) for number in range(3)]
+    client.ask(ProduceRequest(acks=1, topic_data=[TopicProduceData(name="nowhere", partition_data=data)]), 7)
+    assert scrape().value("kafka_network_requestmetrics_errors_total", **labels) - before == 3
+
+
+def test_errors_of_fetches_are_counted_too(client: Client, scrape: Callable[[], Scrape]) -> None:
+    errors = "kafka_network_requestmetrics_errors_total"
+    unknown = {"request": "Fetch", "error": "UNKNOWN_TOPIC_OR_PARTITION"}
+    session = {"request": "Fetch", "error": "FETCH_SESSION_ID_NOT_FOUND"}
+    before = scrape()
+    client.ask(fetch("nowhere", 0, partitions=2), 11)
+    client.ask(FetchRequest(session_id=12345, session_epoch=1), 11)
+    after = scrape()
+    assert after.value(errors, **unknown) - before.value(errors, **unknown) == 2
+    assert after.value(errors, **session) - before.value(errors, **session) == 1
+
+
+def test_a_fetch_that_waits_on_many_partitions_is_one(client: Client, scrape: Callable[[], Scrape]) -> None:
+    create(client, "quiet", partitions=5)
+    client.send(fetch("quiet", 60_000, partitions=5), 11)
+    waiting = 0.0
+    while not waiting:
+        waiting = scrape().value("kafka_server_delayedoperationpurgatory_purgatorysize", delayedOperation="Fetch")
+    assert waiting == 1
+
+
+def test_the_time_a_fetch_waited_is_remote(client: Client, scrape: Callable[[], Scrape]) -> None:
+    create(client, "silent")
+    before = scrape()
+    client.ask(fetch("silent", 300), 11)
+    after = scrape()
+    total, local, remote = (
+        after.value(f"{_REQUEST_TIMES}{times}_sum", request="Fetch")
+        - before.value(f"{_REQUEST_TIMES}{times}_sum", request="Fetch")
+        for times in ("totaltimems", "localtimems", "remotetimems")
+    )
+    assert remote >= 299  # the broker keeps the request for so long, by its own clock
+    assert total == pytest.approx(local + remote)
+    assert 0 < local < remote
+
+
+def test_partitions_topics_and_the_controller(client: Client, scrape: Callable[[], Scrape]) -> None:
+    before = scrape()
+    create(client, "three", partitions=3)
+    after = scrape()
+    for name in (
+        "kafka_server_replicamanager_partitioncount",
+        "kafka_server_replicamanager_leadercount",
+        "kafka_controller_kafkacontroller_globalpartitioncount",
+    ):
+        assert after.value(name) - before.value(name) == 3
+    topics = "kafka_controller_kafkacontroller_globaltopiccount"
+    assert after.value(topics) - before.value(topics) == 1
+    assert after.value("kafka_controller_kafkacontroller_activecontrollercount") == 1
+    for name in (
+        "kafka_controller_kafkacontroller_offlinepartitionscount",
+        "kafka_server_replicamanager_underreplicatedpartitions",
+        "kafka_server_replicamanager_underminisrpartitioncount",
+        "kafka_server_replicamanager_offlinereplicacount",
+        "kafka_log_logmanager_offlinelogdirectorycount",
+    ):
+        assert (name, frozenset()) in after._samples
+        assert after.value(name) == 0
+
+
+def test_connections_come_go_and_fail(broker: ottla.Broker, scrape: Callable[[], Scrape]) -> None:
+    sockets = "kafka_server_socket_server_metrics_"
+    before = scrape()
+    clients = [Client(broker.bootstrap_servers) for _ in range(3)]
+    for client in clients:
+        client.ask(ListGroupsRequest(), 3)
+    during = scrape()
+    listener = {"listener": "PLAINTEXT"}
+    created = f"{sockets}connection_creation_total"
+    assert during.value(created, **listener) - before.value(created, **listener) == 3
+    assert during.value(f"{sockets}connection_count", **listener) >= 3
+    clients[0]._socket.sendall(struct.pack(">ihhih", 10, ApiKey.METADATA, 99, 1, -1))
+    assert clients[0]._socket.recv(1) == b""
+    after = scrape()
+    errors = "ottla_connection_errors_total"
+    assert after.value(errors, reason="protocol") - during.value(errors, reason="protocol") == 1
+    for client in clients:
+        client.close()
+
+
+@pytest.mark.slow
+def test_scrapes_under_load_parse_and_never_go_back(broker: ottla.Broker, scrape: Callable[[], Scrape]) -> None:
+    stop = threading.Event()
+    sent = 0
+
+    def produce() -> None:
+        nonlocal sent
+        producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers, linger_ms=0)
+        while not stop.is_set():
+            producer.send("load", b"x" * 100)
+            sent += 1
+        producer.close()
+
+    def consume() -> None:
+        consumer = KafkaConsumer(
+            "load", bootstrap_servers=broker.bootstrap_servers, group_id="load", auto_offset_reset="earliest"
+        )
+        while not stop.is_set():
+            consumer.poll(timeout_ms=100)
+        consumer.close()
+
+    threads = [threading.Thread(target=function) for function in (produce, consume)]
+    for thread in threads:
+        thread.start()
+    try:
+        before = scrape()
+        while before.value("kafka_server_brokertopicmetrics_messagesin_total", topic="load") < 2000:
+            after = scrape()
+            later = after.counters()
+            for key, value in before.counters().items():
+                assert later.get(key, -1) >= value, key
+            before = after
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    last = scrape()
+    assert last.value("kafka_server_brokertopicmetrics_messagesin_total", topic="load") == sent
+    assert last.value("kafka_server_brokertopicmetrics_bytesin_total", topic="load") == bytes_on_disk(broker, "load")
+
+
+def test_open_metrics_where_it_is_asked_for(broker: ottla.Broker) -> None:
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
+
+    request = urllib.request.Request(
+        f"http://{broker.metrics_address}/metrics", headers={"accept": "application/openmetrics-text; version=1.0.0"}
+    )
+    with urllib.request.urlopen(request, timeout=20) as response:
+        assert response.headers["content-type"].startswith("application/openmetrics-text")
+        names = {family.name for family in parse(response.read().decode())}
+    assert {family.name.removesuffix("_total") for family in FAMILIES} <= names

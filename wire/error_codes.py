@@ -1,0 +1,68 @@
+"""The errors that a response tells of, wherever in it they stand, found by one compiled function per message.
+
+An error stands in an int16 field ``error_code``, of the response itself or of any struct in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .schema import Array, Message, Struct, WireType
+from .source import Source, is_struct
+
+_FIELD = "error_code"
+
+FindErrors = Callable[[Message], Sequence[int]]
+"""From a response to its error codes other than NONE, in order."""
+
+
+_finders: dict[type[Message], FindErrors] = {}
+
+
+def error_finder(message_class: type[Message]) -> FindErrors:
+    """The function that looks through messages of this class."""
+    find = _finders.get(message_class)
+    if find is None:
+        find = _finders[message_class] = _compile(message_class)
+    return find
+
+
+def _compile(message_class: type[Message]) -> FindErrors:
+    source = Source({})
+    source.emit("found = []")
+    _look_into(source, message_class, "message")
+    source.emit("return found")
+    find: FindErrors = source.compile(f"errors of {message_class.__name__}", "message")
+    return find
+
+
+def _look_into(source: Source, struct: type[Struct], name: str) -> None:
+    for spec in struct.fields:
+        if spec.name == _FIELD:
+            source.emit(f"if {name}.{_FIELD}: found.append({name}.{_FIELD})")
+    for spec in struct.fields:
+        inner = _struct_in(spec.type)
+        if inner is None or not _has_errors(inner):
+            continue
+        variable = source.variable()
+        if isinstance(spec.type, Array):
+            source.emit(f"for {variable} in {name}.{spec.name} or ():")
+        else:
+            source.emit(f"if ({variable} := {name}.{spec.name}) is not None:")
+        source.indent()
+        _look_into(source, inner, variable)
+        source.dedent()
+
+
+def _struct_in(wire_type: WireType) -> type[Struct] | None:
+    """The struct that a field is, or is a list of."""
+    if isinstance(wire_type, Array):
+        wire_type = wire_type.element
+    return wire_type if is_struct(wire_type) else None
+
+
+def _has_errors(struct: type[Struct]) -> bool:
+    return any(
+        spec.name == _FIELD or ((inner := _struct_in(spec.type)) is not None and _has_errors(inner))
+        for spec in struct.fields
+    )
