@@ -78,12 +78,10 @@ def serve(
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C.
 
+    \b
     Examples:
-
       ottla serve
-
       ottla serve --listen 0.0.0.0:9092 --advertise kafka.example.org:9092 --data-dir /var/lib/ottla
-
       ottla serve --config server.properties --override num.partitions=3
 
       ottla serve --metrics 127.0.0.1:9464 --log-format json --log-level info,log=debug --trace produce
@@ -130,10 +128,9 @@ def dump_log(
 ) -> None:
     """Print what is in .log, .index, .timeindex, .txnindex and .snapshot files, as kafka-dump-log does.
 
+    \b
     Examples:
-
       ottla dump-log --files data/orders-0/00000000000000000000.log --print-data-log
-
       ottla dump-log --files data/__consumer_offsets-7/00000000000000000000.log --offsets-decoder
     """
     from .dump_log import run
@@ -164,6 +161,11 @@ def verify(
     """Check the data folder of a stopped broker: a line for each thing that is wrong, and what a start would do.
 
     The folder is only read. Exit status: 0 nothing is wrong, 1 something is, 2 the folder cannot be checked.
+
+    \b
+    Examples:
+      ottla verify data
+      ottla verify data --json | jq length
     """
     from .verify import run
 

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 app = typer.Typer(
-    name="spark", help="Spark jobs on topics (needs the extra ottla[spark] and Java 17).", no_args_is_help=True
+    name="spark",
+    help="Spark jobs on topics (needs the extra ottla[spark] and Java 17).",
+    no_args_is_help=True,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    rich_markup_mode=None,
 )
 
 
@@ -60,7 +65,13 @@ def archive(
         Literal["OFF", "ERROR", "WARN", "INFO", "DEBUG"], typer.Option(help="Spark's own log, on stderr.")
     ] = "OFF",
 ) -> None:
-    """Write topics to Parquet files, partitioned by topic and date; a second run goes on where the first ended."""
+    """Write topics to Parquet files, partitioned by topic and date; a second run goes on where the first ended.
+
+    \b
+    Examples:
+      ottla spark archive --topics orders --output archive
+      ottla spark archive --pattern 'orders-.*' --output s3a://bucket/archive --hourly --every 60
+    """
     try:
         job = Archive(
             bootstrap_servers=bootstrap_server,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import dataclasses
+import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -72,10 +74,15 @@ def _topic(topic: dict[str, Any]) -> Topic:
     )
     return Topic(
         topic["name"],
-        str(topic.get("topic_id") or ""),
+        _id_text(topic.get("topic_id")),
         bool(topic["is_internal"]),
         tuple(sorted(partitions, key=lambda partition: partition.number)),
     )
+
+
+def _id_text(topic_id: uuid.UUID | None) -> str:
+    """As Kafka's own tools show it: base64 for URLs, without padding; empty where the broker has no ids."""
+    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id else ""
 
 
 def offset_ranges(admin: Admin, topics: Iterable[Topic]) -> dict[Key, tuple[int, int]]:

@@ -27,6 +27,12 @@ def change_configs(
         if result != "OK":
             found = _ERROR.fullmatch(result)
             why = refusal(int(found[1]), found[2]) if found else result
-            refused.append(f"{resource.name or 'the default of all brokers'}: {why}")
+            refused.append(f"{_whose(resource)}: {why}")
     if refused:
         raise ToolError("; ".join(refused))
+
+
+def _whose(resource: ConfigResource) -> str:
+    if resource.name == "":
+        return "all brokers"
+    return f"{resource.resource_type.name.lower()} {resource.name}"

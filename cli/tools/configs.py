@@ -30,6 +30,10 @@ class Entity:
         if (self.topic is not None) + (self.broker is not None) + self.broker_defaults != 1:
             raise UsageError("say whose settings: --topic NAME, --broker ID or --broker-defaults")
 
+    def is_set_there(self, source: str) -> bool:
+        """Whether a setting from this source was set on the thing itself, in a broker's case at its start, too."""
+        return source == "DYNAMIC_TOPIC_CONFIG" if self.topic is not None else source != "DEFAULT_CONFIG"
+
     def __str__(self) -> str:
         if self.topic is not None:
             return f"topic {self.topic}"
@@ -52,9 +56,10 @@ def describe(connection: Connection, entity: Entity, *, show_all: bool, as_json:
     entity.check()
     with closing(connection.admin()) as admin:
         resource = entity.resource(admin)
-        wanted = "all" if show_all else "modified"
-        described = admin.describe_configs([resource], config_filter=wanted)
+        described = admin.describe_configs([resource], config_filter="all")
     entries = described[resource.resource_type.name.lower()][resource.name]
+    if not show_all:
+        entries = {name: entry for name, entry in entries.items() if entity.is_set_there(entry["config_source"])}
     rows = [
         (name, "(hidden)" if entry["is_sensitive"] else entry["value"], entry["config_source"], entry["read_only"])
         for name, entry in sorted(entries.items())

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import kafka.errors
-from kafka import TopicPartition
+from kafka import ConsumerRebalanceListener, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from .client import Connection
@@ -79,12 +79,12 @@ def consume(connection: Connection, plan: Plan) -> None:
         numbers = consumer.partitions_for_topic(plan.topic)
         if not numbers:
             raise ToolError(f"there is no topic {plan.topic}; 'ottla topics list' shows those that are there")
+        printer = Printer(consumer, plan, formatter)
         if plan.group is not None:
-            consumer.subscribe([plan.topic])
+            consumer.subscribe([plan.topic], listener=printer)
         else:
             _assign(consumer, plan, sorted(numbers))
         ends = consumer.end_offsets([TopicPartition(plan.topic, n) for n in numbers]) if plan.until_end else None
-        printer = Printer(consumer, plan, formatter)
         try:
             printer.run(ends)
         except KeyboardInterrupt:
@@ -118,15 +118,17 @@ def _assign(consumer: Any, plan: Plan, numbers: list[int]) -> None:
         consumer.seek_to_end(*wanted)
 
 
-class Printer:
-    """Polls, prints and commits."""
+class Printer(ConsumerRebalanceListener):  # type: ignore[misc]
+    """Polls, prints and commits; partitions that the group takes away are committed before they go."""
 
     def __init__(self, consumer: Any, plan: Plan, formatter: Formatter) -> None:
         self._consumer = consumer
         self._plan = plan
         self._formatter = formatter
         self._printed = 0
-        self._uncommitted: dict[TopicPartition, int] = {}
+        self._next: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
+        self._stopped_early = False
         self._committed_at = time.monotonic()
 
     def run(self, ends: dict[TopicPartition, int] | None) -> None:
@@ -153,22 +155,42 @@ class Printer:
     def commit(self) -> None:
         """Commit what was printed, if there is a group. What could not be committed is printed again next time."""
         self._committed_at = time.monotonic()
-        uncommitted, self._uncommitted = self._uncommitted, {}
-        if self._plan.group is None or not uncommitted:
+        if self._plan.group is None:
+            return
+        wanted = {where: self._place(where) for where in self._consumer.assignment() if where in self._next}
+        uncommitted = {where: offset for where, offset in wanted.items() if offset != self._committed.get(where)}
+        if not uncommitted:
             return
         try:
             self._consumer.commit({w: OffsetAndMetadata(offset, "", -1) for w, offset in uncommitted.items()})
+            self._committed.update(uncommitted)
         except kafka.errors.CommitFailedError:
             print("ottla: the group gave the partitions to others before the offsets were committed", file=sys.stderr)
+
+    def _place(self, where: TopicPartition) -> int:
+        """Behind what was printed; and behind the ends of transactions after it, unless records were fetched in vain."""
+        printed = self._next[where]
+        return printed if self._stopped_early else max(printed, self._consumer.position(where))
+
+    def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
+        """The group gives partitions to others, who go on where this one has stopped."""
+        self.commit()
+        for where in revoked:
+            self._next.pop(where, None)
+            self._committed.pop(where, None)
+
+    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
+        """Nothing to do: the client starts at what is committed."""
 
     def _print(self, where: TopicPartition, records: Iterable[Any]) -> bool:
         """Print records; whether they were the last wanted ones."""
         for record in records:
             sys.stdout.buffer.write(self._formatter(record))
-            self._uncommitted[where] = record.offset + 1
+            self._next[where] = record.offset + 1
             self._printed += 1
             if self._printed == self._plan.max_messages:
                 sys.stdout.buffer.flush()
+                self._stopped_early = True
                 return True
         return False
 

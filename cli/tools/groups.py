@@ -80,9 +80,17 @@ def describe(connection: Connection, names: Sequence[str], *, members: bool, as_
             lag = sum(row[5] or 0 for row in offset_rows)
             print(f"Group: {group.name}  State: {group.state}  Members: {len(group.members)}  Lag: {lag}")
         if members:
-            print_rows(MEMBER_COLUMNS, _member_rows(group))
+            _print_of_group(MEMBER_COLUMNS, _member_rows(group))
         else:
-            print_rows(OFFSET_COLUMNS, offset_rows)
+            _print_of_group(OFFSET_COLUMNS, offset_rows)
+
+
+def _print_of_group(columns: Sequence[Column], rows: Sequence[tuple[Any, ...]]) -> None:
+    """Rows that begin with the group's name, which a line above the table has said already."""
+    if is_terminal():
+        print_rows(columns[1:], [row[1:] for row in rows])
+    else:
+        print_rows(columns, rows)
 
 
 def delete(connection: Connection, names: Sequence[str]) -> None:

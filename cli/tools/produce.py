@@ -108,9 +108,9 @@ class Sender:
             raise ToolError(f"a record was not written to {self._plan.topic}: {explain(self._failure)}")
 
     def _send(self, record: InputRecord) -> None:
-        if record.key is None and record.value is None:
-            why = "it has neither key nor value, which kafka-python cannot send"
-            raise ToolError(f"a record was not written to {self._plan.topic}: {why}")
+        why = _unsendable(record)
+        if why is not None:
+            raise ToolError(f"a record was not written to {self._plan.topic}: {why}, which kafka-python cannot send")
         partition = self._plan.partition if record.partition is None else record.partition
         try:
             future = self._producer.send(
@@ -127,6 +127,15 @@ class Sender:
 
     def _note(self, error: BaseException) -> None:
         self._failure = self._failure or error
+
+
+def _unsendable(record: InputRecord) -> str | None:
+    """What Kafka would take and the client does not."""
+    if record.key is None and record.value is None:
+        return "it has neither key nor value"
+    if any(value is None for _, value in record.headers):
+        return "it has a header without a value"
+    return None
 
 
 def read_records(plan: Plan) -> Iterator[InputRecord]:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 import ottla
 
 from .conftest import Command
+
+pytestmark = pytest.mark.slow
 
 
 def test_settings_of_a_topic(command: Command, topic: str) -> None:

@@ -11,6 +11,8 @@ import pytest
 
 from .conftest import Command
 
+pytestmark = pytest.mark.slow
+
 _numbers = itertools.count()
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from .conftest import LIMIT_S, Command
 
+pytestmark = pytest.mark.slow
+
 ALL = ("--from-beginning", "--until-end")
 
 
@@ -50,7 +52,7 @@ def test_json_goes_there_and_back(command: Command, new_topic: Callable[..., str
         {"key": "k", "value": "v", "partition": 1, "timestamp": 1000, "headers": {"h": "1"}},
         {"key": "gone", "value": None, "partition": 1, "timestamp": 2000},
         {"value": {"a": [1, "ü"]}, "partition": 0},
-        {"value_base64": "/w==", "partition": 0, "headers": [{"key": "h", "value": None}, {"key": "h", "value": "2"}]},
+        {"value_base64": "/w==", "partition": 0, "headers": [{"key": "h", "value": ""}, {"key": "h", "value": "2"}]},
     ]
     command("produce", "--topic", source, "--json", given="".join(json.dumps(line) + "\n" for line in lines))
     first = command("consume", "--topic", source, *ALL, "--json")
@@ -71,7 +73,7 @@ def test_json_goes_there_and_back(command: Command, new_topic: Callable[..., str
     assert by_place[1, 1]["value"] is None
     assert by_place[0, 0]["value"] == '{"a":[1,"ü"]}'
     assert by_place[0, 1]["value_base64"] == "/w=="
-    assert by_place[0, 1]["headers"] == [{"key": "h", "value": None}, {"key": "h", "value": "2"}]
+    assert by_place[0, 1]["headers"] == [{"key": "h", "value": ""}, {"key": "h", "value": "2"}]
     assert sorted(second.splitlines()) == sorted(first.replace(f'"{source}"', f'"{target}"').splitlines())
 
 
@@ -103,10 +105,16 @@ def test_acks_and_rate(command: Command, topic: str, acks: str) -> None:
     assert shown == "a\nb\n"
 
 
-def test_a_record_without_key_and_value(command: Command, topic: str) -> None:
-    """Kafka would take it, the client does not."""
-    why = command.refused("produce", "--topic", topic, "--json", given="{}\n")
-    assert why == f"a record was not written to {topic}: it has neither key nor value, which kafka-python cannot send"
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("{}", "it has neither key nor value"),
+        ('{"value": "x", "headers": {"h": null}}', "it has a header without a value"),
+    ],
+)
+def test_records_that_only_the_client_does_not_take(command: Command, topic: str, line: str, why: str) -> None:
+    said = command.refused("produce", "--topic", topic, "--json", given=line + "\n")
+    assert said == f"a record was not written to {topic}: {why}, which kafka-python cannot send"
 
 
 def test_a_record_that_is_refused(command: Command, new_topic: Callable[..., str]) -> None:
@@ -152,6 +160,35 @@ def test_a_group_goes_on_where_it_stopped_printing(command: Command, topic: str)
     assert command(*read, "--max-messages", "2") == "1\n2\n"
     assert command(*read, "--until-end") == "3\n"
     assert command(*read, "--until-end") == ""
+
+
+def test_the_end_of_a_transaction_is_no_lag(command: Command, topic: str) -> None:
+    command("produce", "--topic", topic, "--transactional-id", "no-lag", given="1\n")
+    command("consume", "--topic", topic, "--group", "no-lag", "--from-beginning", "--until-end")
+    assert command.json("groups", "describe", "--group", "no-lag")[0]["total_lag"] == 0
+
+
+def test_two_members_share_a_topic_and_print_each_record_once(command: Command, new_topic: Callable[..., str]) -> None:
+    name = new_topic(2)
+    for partition in "01":
+        command("produce", "--topic", name, "--partition", partition, given=f"old {partition}\n")
+    read = ("consume", "--topic", name, "--group", f"share-{name}", "--from-beginning")
+    first = command.start(*read)
+    assert first.stdout is not None
+    assert {first.stdout.readline() for _ in range(2)} == {b"old 0\n", b"old 1\n"}
+    second = command.start(*read)
+    while sum(m["partitions"] == 1 for m in command.json("groups", "describe", "--group", read[4])[0]["members"]) < 2:
+        pass  # each question takes a while
+    for partition in "01":
+        command("produce", "--topic", name, "--partition", partition, given=f"new {partition}\n")
+    assert second.stdout is not None
+    shown = {first.stdout.readline(), second.stdout.readline()}
+    assert shown == {b"new 0\n", b"new 1\n"}
+    for process in (first, second):
+        process.terminate()
+        left, errors = process.communicate(timeout=LIMIT_S)
+        assert (left, errors, process.returncode) == (b"", b"", 0)
+    assert command.json("groups", "describe", "--group", read[4])[0]["total_lag"] == 0
 
 
 def test_it_ends_when_nothing_comes(command: Command, topic: str) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from .conftest import Command
+
+pytestmark = pytest.mark.slow
 
 
 def test_a_topic_is_created_listed_and_deleted(command: Command) -> None:
