@@ -23,6 +23,15 @@ _NOT_IN_TOPIC_NAMES = re.compile(r"[^a-zA-Z0-9_-]+")
 _topic_numbers = itertools.count(1)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Import the broker as it is: pytest rewrites the assertions of whatever is installed together with a plugin.
+
+    That would double the time of the imports, and change the broker's own assertions. pytest has no public way out of it;
+    where it keeps this set elsewhere one day, nothing is lost but that time.
+    """
+    getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("ottla")
+
+
 @pytest.fixture(scope="session")
 def ottla_broker_options() -> dict[str, Any]:
     """Arguments of ``ottla.Broker`` for ``ottla_broker``; define a fixture of this name to give your own."""

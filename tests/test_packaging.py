@@ -98,12 +98,16 @@ def test_wheel_works_in_a_clean_virtualenv(built: Path, tmp_path: Path) -> None:
     assert "serve" in run(tmp_path / "venv" / "bin" / "ottla", "--help", cwd=tmp_path)
 
 
-NOTHING_OF_IT = """
+PLUGIN_TESTS = """
 import sys
 
 def test_the_plugin_is_there_and_has_imported_nothing(request):
     assert request.config.pluginmanager.has_plugin("ottla")
     assert not {"trio", "ottla.testing.broker", "ottla.broker"} & sys.modules.keys()
+
+def test_the_broker_is_imported_as_it_is(ottla_broker):
+    loaders = {type(module.__spec__.loader).__module__ for name, module in sys.modules.items() if name.startswith("ottla.broker")}
+    assert loaders == {"_frozen_importlib_external"}
 """
 
 
@@ -117,10 +121,10 @@ def test_a_project_that_installs_the_wheel_has_the_fixtures(built: Path, tmp_pat
     project = tmp_path / "project"
     project.mkdir()
     (project / "test_orders.py").write_text(quickstarts()["pytest"][1])
-    (project / "test_nothing.py").write_text(NOTHING_OF_IT)
+    (project / "test_plugin.py").write_text(PLUGIN_TESTS)
     # -I: not even the PYTHONPATH of whoever runs these tests leads to the checkout.
-    for file in ("test_orders.py", "test_nothing.py"):
-        assert outcomes(run(python, "-I", "-m", "pytest", "-q", file, cwd=project)) == {"passed": 1}
+    assert outcomes(run(python, "-I", "-m", "pytest", "-q", "test_orders.py", cwd=project)) == {"passed": 1}
+    assert outcomes(run(python, "-I", "-m", "pytest", "-q", "test_plugin.py", cwd=project)) == {"passed": 2}
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["--version"]])
