@@ -49,9 +49,10 @@ class ClientConnection:
         self._elapsed = services.clock.elapsed
         self._answers: list[Part] = []
         self._answer_bytes = 0
-        self._buffer = bytearray(SMALL_BUFFER)
+        self._buffer = memoryview(bytearray(SMALL_BUFFER))
         self._start = 0  # first byte not handled yet
         self._end = 0  # first byte not received yet
+        self._drained = False  # whether the last bytes read were all there were
         self._stopping = False
         self.busy = False
         self.last_active = trio.current_time()
@@ -85,7 +86,7 @@ class ClientConnection:
     def shrink(self) -> None:
         """Give back a large buffer with nothing in it; called for connections that went quiet."""
         if not self.busy and self._start == self._end and len(self._buffer) > SMALL_BUFFER:
-            self._buffer = bytearray(SMALL_BUFFER)
+            self._buffer = memoryview(bytearray(SMALL_BUFFER))
             self._start = self._end = 0
 
     async def _serve(self) -> None:
@@ -102,7 +103,8 @@ class ClientConnection:
                 await self._flush()
             if self._stopping:
                 return
-            received = self._receive()
+            # One request that took all there was: the client waits for its answer, so nothing more is there yet.
+            received = WOULD_BLOCK if handled == 1 and self._drained else self._receive()
             if received == 0:
                 return
             if received == WOULD_BLOCK:
@@ -124,7 +126,7 @@ class ClientConnection:
             if frame_end > self._end:
                 break
             self.busy = True
-            with memoryview(self._buffer) as whole, whole[frame_start:frame_end] as frame:
+            with self._buffer[frame_start:frame_end] as frame:
                 parts = await answer(self._call, frame)
             self.busy = False
             self._start = frame_end
@@ -142,17 +144,17 @@ class ClientConnection:
             self._start = self._end = 0
         elif self._end == len(self._buffer):
             self._make_room()
-        with memoryview(self._buffer) as whole, whole[self._end :] as free:
-            received = self._connection.receive_into(free)
+        received = self._connection.receive_into(self._buffer[self._end :])
         if received > 0:
             self._end += received
+            self._drained = self._end < len(self._buffer)
             self.last_active = trio.current_time()
         return received
 
     def _make_room(self) -> None:
         """Move the incomplete frame to the front, of a buffer twice as large where it fills this one by half."""
         waiting = self._end - self._start
-        target = self._buffer if waiting * 2 <= len(self._buffer) else bytearray(len(self._buffer) * 2)
+        target = self._buffer if waiting * 2 <= len(self._buffer) else memoryview(bytearray(len(self._buffer) * 2))
         target[:waiting] = self._buffer[self._start : self._end]
         self._buffer, self._start, self._end = target, 0, waiting
 
