@@ -80,9 +80,10 @@ def _topic(topic: dict[str, Any]) -> Topic:
     )
 
 
-def _id_text(topic_id: uuid.UUID | None) -> str:
+def _id_text(topic_id: object) -> str:
     """As Kafka's own tools show it: base64 for URLs, without padding; empty where the broker has no ids."""
-    return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=") if topic_id else ""
+    number = uuid.UUID(str(topic_id)) if topic_id else uuid.UUID(int=0)
+    return base64.urlsafe_b64encode(number.bytes).decode().rstrip("=") if number.int else ""
 
 
 def offset_ranges(admin: Admin, topics: Iterable[Topic]) -> dict[Key, tuple[int, int]]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import kafka.errors
-from kafka import ConsumerRebalanceListener, TopicPartition
+from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from .client import Connection
@@ -23,7 +23,6 @@ from .running import ToolError, UsageError
 from .times import parse_time_ms
 
 _POLL_MS = 200
-_COMMIT_EVERY_S = 2.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +80,7 @@ def consume(connection: Connection, plan: Plan) -> None:
             raise ToolError(f"there is no topic {plan.topic}; 'ottla topics list' shows those that are there")
         printer = Printer(consumer, plan, formatter)
         if plan.group is not None:
-            consumer.subscribe([plan.topic], listener=printer)
+            consumer.subscribe([plan.topic])
         else:
             _assign(consumer, plan, sorted(numbers))
         ends = consumer.end_offsets([TopicPartition(plan.topic, n) for n in numbers]) if plan.until_end else None
@@ -118,8 +117,8 @@ def _assign(consumer: Any, plan: Plan, numbers: list[int]) -> None:
         consumer.seek_to_end(*wanted)
 
 
-class Printer(ConsumerRebalanceListener):  # type: ignore[misc]
-    """Polls, prints and commits; partitions that the group takes away are committed before they go."""
+class Printer:
+    """Polls, prints and commits: before each poll, in which the group may give partitions to others, all is committed."""
 
     def __init__(self, consumer: Any, plan: Plan, formatter: Formatter) -> None:
         self._consumer = consumer
@@ -129,7 +128,6 @@ class Printer(ConsumerRebalanceListener):  # type: ignore[misc]
         self._next: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._stopped_early = False
-        self._committed_at = time.monotonic()
 
     def run(self, ends: dict[TopicPartition, int] | None) -> None:
         """Until one of the plan's ends is reached. Raises BrokenPipeError when nobody reads any more."""
@@ -149,12 +147,10 @@ class Printer(ConsumerRebalanceListener):  # type: ignore[misc]
                 return
             if not polled and _is_closed(sys.stdout.fileno()):
                 raise BrokenPipeError
-            if now - self._committed_at > _COMMIT_EVERY_S:
-                self.commit()
+            self.commit()
 
     def commit(self) -> None:
         """Commit what was printed, if there is a group. What could not be committed is printed again next time."""
-        self._committed_at = time.monotonic()
         if self._plan.group is None:
             return
         wanted = {where: self._place(where) for where in self._consumer.assignment() if where in self._next}
@@ -171,16 +167,6 @@ class Printer(ConsumerRebalanceListener):  # type: ignore[misc]
         """Behind what was printed; and behind the ends of transactions after it, unless records were fetched in vain."""
         printed = self._next[where]
         return printed if self._stopped_early else max(printed, self._consumer.position(where))
-
-    def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        """The group gives partitions to others, who go on where this one has stopped."""
-        self.commit()
-        for where in revoked:
-            self._next.pop(where, None)
-            self._committed.pop(where, None)
-
-    def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
-        """Nothing to do: the client starts at what is committed."""
 
     def _print(self, where: TopicPartition, records: Iterable[Any]) -> bool:
         """Print records; whether they were the last wanted ones."""

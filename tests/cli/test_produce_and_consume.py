@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 from collections.abc import Callable
@@ -168,27 +169,39 @@ def test_the_end_of_a_transaction_is_no_lag(command: Command, topic: str) -> Non
     assert command.json("groups", "describe", "--group", "no-lag")[0]["total_lag"] == 0
 
 
+@pytest.mark.timeout(120)
 def test_two_members_share_a_topic_and_print_each_record_once(command: Command, new_topic: Callable[..., str]) -> None:
     name = new_topic(2)
     for partition in "01":
         command("produce", "--topic", name, "--partition", partition, given=f"old {partition}\n")
     read = ("consume", "--topic", name, "--group", f"share-{name}", "--from-beginning")
-    first = command.start(*read)
-    assert first.stdout is not None
-    assert {first.stdout.readline() for _ in range(2)} == {b"old 0\n", b"old 1\n"}
-    second = command.start(*read)
-    while sum(m["partitions"] == 1 for m in command.json("groups", "describe", "--group", read[4])[0]["members"]) < 2:
-        pass  # each question takes a while
-    for partition in "01":
-        command("produce", "--topic", name, "--partition", partition, given=f"new {partition}\n")
-    assert second.stdout is not None
-    shown = {first.stdout.readline(), second.stdout.readline()}
-    assert shown == {b"new 0\n", b"new 1\n"}
-    for process in (first, second):
-        process.terminate()
-        left, errors = process.communicate(timeout=LIMIT_S)
-        assert (left, errors, process.returncode) == (b"", b"", 0)
-    assert command.json("groups", "describe", "--group", read[4])[0]["total_lag"] == 0
+    shown: list[bytes] = []
+    with contextlib.ExitStack() as stack:
+        first = stack.enter_context(command.start(*read))
+        stack.callback(first.kill)
+        assert first.stdout is not None
+        shown.append(first.stdout.readline())  # it is a member now
+        second = stack.enter_context(command.start(*read))
+        stack.callback(second.kill)
+        group = ("groups", "describe", "--group", read[4])
+        with_one = 0
+        for _ in range(LIMIT_S):  # each question takes a while
+            if with_one == 2:
+                break
+            with_one = sum(member["partitions"] == 1 for member in command.json(*group)[0]["members"])
+        assert with_one == 2
+        for partition in "01":
+            command("produce", "--topic", name, "--partition", partition, given=f"new {partition}\n")
+        for process in (first, second):
+            assert process.stdout is not None
+            while not (line := process.stdout.readline()).startswith(b"new"):
+                shown.append(line)
+            shown.append(line)
+            process.terminate()
+            left, errors = process.communicate(timeout=LIMIT_S)
+            assert (left, errors, process.returncode) == (b"", b"", 0)
+    assert sorted(shown) == [b"new 0\n", b"new 1\n", b"old 0\n", b"old 1\n"]
+    assert command.json(*group)[0]["total_lag"] == 0
 
 
 def test_it_ends_when_nothing_comes(command: Command, topic: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -44,6 +45,7 @@ def test_a_description_has_settings_and_partitions(command: Command, new_topic: 
     command("produce", "--topic", name, "--partition", "1", given="x\n")
     (described,) = command.json("topics", "describe", "--topic", name)
     assert (described["topic"], described["configs"]) == (name, {"retention.ms": "60000"})
+    assert re.fullmatch(r"[\w-]{22}", described["topic_id"])
     assert [p["end_offset"] for p in described["partitions"]] == [0, 1]
     assert described["partitions"][1]["leader"] == 1
     assert described["partitions"][1]["isr"] == [1]
