@@ -59,6 +59,9 @@ class TcpConnection:
             raise OSError(errno.EBADF, "connection is closed") from None
 
     async def send(self, parts: Sequence[Part]) -> None:
+        if len(parts) == 1 and type(parts[0]) is bytes:
+            await self._send_bytes([parts[0]])
+            return
         gathered: list[bytes | bytearray | memoryview] = []
         remaining = list(reversed(parts))
         try:
@@ -89,7 +92,7 @@ class TcpConnection:
 
     async def _send_bytes(self, pieces: list[bytes | bytearray | memoryview], more: bool = False) -> None:
         flags = socket.MSG_MORE if more else 0
-        sent_all = sum(len(piece) for piece in pieces)
+        sent_all = sum(map(len, pieces))
         while True:
             try:
                 if len(pieces) == 1:

@@ -58,10 +58,11 @@ class ClientConnection:
         self._elapsed = services.clock.elapsed
         self._answers: list[Part] = []
         self._answer_bytes = 0
-        self._buffer = bytearray(SMALL_BUFFER)
+        self._buffer = memoryview(bytearray(SMALL_BUFFER))
         self._start = 0  # first byte not handled yet
         self._end = 0  # first byte not received yet
         self._earlier = b""  # what was in the buffer before its front was used again
+        self._drained = False  # whether the last bytes read were all there were
         self._stopping = False
         self.busy = False
         self.last_active = trio.current_time()
@@ -99,7 +100,7 @@ class ClientConnection:
     def shrink(self) -> None:
         """Give back a large buffer with nothing in it; called for connections that went quiet."""
         if not self.busy and self._start == self._end and len(self._buffer) > SMALL_BUFFER:
-            self._buffer = bytearray(SMALL_BUFFER)
+            self._buffer = memoryview(bytearray(SMALL_BUFFER))
             self._start = self._end = 0
         self._earlier = b""
 
@@ -109,7 +110,7 @@ class ClientConnection:
         self._connection.close()
         path = None
         if self._monitor.recorder is not None:
-            received = bytes(memoryview(self._buffer)[: self._frame_at_fault_end()])
+            received = bytes(self._buffer[: self._frame_at_fault_end()])
             path = await self._monitor.recorder.record(self.peer, self._listener, str(error), self._earlier, received)
         where = "" if path is None else f"; its last requests are in {path}"
         logger.warning("closing connection from %s: %s%s", self.peer, error, where)
@@ -135,7 +136,8 @@ class ClientConnection:
                 await self._flush()
             if self._stopping:
                 return
-            received = self._receive()
+            # One request that took all there was: the client waits for its answer, so nothing more is there yet.
+            received = WOULD_BLOCK if handled == 1 and self._drained else self._receive()
             if received == 0:
                 return
             if received == WOULD_BLOCK:
@@ -157,7 +159,7 @@ class ClientConnection:
             if frame_end > self._end:
                 break
             self.busy = True
-            with memoryview(self._buffer) as whole, whole[frame_start:frame_end] as frame:
+            with self._buffer[frame_start:frame_end] as frame:
                 parts = await answer(self._call, frame)
             self.busy = False
             self._start = frame_end
@@ -177,23 +179,23 @@ class ClientConnection:
                 self._start = self._end = 0
         elif self._end == len(self._buffer):
             self._make_room()
-        with memoryview(self._buffer) as whole, whole[self._end :] as free:
-            received = self._connection.receive_into(free)
+        received = self._connection.receive_into(self._buffer[self._end :])
         if received > 0:
             self._end += received
+            self._drained = self._end < len(self._buffer)
             self.last_active = trio.current_time()
         return received
 
     def _keep(self, end: int) -> None:
         """Have the flight recorder see what is in the buffer before ``end``, which is about to be overwritten."""
-        self._earlier = bytes(memoryview(self._buffer)[: min(end, MOST_KEPT)])
+        self._earlier = bytes(self._buffer[: min(end, MOST_KEPT)])
 
     def _make_room(self) -> None:
         """Move the incomplete frame to the front, of a buffer twice as large where it fills this one by half."""
         if self._start:
             self._keep(self._start)
         waiting = self._end - self._start
-        target = self._buffer if waiting * 2 <= len(self._buffer) else bytearray(len(self._buffer) * 2)
+        target = self._buffer if waiting * 2 <= len(self._buffer) else memoryview(bytearray(len(self._buffer) * 2))
         target[:waiting] = self._buffer[self._start : self._end]
         self._buffer, self._start, self._end = target, 0, waiting
 

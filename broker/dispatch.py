@@ -22,6 +22,7 @@ from ..wire.headers import decode_request_header, encode_response_header
 logger = logging.getLogger(__name__)
 
 _SIZE = struct.Struct(">i")
+_SMALL_BODY = 4096  # copied behind its header rather than sent as a part of its own
 
 
 async def answer(call: Call, frame: memoryview) -> list[Part] | None:
@@ -74,6 +75,8 @@ def frame_response(correlation_id: int, api_key: int, version: int, response: An
     """Size, header and body, as parts for the connection."""
     parts = encode(response, version)
     header = encode_response_header(correlation_id, api_key, version)
+    if len(parts) == 1 and type(body := parts[0]) is bytes and len(body) < _SMALL_BODY:
+        return [b"".join((_SIZE.pack(len(header) + len(body)), header, body))]
     size = len(header) + sum(map(size_of, parts))
     return [_SIZE.pack(size) + header, *parts]
 
