@@ -61,8 +61,8 @@ class ClientConnection:
         self._buffer = memoryview(bytearray(SMALL_BUFFER))
         self._start = 0  # first byte not handled yet
         self._end = 0  # first byte not received yet
-        self._drained = False  # whether the last bytes read were all there were
         self._earlier = b""  # what was in the buffer before its front was used again
+        self._drained = False  # whether the last bytes read were all there were
         self._stopping = False
         self.busy = False
         self.last_active = trio.current_time()
@@ -110,7 +110,7 @@ class ClientConnection:
         self._connection.close()
         path = None
         if self._monitor.recorder is not None:
-            received = bytes(memoryview(self._buffer)[: self._frame_at_fault_end()])
+            received = bytes(self._buffer[: self._frame_at_fault_end()])
             path = await self._monitor.recorder.record(self.peer, self._listener, str(error), self._earlier, received)
         where = "" if path is None else f"; its last requests are in {path}"
         logger.warning("closing connection from %s: %s%s", self.peer, error, where)
@@ -188,7 +188,7 @@ class ClientConnection:
 
     def _keep(self, end: int) -> None:
         """Have the flight recorder see what is in the buffer before ``end``, which is about to be overwritten."""
-        self._earlier = bytes(memoryview(self._buffer)[: min(end, MOST_KEPT)])
+        self._earlier = bytes(self._buffer[: min(end, MOST_KEPT)])
 
     def _make_room(self) -> None:
         """Move the incomplete frame to the front, of a buffer twice as large where it fills this one by half."""

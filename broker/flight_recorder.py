@@ -15,10 +15,13 @@ from __future__ import annotations
 import logging
 from collections import deque
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from ..base.seams import Clock, Workers
 from ..log.disk import Disk, join
-from ..wire.recorded import Frame, recording_text, split_frames
+
+if TYPE_CHECKING:
+    from ..wire.recorded import Frame
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +46,8 @@ class FlightRecorder:
 
     async def record(self, peer: str, listener: str, error: str, earlier: bytes, buffer: bytes) -> str | None:
         """Write the last frames of ``earlier`` and ``buffer``, and return the path; None when it is too soon, or fails."""
+        from ..wire.recorded import recording_text
+
         now = self._clock.elapsed()
         if now - self._last < _PAUSE_SECONDS:
             return None
@@ -69,6 +74,8 @@ class FlightRecorder:
 
 def last_frames(earlier: bytes, buffer: bytes) -> list[Frame]:
     """The last ``MOST_FRAMES`` frames, with at most ``MOST_KEPT`` bytes of each."""
+    from ..wire.recorded import split_frames
+
     frames: deque[Frame] = deque(maxlen=MOST_FRAMES)
     frames.extend(split_frames(earlier, MOST_KEPT))
     frames.extend(split_frames(buffer, MOST_KEPT))

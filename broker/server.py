@@ -34,7 +34,6 @@ from .assembly import Assembly
 from .flight_recorder import FlightRecorder
 from .listeners import Endpoint, advertised_endpoints, configured_listeners, join_host_port, split_host_port
 from .monitor import Monitor
-from .request_log import RequestLog
 from .settings import BrokerSettings
 
 if TYPE_CHECKING:
@@ -193,6 +192,8 @@ class BrokerServer:
         if self._metrics is not None:
             observers.append(self._metrics.requests)
         if self._traced:
+            from .request_log import RequestLog
+
             observers.append(RequestLog(self._clock.elapsed, self._traced))
         recorder = FlightRecorder(self._disk, self.data_dirs[0], self._clock, self._workers)
         return Monitor(observers, recorder)

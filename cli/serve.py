@@ -21,7 +21,6 @@ from ..base.settings import SettingError
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
 from ..broker.limits import raise_descriptor_limit
 from ..broker.listeners import join_host_port, split_host_port
-from ..broker.request_log import parse_apis
 from ..broker.server import BrokerFailedError, BrokerServer, StartError
 from ..wire.api_keys import ApiKey
 from .log_output import configure_logging
@@ -43,7 +42,7 @@ def run(
     """Start a broker and serve until SIGTERM or SIGINT; the exit code."""
     try:
         configure_logging(log_level, log_format)
-        traced = parse_apis(trace) if trace else frozenset()
+        traced = _parse_trace(trace) if trace else frozenset()
         config = configure(listen, advertise, data_dir, config_file, overrides, metrics)
     except (SettingError, ValueError) as error:
         return _refuse(str(error))
@@ -61,6 +60,12 @@ def run(
         logger.exception("the broker failed")
         return 1
     return 0
+
+
+def _parse_trace(text: str) -> frozenset[ApiKey]:
+    from ..broker.request_log import parse_apis
+
+    return parse_apis(text)
 
 
 def configure(

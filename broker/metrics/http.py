@@ -48,7 +48,7 @@ class MetricsServer:
         self._workers = workers
         self._socket: socket.socket | None = None
         self.requests = RequestMetrics(clock.elapsed)
-        self._loop_lag = LoopLag(then=self.requests.settle)
+        self._loop_lag = LoopLag()
         self._collector = BrokerCollector(self.requests, self._loop_lag)
         self.host = ""
         self.port = 0

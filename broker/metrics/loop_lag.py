@@ -1,12 +1,8 @@
-"""How late the event loop is: a timer is set four times a second, and how late it fires goes into a histogram.
-
-What else has to be done a few times a second is done then.
-"""
+"""How late the event loop is: a timer is set four times a second, and how late it fires goes into a histogram."""
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable
 from itertools import accumulate
 
 import trio
@@ -18,8 +14,7 @@ _INTERVAL_SECONDS = 0.25
 class LoopLag:
     """``latest`` in seconds; ``sum_seconds`` over all timers so far."""
 
-    def __init__(self, then: Callable[[], None]) -> None:
-        self._then = then
+    def __init__(self) -> None:
         self._buckets = [0] * (len(BOUNDS_SECONDS) + 1)
         self.sum_seconds = 0.0
         self.latest = 0.0
@@ -36,4 +31,3 @@ class LoopLag:
             self.latest = trio.current_time() - due
             self.sum_seconds += self.latest
             self._buckets[bisect_left(BOUNDS_SECONDS, self.latest)] += 1
-            self._then()

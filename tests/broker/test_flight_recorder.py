@@ -25,6 +25,7 @@ from ottla.wire.headers import encode_request_header
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.recorded import decoded_recording
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import Message
 
@@ -80,7 +81,7 @@ async def read_answer(client: MemoryConnection) -> int:
 
 
 async def die(network: MemoryNetwork, folder: Path, frames: Sequence[bytes], *, pipelined: bool) -> dict[str, Any]:
-    """Send ``frames``, the last one being bad, on a new connection; the recording, decoded by the command line."""
+    """Send ``frames``, the last one being bad, on a new connection; the recording, decoded."""
     known = set(folder.glob("protocol-error-*"))
     client = await network.connect("test", 9092)
     *good, bad = frames
@@ -98,11 +99,7 @@ async def die(network: MemoryNetwork, folder: Path, frames: Sequence[bytes], *, 
         while not (new := set(folder.glob("protocol-error-*.json")) - known):
             await trio.sleep(0.005)  # written in a worker thread after the connection was closed
     (file,) = new
-    done = await trio.run_process(
-        [sys.executable, "-m", "ottla.wire", "decode", str(file)], capture_stdout=True, check=True
-    )
-    recorded: dict[str, Any] = json.loads(done.stdout)
-    return recorded
+    return decoded_recording(file.read_text())
 
 
 def correlation_ids(recorded: dict[str, Any]) -> list[int]:
@@ -113,6 +110,11 @@ async def test_the_last_requests_are_kept_with_the_one_at_fault(tmp_path: Path) 
     async with serving(tmp_path) as network:
         frames = [*(metadata(number) for number in range(5)), GARBAGE]
         recorded = await die(network, tmp_path, frames, pipelined=False)
+    (file,) = tmp_path.glob("protocol-error-*.json")
+    for words, given in (([file], None), (["-"], file.read_bytes())):
+        command = [sys.executable, "-m", "ottla.wire", "decode", *words]
+        done = await trio.run_process(command, stdin=given or b"", capture_stdout=True)
+        assert json.loads(done.stdout) == recorded
     assert correlation_ids(recorded) == [0, 1, 2, 3, 4, 666]
     assert [request.get("message") for request in recorded["requests"]] == ["MetadataRequest"] * 5 + [None]
     last = recorded["requests"][-1]
