@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from confluent_kafka import Consumer as ConfluentConsumer
 from confluent_kafka import Producer as ConfluentProducer
 from kafka import KafkaConsumer, KafkaProducer
 
@@ -174,32 +175,78 @@ def test_aiokafka_goes_on_when_it_is_throttled(
     assert [record.value for record in kafka_records()] == VALUES
 
 
-@pytest.mark.slow
-def test_a_coordinator_that_moved_is_looked_for_again(
-    ottla_broker: Broker, kafka_topic: str, kafka_faults: Faults, kafka_requests: Requests
-) -> None:
+def commit_with_kafka_python(address: str, topic: str) -> None:
     consumer = KafkaConsumer(
-        bootstrap_servers=ottla_broker.bootstrap_servers,
-        group_id=kafka_topic,
+        topic,
+        bootstrap_servers=address,
+        group_id=topic,
         client_id="c",
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         retry_backoff_ms=20,
     )
-    consumer.subscribe([kafka_topic])
-    producer = KafkaProducer(bootstrap_servers=ottla_broker.bootstrap_servers)
-    producer.send(kafka_topic, b"one").get(timeout=30)
     next(consumer)
-    fault = kafka_faults.add(api="OffsetCommit", client_id="c", error="NOT_COORDINATOR")
     consumer.commit()
     consumer.close()
-    producer.close()
+
+
+def commit_with_confluent_kafka(address: str, topic: str) -> None:
+    consumer = ConfluentConsumer(
+        {
+            "bootstrap.servers": address,
+            "group.id": topic,
+            "client.id": "c",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    (message,) = consumer.consume(1, timeout=20)
+    consumer.commit(message, asynchronous=False)
+    consumer.close()
+
+
+def commit_with_aiokafka(address: str, topic: str) -> None:
+    async def run() -> None:
+        consumer = AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=address,
+            group_id=topic,
+            client_id="c",
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            retry_backoff_ms=20,
+        )
+        await consumer.start()
+        await consumer.getone()
+        await consumer.commit()
+        await consumer.stop()
+
+    asyncio.run(run())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "commit",
+    [commit_with_kafka_python, commit_with_confluent_kafka, commit_with_aiokafka],
+    ids=["kafka_python", "confluent_kafka", "aiokafka"],
+)
+def test_a_coordinator_that_moved_is_looked_for_again(
+    commit: Callable[..., None],
+    ottla_broker: Broker,
+    kafka_topic: str,
+    kafka_faults: Faults,
+    kafka_requests: Requests,
+) -> None:
+    kafka_python(ottla_broker.bootstrap_servers, kafka_topic, VALUES[:1], 10.0)
+    fault = kafka_faults.add(api="OffsetCommit", client_id="c", error="NOT_COORDINATOR")
+    commit(ottla_broker.bootstrap_servers, kafka_topic)
     assert fault.hits == 1
     commits = kafka_requests.where(api="OffsetCommit", client_id="c", topic=kafka_topic)
-    assert len(commits) == 2
-    assert {commit.body.group_id for commit in commits} == {kafka_topic}
-    found = kafka_requests.where(api="FindCoordinator", client_id="c")
-    assert len(found) == 2, "the coordinator was asked for once more"
+    assert [sent.body.topics[0].partitions[0].committed_offset for sent in commits] == [1, 1]
+    assert {sent.body.group_id for sent in commits} == {kafka_topic}
+    sent = [request.api for request in kafka_requests.where(client_id="c")]
+    assert "FindCoordinator" in sent[sent.index("OffsetCommit") :], "the coordinator was asked for once more"
 
 
 @pytest.mark.slow
