@@ -16,6 +16,9 @@ LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
+SEGMENT_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+SEGMENT_SUFFIXES = (LOG_SUFFIX, *SEGMENT_INDEX_SUFFIXES)
+"""What a segment may consist of; only one with aborted transactions has all of it."""
 SNAPSHOT_SUFFIX = ".snapshot"
 DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
@@ -27,8 +30,7 @@ METADATA_LOG_FOLDER = "__cluster_metadata-0"
 
 _MAX_NAME_LENGTH = 255
 _OFFSET_FILE = re.compile(r"(\d{20})(\.[a-z]+)")
-_PARTITION_FOLDER = re.compile(r"([A-Za-z0-9._-]+)-(\d+)")
-_FUTURE_FOLDER = re.compile(_PARTITION_FOLDER.pattern + r"\.[0-9a-f]{32}" + FUTURE_FOLDER_SUFFIX)
+_LOG_FOLDER = re.compile(r"([A-Za-z0-9._-]+)-(\d+)(?:\.[0-9a-f]{32}" + FUTURE_FOLDER_SUFFIX + ")?")
 
 
 def file_name(offset: int, suffix: str) -> str:
@@ -46,16 +48,10 @@ def partition_folder_name(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 
 
-def parse_partition_folder(name: str) -> tuple[str, int] | None:
-    """Topic and partition of a partition's folder; None for another name."""
-    match = _PARTITION_FOLDER.fullmatch(name)
+def parse_log_folder(name: str) -> tuple[str, int] | None:
+    """Topic and partition of a partition's folder, or of that of a future log; None for another name."""
+    match = _LOG_FOLDER.fullmatch(name)
     return None if match is None or name == METADATA_LOG_FOLDER else (match[1], int(match[2]))
-
-
-def parse_future_folder(name: str) -> tuple[str, int] | None:
-    """Topic and partition of the folder of a future log; None for another name."""
-    match = _FUTURE_FOLDER.fullmatch(name)
-    return None if match is None else (match[1], int(match[2]))
 
 
 def future_folder_name(topic: str, partition: int, rng: random.Random) -> str | None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from .checkpoints import LEADER_EPOCH_CHECKPOINT, write_leader_epochs
 from .disk import join
-from .files import INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
+from .files import SEGMENT_INDEX_SUFFIXES
 
 if TYPE_CHECKING:
     from .partition_log import PartitionLog
@@ -47,8 +47,7 @@ class FlushJob:
         self._has_new_folder = recovery_point <= partition_log.segments[0].base_offset
         for segment in segments:
             if is_last or segment is not partition_log.segments[-1]:
-                indexes = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-                self._paths += [segment.path_of(suffix) for suffix in indexes]
+                self._paths += [segment.path_of(suffix) for suffix in SEGMENT_INDEX_SUFFIXES]
                 self._paths.append(partition_log.producer_state.path_of(segment.next_offset))
         self._has_new_names |= bool(self._paths)
 

@@ -16,11 +16,8 @@ from collections.abc import Iterable, Iterator
 import trio
 
 from .checkpoints import (
-    CLEANER_OFFSET_CHECKPOINT,
-    HIGH_WATERMARK_CHECKPOINT,
     LOCK,
-    LOG_START_OFFSET_CHECKPOINT,
-    RECOVERY_POINT_CHECKPOINT,
+    OFFSET_CHECKPOINTS,
     CorruptFileError,
     MetaProperties,
     TopicPartition,
@@ -31,7 +28,7 @@ from .checkpoints import (
     write_offsets,
 )
 from .disk import Lock, join
-from .files import DELETED_FOLDER_SUFFIX, deleted_folder_name, parse_future_folder, parse_partition_folder
+from .files import DELETED_FOLDER_SUFFIX, deleted_folder_name, parse_log_folder
 from .log_folder import LogFolder
 from .partition_log import PartitionLog
 from .recovery import LogLoader
@@ -40,12 +37,6 @@ from .settings import LogSettings
 logger = logging.getLogger(__name__)
 
 _LOGS_PER_CALL = 16  # a call of a worker costs as much as opening a log
-_CHECKPOINTS = (
-    RECOVERY_POINT_CHECKPOINT,
-    LOG_START_OFFSET_CHECKPOINT,
-    HIGH_WATERMARK_CHECKPOINT,
-    CLEANER_OFFSET_CHECKPOINT,
-)
 
 Offsets = dict[TopicPartition, int]
 
@@ -108,7 +99,7 @@ class FolderLogs:
             if name.endswith(DELETED_FOLDER_SUFFIX):
                 folder.call_later(0, functools.partial(folder.delete_now, path))
                 continue
-            topic_partition = parse_partition_folder(name) or parse_future_folder(name)
+            topic_partition = parse_log_folder(name)
             if topic_partition is not None and folder.disk.is_dir(path):
                 yield topic_partition, name
 
@@ -116,7 +107,7 @@ class FolderLogs:
         self, found: Iterable[tuple[TopicPartition, str]], settings: LogSettings, *, is_clean: bool
     ) -> Iterator[LogLoader]:
         recovery_points, start_offsets, high_watermarks, cleaned_offsets = (
-            self._read_checkpoint(name) for name in _CHECKPOINTS
+            self._read_checkpoint(name) for name in OFFSET_CHECKPOINTS
         )
         if not {key for key, _ in found} >= recovery_points.keys() | start_offsets.keys():
             self.folder.deleted_logs += 1
@@ -238,7 +229,7 @@ class FolderLogs:
             self._written_ticket = ticket
             old = self._written or (None,) * len(offsets)
             self._written = ()
-            for name, new_offsets, old_offsets in zip(_CHECKPOINTS, offsets, old, strict=True):
+            for name, new_offsets, old_offsets in zip(OFFSET_CHECKPOINTS, offsets, old, strict=True):
                 if new_offsets != old_offsets:
                     write_offsets(self.folder.disk, join(self.folder.path, name), new_offsets)
             self._written = offsets

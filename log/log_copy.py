@@ -7,8 +7,6 @@ then on one log is as good as the other. What was on stable storage there is on 
 
 from __future__ import annotations
 
-import itertools
-
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
@@ -66,12 +64,13 @@ class LogCopy:
         """Make both logs the same, if little enough is missing; False when ``step`` has to go on first."""
         self._check()
         current, future = self.current, self.future
-        rest = self._pieces()
         missing = 0
-        for piece in rest:
+        while (piece := self._next_piece()) is not None:
             missing += piece.nbytes
-            data = piece.read()
-            piece.release()
+            try:
+                data = piece.read()
+            finally:
+                piece.release()
             for batch in iter_batches(data):
                 self._append(batch)
             if missing > _MAX_REST_BYTES:
@@ -80,9 +79,6 @@ class LogCopy:
         if current.recovery_point > future.recovery_point:
             flush_at_once(future)
         return True
-
-    def _pieces(self) -> itertools.chain[SegmentSlice]:
-        return itertools.chain.from_iterable(iter(lambda: [p] if (p := self._next_piece()) else [], []))
 
     def _check(self) -> None:
         if self.current.is_closed or self.future.is_closed:

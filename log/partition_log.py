@@ -2,9 +2,8 @@
 
 Offsets: ``log_start_offset`` <= ``high_watermark`` <= ``log_end_offset`` (the offset of the next record). Segments
 cover the log without gaps, the last one is active; a log that was never written has none, and no folder either.
-``recovery_point``: everything below it is on stable storage.
-``cleaned_offset``: everything below it has been compacted; None when nothing ever was. Replication owns ``high_watermark``,
-and is told by ``on_flush`` when the recovery point has moved.
+``recovery_point``: everything below it is on stable storage. ``cleaned_offset``: everything below it has been compacted;
+None when nothing ever was. Replication owns ``high_watermark``, and is told by ``on_flush`` of a new recovery point.
 
 State changes only after the write returned in full: a failed append leaves the log as it was, and the folder offline.
 """
@@ -320,9 +319,10 @@ class PartitionLog:
         """Close the active segment and begin a new one at the log's end. Raises OSError."""
         old = self.segments[-1]
         is_flushed = old.next_offset <= self.recovery_point
-        # Once there is a segment that begins at the recovery point, the one before it is no longer scanned.
+        # Once there is a segment that begins at the recovery point, the one before it is neither flushed nor scanned.
         old.write_indexes(sync=is_flushed)
-        if is_flushed and old.aborted():
+        if is_flushed:
+            old.file().sync()  # it may have been truncated after it was flushed
             old.sync_aborted()
         segment = self._new_segment(self.log_end_offset)
         old.drop_indexes()

@@ -31,6 +31,7 @@ from .files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -54,7 +55,6 @@ _TEMPORARY_SUFFIXES = (DELETED_SUFFIX, ".tmp")
 _COMPACTION_SUFFIXES = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
 _LEGACY_HEADER = Struct(">qiIb")  # offset, size, CRC, magic
 _MAX_LEGACY_MESSAGE = 1 << 30
-_SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 class UnsupportedLogError(Exception):
@@ -131,7 +131,7 @@ class LogLoader:
         base_offsets = sorted(offset for offset, suffix in parsed if suffix == LOG_SUFFIX)
         self._transaction_indexes = {offset for offset, suffix in parsed if suffix == TRANSACTION_INDEX_SUFFIX}
         for (offset, suffix), name in parsed.items():
-            if suffix in _SEGMENT_SUFFIXES and (offset, LOG_SUFFIX) not in parsed:
+            if suffix in SEGMENT_SUFFIXES and (offset, LOG_SUFFIX) not in parsed:
                 disk.remove(join(self._directory, name))
         return base_offsets, [offset for offset, suffix in parsed if suffix == SNAPSHOT_SUFFIX]
 
@@ -305,7 +305,7 @@ class LogLoader:
         """Remove the segments from the list's place ``first`` on."""
         for segment in self._log.segments[first:]:
             logger.warning("%s is behind the end of the log and is removed", segment.path)
-            for suffix in _SEGMENT_SUFFIXES:
+            for suffix in SEGMENT_SUFFIXES:
                 self._disk.remove(segment.path_of(suffix))
             self._log.producer_state.remove_snapshot(segment.base_offset)
         del self._log.segments[first:]

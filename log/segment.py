@@ -340,7 +340,9 @@ class LogSegment:
         entries.append(entry)
 
     def sync_aborted(self) -> None:
-        """Return once the entries, of which there are some, are on stable storage. Raises OSError."""
+        """Return once the entries are on stable storage. Raises OSError."""
+        if not self.aborted():
+            return
         disk = self.folder.disk
         file = disk.open(self.path_of(TRANSACTION_INDEX_SUFFIX))
         try:
@@ -387,6 +389,14 @@ class LogSegment:
     def cut_failed_write(self) -> None:
         """Take back what a failed ``append`` left behind ``size``. Raises OSError."""
         self.file().truncate(self.size)
+
+    def batch_base_offset(self, offset: int) -> int:
+        """Where the batch begins that holds ``offset``, or the first one after it; ``next_offset`` when there is none.
+
+        Raises OSError.
+        """
+        position = self.position_of(offset)
+        return read_span(self.file(), position)[0] if position < self.size else self.next_offset
 
     def truncate_to(self, offset: int) -> None:
         """Remove the batches that hold ``offset`` and all after it. Raises OSError."""

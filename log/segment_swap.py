@@ -23,10 +23,10 @@ from ..base.errors import KafkaError
 from .disk import Disk, join
 from .files import (
     CLEANED_SUFFIX,
-    INDEX_SUFFIX,
     LOG_SUFFIX,
+    SEGMENT_INDEX_SUFFIXES,
+    SEGMENT_SUFFIXES,
     SWAP_SUFFIX,
-    TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     parse_file_name,
 )
@@ -39,20 +39,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_INDEX_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-
 
 def replace_segments(partition_log: PartitionLog, cleaned: LogSegment, old: list[LogSegment]) -> None:
     """Let ``cleaned``, which is on stable storage, replace ``old``, which lie in a row. Raises OSError."""
     segments = partition_log.segments
     first = segments.index(old[0])
     assert segments[first : first + len(old)] == old
-    _rename(cleaned, (*_INDEX_SUFFIXES, LOG_SUFFIX), SWAP_SUFFIX)
+    _rename(cleaned, (*SEGMENT_INDEX_SUFFIXES, LOG_SUFFIX), SWAP_SUFFIX)
     segments[first : first + len(old)] = [cleaned]
     partition_log.size += cleaned.size
     for segment in old:
         delete_segment(partition_log, segment, keeps_snapshot=segment is old[0])
-    _rename(cleaned, (LOG_SUFFIX, *_INDEX_SUFFIXES), "")
+    _rename(cleaned, SEGMENT_SUFFIXES, "")
 
 
 def _rename(segment: LogSegment, suffixes: tuple[str, ...], file_suffix: str) -> None:
@@ -67,7 +65,7 @@ def _rename(segment: LogSegment, suffixes: tuple[str, ...], file_suffix: str) ->
 def remove_cleaned(segment: LogSegment) -> None:
     """Remove the files of a compacted segment that is not wanted after all. Raises OSError."""
     assert segment.file_suffix == CLEANED_SUFFIX
-    for suffix in (LOG_SUFFIX, *_INDEX_SUFFIXES):
+    for suffix in SEGMENT_SUFFIXES:
         segment.folder.disk.remove(segment.path_of(suffix))
 
 
@@ -94,7 +92,7 @@ def plan_swaps(disk: Disk, directory: str, names: Collection[str]) -> SwapPlan:
     replaced = []
     for name in sorted(set(names) - swaps - undecided - cleaned):
         found = parse_file_name(name)
-        if found is None or found[1] not in (LOG_SUFFIX, *_INDEX_SUFFIXES):
+        if found is None or found[1] not in SEGMENT_SUFFIXES:
             continue
         if any(start == found[0] or start < found[0] < end for start, end in ranges):
             replaced.append(name)

@@ -9,7 +9,7 @@ import contextlib
 import logging
 from typing import TYPE_CHECKING
 
-from .files import DELETED_SUFFIX, INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
+from .files import DELETED_SUFFIX, SEGMENT_SUFFIXES
 from .producer_state import replay_producers
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def delete_segment(partition_log: PartitionLog, segment: LogSegment, *, keeps_sn
     """Delete a segment that the log's list no longer has. Raises OSError."""
     folder = partition_log.folder
     partition_log.size -= segment.size
-    for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+    for suffix in SEGMENT_SUFFIXES:
         path = segment.path_of(suffix)
         with contextlib.suppress(FileNotFoundError):
             folder.disk.rename(path, path + DELETED_SUFFIX)
@@ -34,10 +34,16 @@ def delete_segment(partition_log: PartitionLog, segment: LogSegment, *, keeps_sn
 
 
 def truncate(partition_log: PartitionLog, offset: int) -> None:
-    """Remove the records at and above ``offset``, which lies in the log. Raises OSError, KafkaError."""
+    """Remove the batches that reach to ``offset``, which lies in the log, or beyond. Raises OSError, KafkaError.
+
+    The log then ends where the first of them began: a leader sends it whole again, and a start that finds segments
+    with a gap between them takes it for damage.
+    """
+    segments = partition_log.segments
+    holder = next(segment for segment in reversed(segments) if segment.base_offset <= offset)
+    offset = min(offset, holder.batch_base_offset(offset))
     logger.info("%s: truncating to offset %d", partition_log.directory, offset)
     _lower_checkpoints(partition_log, min(partition_log.log_start_offset, offset), offset)
-    segments = partition_log.segments
     while segments[-1].base_offset > offset:
         delete_segment(partition_log, segments.pop())
     active = segments[-1]

@@ -21,18 +21,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.clients import model
+from ottla.compat_tests.clients import model, remote
 from ottla.compat_tests.java.tools import SHORT_LIVED
 
 COMPILED_AGAINST = "3.9.2"
 CLASSES_VARIABLE = "OTTLA_COMPAT_JAVA_CLASSES"
-SOURCES = {
-    "DYNAMIC_TOPIC_CONFIG": 1,
-    "DYNAMIC_BROKER_CONFIG": 2,
-    "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
-    "STATIC_BROKER_CONFIG": 4,
-    "DEFAULT_CONFIG": 5,
-}
 
 
 def jars(version: str) -> Path:
@@ -82,15 +75,7 @@ class Process:
 
     def close(self) -> None:
         """End the JVM."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
+        remote.end(self._process)
 
 
 def encoded(content: object) -> str:
@@ -255,10 +240,12 @@ class Admin(Role, model.Admin):
         return {
             config: model.ConfigEntry(
                 value,
-                SOURCES[source],
+                model.CONFIG_SOURCES[source],
                 read_only,
                 sensitive,
-                tuple((each, each_value, SOURCES[each_source]) for each, each_value, each_source in synonyms),
+                tuple(
+                    (each, each_value, model.CONFIG_SOURCES[each_source]) for each, each_value, each_source in synonyms
+                ),
             )
             for config, (value, source, read_only, sensitive, synonyms) in self._call(
                 "describe_configs", kind=kind, name=name

@@ -21,14 +21,6 @@ logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 END_TRANSACTION_S = 40.0
 
-SOURCES = {
-    "DYNAMIC_TOPIC_CONFIG": 1,
-    "DYNAMIC_BROKER_CONFIG": 2,
-    "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
-    "STATIC_BROKER_CONFIG": 4,
-    "DEFAULT_CONFIG": 5,
-}
-
 
 @contextlib.contextmanager
 def failures() -> Iterator[None]:
@@ -295,10 +287,12 @@ class Admin(model.Admin):
         return {
             config: model.ConfigEntry(
                 entry["value"],
-                SOURCES[entry["config_source"]],
+                model.CONFIG_SOURCES[entry["config_source"]],
                 entry["read_only"],
                 entry["is_sensitive"],
-                tuple((each["name"], each["value"], SOURCES[each["source"]]) for each in entry["synonyms"]),
+                tuple(
+                    (each["name"], each["value"], model.CONFIG_SOURCES[each["source"]]) for each in entry["synonyms"]
+                ),
             )
             for config, entry in described[kind][name].items()
         }

@@ -15,6 +15,14 @@ from typing import Literal
 
 CREATE_TIME = 0
 LOG_APPEND_TIME = 1
+CONFIG_SOURCES = {
+    "DYNAMIC_TOPIC_CONFIG": 1,
+    "DYNAMIC_BROKER_CONFIG": 2,
+    "DYNAMIC_DEFAULT_BROKER_CONFIG": 3,
+    "STATIC_BROKER_CONFIG": 4,
+    "DEFAULT_CONFIG": 5,
+}
+"""Where a config comes from: Kafka's names and the numbers on the wire."""
 
 Headers = Sequence[tuple[str, "bytes | None"]]
 Start = int | Literal["beginning", "end"]

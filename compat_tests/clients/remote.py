@@ -14,6 +14,19 @@ PACKAGE = Path(__file__).resolve().parents[2]
 Role = TypeVar("Role")
 
 
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Have a driver's process end, which it does when its input does."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+
+
 class Process:
     """The other interpreter. One call at a time."""
 
@@ -39,15 +52,7 @@ class Process:
 
     def close(self) -> None:
         """End the interpreter."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        try:
-            self._process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process.stdout.close()
+        end(self._process)
 
 
 def proxy(role: type[Role], process: Process, number: int) -> Role:

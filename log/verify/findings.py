@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..checkpoints import CorruptFileError
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -28,3 +30,8 @@ class Findings:
         """Note what is wrong with the file ``name``, or with the folder itself when that is empty."""
         path = f"{self._prefix}/{name}" if self._prefix and name else name or self._prefix or "."
         self.found.append(Finding(path, problem, start))
+
+
+def reason(error: CorruptFileError) -> str:
+    """The error without the path that it begins with."""
+    return str(error).split(": ", 1)[-1]

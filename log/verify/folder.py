@@ -2,34 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Set
 
 from ...wire.schema import uuid_to_text
 from ..checkpoints import (
     CLEAN_SHUTDOWN,
-    CLEANER_OFFSET_CHECKPOINT,
-    HIGH_WATERMARK_CHECKPOINT,
     LOCK,
-    LOG_START_OFFSET_CHECKPOINT,
     META_PROPERTIES,
+    OFFSET_CHECKPOINTS,
     PARTITION_METADATA,
-    RECOVERY_POINT_CHECKPOINT,
     CorruptFileError,
     TopicPartition,
     read_meta_properties,
     read_offsets,
 )
 from ..disk import Disk, join
-from ..files import DELETED_FOLDER_SUFFIX, parse_partition_folder
-from .findings import Finding, Findings
+from ..files import DELETED_FOLDER_SUFFIX, parse_log_folder
+from .findings import Finding, Findings, reason
 from .partition import Expectations, PartitionCheck
-
-_CHECKPOINTS = (
-    RECOVERY_POINT_CHECKPOINT,
-    LOG_START_OFFSET_CHECKPOINT,
-    HIGH_WATERMARK_CHECKPOINT,
-    CLEANER_OFFSET_CHECKPOINT,
-)
 
 
 def verify_folder(disk: Disk, path: str) -> Iterator[Finding]:
@@ -45,14 +35,14 @@ def verify_folder(disk: Disk, path: str) -> Iterator[Finding]:
 def _verify(disk: Disk, path: str) -> Iterator[Finding]:
     findings = Findings()
     names = disk.names(path)
-    partitions = {
-        found: name
+    logs = [
+        (found, name)
         for name in names
-        if (found := parse_partition_folder(name)) is not None and disk.is_dir(join(path, name))
-    }
-    _check_identity(disk, path, findings, has_logs=bool(partitions))
+        if (found := parse_log_folder(name)) is not None and disk.is_dir(join(path, name))
+    ]
+    _check_identity(disk, path, findings, has_logs=bool(logs))
     is_clean = CLEAN_SHUTDOWN in names
-    if partitions and not is_clean:
+    if logs and not is_clean:
         problem = "it is missing, so the last stop was not clean"
         findings.add(CLEAN_SHUTDOWN, problem, "scans every log from its recovery point on")
     for name in names:
@@ -60,10 +50,11 @@ def _verify(disk: Disk, path: str) -> Iterator[Finding]:
             findings.add(name, "it is left of a deletion", "removes it")
         elif name.endswith(".tmp"):
             findings.add(name, "it was not written to its end", "leaves it until the file is written again")
-    checkpoints = [_read_checkpoint(disk, path, name, partitions.keys(), findings) for name in _CHECKPOINTS]
+    partitions = {found for found, _ in logs}
+    checkpoints = [_read_checkpoint(disk, path, name, partitions, findings) for name in OFFSET_CHECKPOINTS]
     yield from findings.found
     topic_ids: dict[str, bytes] = {}
-    for key, name in partitions.items():
+    for key, name in logs:
         recovery_point, log_start_offset, high_watermark, cleaned_offset = (offsets.get(key) for offsets in checkpoints)
         expected = Expectations(is_clean, recovery_point, log_start_offset, high_watermark, cleaned_offset)
         findings = Findings(name)
@@ -80,7 +71,7 @@ def _check_identity(disk: Disk, path: str, findings: Findings, *, has_logs: bool
     try:
         meta = read_meta_properties(disk, path)
     except CorruptFileError as error:
-        findings.add(META_PROPERTIES, str(error).split(": ", 1)[-1], "refuses the folder")
+        findings.add(META_PROPERTIES, reason(error), "refuses the folder")
         return
     if meta is None:
         if has_logs:
@@ -91,13 +82,13 @@ def _check_identity(disk: Disk, path: str, findings: Findings, *, has_logs: bool
 
 
 def _read_checkpoint(
-    disk: Disk, path: str, name: str, partitions: Collection[TopicPartition], findings: Findings
+    disk: Disk, path: str, name: str, partitions: Set[TopicPartition], findings: Findings
 ) -> dict[TopicPartition, int]:
     try:
         offsets = read_offsets(disk, join(path, name))
     except CorruptFileError as error:
-        findings.add(name, str(error).split(": ", 1)[-1], "does without it")
+        findings.add(name, reason(error), "does without it")
         return {}
-    for topic, partition in sorted(offsets.keys() - set(partitions)):
+    for topic, partition in sorted(offsets.keys() - partitions):
         findings.add(name, f"it has an entry for {topic}-{partition}, which is not here", "forgets it")
     return offsets

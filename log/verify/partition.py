@@ -19,6 +19,7 @@ from ..files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
     SNAPSHOT_SUFFIX,
     SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
@@ -29,11 +30,10 @@ from ..files import (
 from ..leader_epochs import LeaderEpochCache
 from ..producer_state import ProducerState, decode_snapshot
 from ..segment_swap import plan_swaps
-from .findings import Findings
+from .findings import Findings, reason
 from .producers import ProducerCheck
 from .segments import SegmentCheck, SegmentReader
 
-_SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 _IS_UNREADABLE = "reads it as it is, and what is behind the damage cannot be consumed"
 
 
@@ -70,7 +70,7 @@ class PartitionCheck:
         snapshots = []
         for final_name, name in names.items():
             found = parse_file_name(final_name)
-            if found is not None and found[1] in _SEGMENT_SUFFIXES:
+            if found is not None and found[1] in SEGMENT_SUFFIXES:
                 by_offset.setdefault(found[0], {})[found[1]] = name
             elif found is not None and found[1] == SNAPSHOT_SUFFIX:
                 snapshots.append(found[0])
@@ -120,7 +120,7 @@ class PartitionCheck:
         try:
             self.topic_id = read_topic_id(self._disk, join(self._directory, PARTITION_METADATA))
         except CorruptFileError as error:
-            self._findings.add(PARTITION_METADATA, _reason(error), "takes the topic's id from the cluster state")
+            self._findings.add(PARTITION_METADATA, reason(error), "takes the topic's id from the cluster state")
             return
         if self.topic_id is None:
             self._findings.add(PARTITION_METADATA, "it is missing", "takes the topic's id from the cluster state")
@@ -130,7 +130,7 @@ class PartitionCheck:
         try:
             entries = read_leader_epochs(self._disk, path)
         except CorruptFileError as error:
-            self._findings.add(LEADER_EPOCH_CHECKPOINT, _reason(error), "makes it anew from the batches")
+            self._findings.add(LEADER_EPOCH_CHECKPOINT, reason(error), "makes it anew from the batches")
             return
         self._has_epochs = True
         for column in zip(*entries, strict=True):
@@ -316,8 +316,3 @@ class PartitionCheck:
         if expected.cleaned_offset is not None and expected.cleaned_offset > end:
             problem = f"it is said to be compacted up to {expected.cleaned_offset}, and it ends at {end}"
             self._findings.add("", problem, "has it compacted from its beginning")
-
-
-def _reason(error: CorruptFileError) -> str:
-    """The error without the path that it begins with."""
-    return str(error).split(": ", 1)[-1]

@@ -6,11 +6,12 @@ import os
 import random
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from ottla.base.seams import InlineWorkers
 from ottla.log.disk import Disk, OsDisk
@@ -44,6 +45,23 @@ def _descriptors_go_with_the_test() -> Iterator[None]:
     for world in _worlds:
         world.close()
     _worlds.clear()
+
+
+class HeldWorkers:
+    """Workers whose jobs wait for ``release``: with their work not yet begun (``before``), or done and not yet over."""
+
+    def __init__(self, *, before: bool) -> None:
+        self.release = trio.Event()
+        self.jobs = 0
+        self._before = before
+
+    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        self.jobs += 1
+        if self._before:
+            await self.release.wait()
+        result = function(*args)
+        await self.release.wait()
+        return result
 
 
 class World:
@@ -161,6 +179,17 @@ def read_batches() -> Any:
 def read_values() -> Any:
     """``read_values(log, offset=None)``"""
     return values
+
+
+@pytest.fixture
+def held_workers() -> Any:
+    """``held_workers(log, before=False)``: the log's workers from now on; they wait for ``release``."""
+
+    def hold(log: PartitionLog, *, before: bool = False) -> HeldWorkers:
+        log.folder.workers = workers = HeldWorkers(before=before)
+        return workers
+
+    return hold
 
 
 @pytest.fixture

@@ -216,25 +216,11 @@ async def test_rolled_segments_are_flushed(world):
         nursery.cancel_scope.cancel()
 
 
-class HeldWorkers:
-    """Workers whose work is done, but not over, until ``release`` is set."""
-
-    def __init__(self) -> None:
-        self.release = trio.Event()
-        self.jobs = 0
-
-    async def run(self, function, *args):
-        self.jobs += 1
-        result = function(*args)
-        await self.release.wait()
-        return result
-
-
-async def test_truncation_during_a_flush_is_not_undone(world):
+async def test_truncation_during_a_flush_is_not_undone(world, held_workers):
     log = await world.log()
     for _ in range(6):
         world.append(log)
-    workers = log.folder.workers = HeldWorkers()
+    workers = held_workers(log)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(log.flush)
         await trio.testing.wait_all_tasks_blocked()
@@ -245,10 +231,10 @@ async def test_truncation_during_a_flush_is_not_undone(world):
     assert (log.recovery_point, workers.jobs) == (8, 2), "what was written meanwhile is flushed anew"
 
 
-async def test_flushes_at_the_same_time(world):
+async def test_flushes_at_the_same_time(world, held_workers):
     log = await world.log()
     world.append(log)
-    workers = log.folder.workers = HeldWorkers()
+    workers = held_workers(log)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(log.flush)
         await trio.testing.wait_all_tasks_blocked()
@@ -260,12 +246,12 @@ async def test_flushes_at_the_same_time(world):
     assert log.recovery_point == 2
 
 
-async def test_segment_deleted_during_a_flush_is_closed_after_it(world):
+async def test_segment_deleted_during_a_flush_is_closed_after_it(world, held_workers):
     log = await world.log(segment_bytes=200, retention_ms=0)
     for _ in range(4):
         world.append(log, "x" * 100, timestamp=1)
     first = log.segments[0]
-    workers = log.folder.workers = HeldWorkers()
+    workers = held_workers(log)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(log.flush)
         await trio.testing.wait_all_tasks_blocked()
@@ -277,6 +263,19 @@ async def test_segment_deleted_during_a_flush_is_closed_after_it(world):
 
 
 # --- truncation -------------------------------------------------------------------------------------------------------
+
+
+async def test_truncation_inside_a_batch_leaves_no_gap(world, read_values):
+    """A start takes a gap between segments for damage, and would remove what is behind it."""
+    log = await world.log()
+    world.append(log, "kept")
+    world.append(log, "cut", "cut")
+    log.truncate_to(2)
+    assert log.log_end_offset == 1
+    log.roll()
+    world.append(log, "after")
+    world.kill()
+    assert read_values(await world.log()) == [(0, "kept"), (1, "after")]
 
 
 @pytest.mark.parametrize("offset", [0, 1, 5, 6, 7, 12, 13])

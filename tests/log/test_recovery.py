@@ -9,6 +9,7 @@ import zlib
 
 import pytest
 import trio
+import trio.testing
 
 from ottla.log.log_manager import LogStartError
 from ottla.log.transactional_reads import aborted_between
@@ -338,8 +339,26 @@ async def test_power_loss_after_a_topic_was_deleted_and_made_again(memory_world,
     assert read_values(again)[: len(records)] == records
 
 
+async def test_truncation_at_the_recovery_point_lasts(memory_world, read_values):
+    """The segment is flushed already, and no longer scanned once another begins behind it."""
+    log = await memory_world.log()
+    memory_world.append(log, "kept")
+    await log.flush()
+    memory_world.append(log, "cut")
+    log.truncate_to(1)
+    log.roll()
+    memory_world.append(log, "after")
+    await log.flush()
+    await memory_world.managers[-1].write_checkpoints()
+    for seed in range(20):
+        disk = copy.deepcopy(memory_world.disk)
+        disk.crash(random.Random(seed))
+        world = type(memory_world)(disk, memory_world.path)
+        assert read_values(await world.log()) == [(0, "kept"), (1, "after")]
+
+
 @pytest.mark.parametrize("rolls_during_the_flush", [False, True])
-async def test_flushed_transactions_stay_aborted(memory_world, rolls_during_the_flush):
+async def test_flushed_transactions_stay_aborted(memory_world, held_workers, rolls_during_the_flush):
     """The index of a segment that was flushed while it was active is on disk before the segment is scanned no more."""
     log = await memory_world.log(segment_bytes=10_000)
     producer = {"producer_id": 7, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True}
@@ -347,11 +366,12 @@ async def test_flushed_transactions_stay_aborted(memory_world, rolls_during_the_
     memory_world.append(log, "aborted", **producer)
     memory_world.abort(log, 7)
     if rolls_during_the_flush:
+        workers = held_workers(log, before=True)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(log.flush)
-            while log.flushing is None:
-                await trio.lowlevel.checkpoint()
-            log.roll()  # the job is made, and runs after the next checkpoint
+            await trio.testing.wait_all_tasks_blocked()
+            log.roll()  # the job is made, and not yet run
+            workers.release.set()
     else:
         await log.flush()
         log.roll()

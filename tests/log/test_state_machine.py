@@ -149,6 +149,7 @@ class LogMachine(RuleBasedStateMachine):
             self.run(self.log.truncate_to, offset)
             return
         self.run(self.log.truncate_to, offset)
+        offset = next((batch.base for batch in self.batches if batch.base < offset < batch.end), offset)
         self.batches = [batch for batch in self.batches if batch.end <= offset]
         self.durable = min(self.durable, offset)
         self.start = min(self.start, offset)

@@ -13,6 +13,7 @@ import pytest
 
 from ottla.log.checkpoints import read_leader_epochs, write_leader_epochs, write_offsets
 from ottla.log.disk import OsDisk
+from ottla.log.log_copy import LogCopy
 from ottla.log.partition_log import PartitionLog
 from ottla.log.producer_state import decode_snapshot, encode_snapshot
 from ottla.log.read_only_disk import ReadOnlyDisk
@@ -106,6 +107,20 @@ async def test_after_a_crash_only_the_mark_is_missing(os_world):
     os_world.kill()
     (line,) = found(os_world)
     assert line.startswith(".kafka_cleanshutdown: it is missing")
+
+
+async def test_log_on_its_way_to_another_folder(os_world, tmp_path):
+    os_world.more_paths = [str(tmp_path / "second")]
+    log = await fill(os_world)
+    manager = os_world.managers[-1]
+    copy = LogCopy(log, manager.create_future(log, manager.folders[1]))
+    await copy.step()
+    await manager.stop()
+    (future,) = (tmp_path / "second").glob("t-0.*-future")
+    assert list(verify_folder(ReadOnlyDisk(), str(tmp_path / "second"))) == []
+    flip(next(future.glob("*.log")), 100)
+    lines = [str(finding) for finding in verify_folder(ReadOnlyDisk(), str(tmp_path / "second"))]
+    assert lines[0].startswith(f"{future.name}/00000000000000000000.log: ") and "CRC" in lines[0]
 
 
 async def test_an_empty_folder(os_world):
