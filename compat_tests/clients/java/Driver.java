@@ -18,7 +18,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.protocol.Errors;
 
 /**
- * The far end of the driver java_client.py: kafka-clients, served over stdin and stdout.
+ * The far end of the driver pipe.py: kafka-clients, served over stdin and stdout.
  *
  * A line is a JSON object, byte arrays in it are base64. A call is {"object", "method", "arguments"}; object 0 makes the
  * others. An answer is {"value"}, {"failure", "code"} for what Kafka or its client reported, or {"error"} with a trace for
