@@ -145,7 +145,7 @@ def test_committed_offsets_survive_a_kill(client: ClientSession, broker_process:
     after.close()
 
 
-@pytest.mark.client("wire protocol")
+@pytest.mark.client("wire")
 @pytest.mark.capability("kill -9: a repeated batch is still known")
 def test_sequences_survive_kills(broker_process: BrokerProcess) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})

@@ -38,9 +38,16 @@ def kafka_python_2() -> Path:
     return python
 
 
+def jars_folder(name: str) -> Path:
+    """Where one set of jars is, by the name that tools/fetch_jars.sh gives it, or would be."""
+    if name == KAFKA_JARS:
+        return _variable_or("OTTLA_KAFKA_JARS", PACKAGE / ".jars" / name)
+    return _variable_or("OTTLA_JARS", PACKAGE / ".jars") / name
+
+
 def kafka_jars() -> Path:
     """The folder with the jars of Kafka's tools and broker."""
-    folder = _variable_or("OTTLA_KAFKA_JARS", PACKAGE / ".jars" / KAFKA_JARS)
+    folder = jars_folder(KAFKA_JARS)
     if not list(folder.glob("kafka-tools-*.jar")):
         missing(f"no jars of Kafka's tools in {folder} (make setup, or OTTLA_KAFKA_JARS)")
     return folder
@@ -48,7 +55,7 @@ def kafka_jars() -> Path:
 
 def jars(name: str) -> Path:
     """The folder of one set of jars, by the name that tools/fetch_jars.sh gives it."""
-    folder = _variable_or("OTTLA_JARS", PACKAGE / ".jars") / name
+    folder = jars_folder(name)
     if not list(folder.glob("*.jar")):
         missing(f"no jars in {folder} (make setup, or OTTLA_JARS)")
     return folder

@@ -114,7 +114,7 @@ check) install check --editable '.[compat,metrics]' --group dev ;;
 test)
     install test --editable '.[compat,metrics,spark]' --group dev
     install_kafka_python_2
-    tools/fetch_jars.sh wire kafka zookeeper streams spark
+    tools/fetch_jars.sh wire kafka zookeeper streams connect spark
     tools/fetch_kcat.sh
     ;;
 bench)
