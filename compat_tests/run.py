@@ -128,6 +128,8 @@ def _arguments(wanted: Wanted) -> list[str]:
     targets = [str(FOLDER / word) for word in wanted.words if names_a_test(word)] or [str(FOLDER)]
     words = [word for word in wanted.words if not names_a_test(word)]
     fixed = ["-c", os.devnull, f"--rootdir={FOLDER}", "--import-mode=importlib", "-p", "no:cacheprovider"]
+    # The package's own plugin for pytest has been imported by then, as has whatever else led here.
+    fixed += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
     return [*fixed, "--strict-markers", *wanted.options(), *words, *targets]
 
 
@@ -144,9 +146,9 @@ def _check(status: int, plugin: _Plugin, said: str) -> None:
         if not plugin.config.stash[record.KEY].results():
             raise CannotRun("these options leave no test to run")
         return
-    errors = [line for line in said.splitlines() if "error" in line.lower()]
-    why = errors[0].removeprefix("ERROR: ").partition("error: ") if errors else ("", "", f"exit status {status}")
-    raise CannotRun(f"pytest: {why[2] or why[0]}")
+    errors = [line for line in said.splitlines() if "error:" in line.lower() and "usage:" not in line]
+    why = errors[0].removeprefix("ERROR: ").rpartition("): error: ")[2] if errors else f"exit status {status}"
+    raise CannotRun(f"pytest: {why}")
 
 
 def names_a_test(word: str) -> bool:
