@@ -75,9 +75,10 @@ class _Plugin:
         """The config holds the record."""
         self.config = config
 
-    def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """The tests are known."""
-        self._watcher.begin(len(session.items))
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """The tests are known, and begin now."""
+        if session.items:
+            self._watcher.begin(len(session.items))
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """A test has ended, teardown and all."""

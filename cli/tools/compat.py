@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...compat_tests.record import Cell, Report, Result
 
 STYLES = {"pass": "green", "fail": "bold red", "skipped": "yellow", "not run": "dim", "n/a": "dim"}
-LINES_OF_PROGRESS = 10
+LINES_OF_PROGRESS = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,7 +116,8 @@ def _print_tables(report: Report, details: bool) -> None:
     for outcome in shown:
         for client, reason, tests in report.reasons(outcome):
             screen.print(f"{outcome}: {client}: {reason} ({tests} {'test' if tests == 1 else 'tests'})")
-    screen.print(f"\n{report.summary()}, in {report.seconds} s", style="bold")
+    hint = "" if details or not report.of("n/a") else " (--details tells what and why)"
+    screen.print(f"\n{report.summary()}{hint}, in {report.seconds} s", style="bold")
 
 
 def _chunks(report: Report, details: bool, width: int) -> Iterator[list[str]]:
@@ -210,13 +211,19 @@ class _LineProgress(_Progress):
         super().__init__()
         self._errors = errors
 
+    def begin(self, total: int) -> None:
+        super().begin(total)
+        self._say(f"ottla: {total} tests")
+
     def result(self, result: Result) -> None:
         super().result(result)
         if result.outcome == "fail":
-            print(_failure(result), file=self._errors, flush=True)
+            self._say(_failure(result))
         if self.done * LINES_OF_PROGRESS // self.total > (self.done - 1) * LINES_OF_PROGRESS // self.total:
-            line = f"ottla: {self.done} of {self.total} tests, {self.failed} failed"
-            print(line, file=self._errors, flush=True)
+            self._say(f"ottla: {self.done} of {self.total} tests, {self.failed} failed")
+
+    def _say(self, line: str) -> None:
+        print(line, file=self._errors, flush=True)
 
 
 def _failure(result: Result) -> str:

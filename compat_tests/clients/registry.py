@@ -1,7 +1,7 @@
 """The clients that run the whole matrix, and what each of them does not offer.
 
-``lacks`` names capabilities (see ``capabilities``) that the client's public API has no way to ask for: such a test is not
-collected for it, and the table says why.
+``lacks`` names capabilities (see ``capabilities``) that the client's public API has no way to ask for: such a test is not run
+for it, and the table says why.
 """
 
 from __future__ import annotations

@@ -24,6 +24,7 @@ SUBCOMMANDS = [
     *(("configs", name) for name in ("describe", "set", "unset")),
     ("cluster", "describe"),
     *(("perf", name) for name in ("produce", "consume")),
+    ("compat",),
     ("spark", "archive"),
 ]
 HEAVY = {"kafka", "trio", "rich", "pyspark", "ottla.broker", "ottla.handlers", "ottla.log", "confluent_kafka"}

@@ -91,5 +91,5 @@ def test_every_tool_has_a_transcript() -> None:
     tools = [f"topics {name}" for name in ("create", "list", "describe", "alter", "delete")]
     tools += ["produce", "consume", *(f"groups {name}" for name in ("list", "describe", "reset-offsets", "delete"))]
     tools += [*(f"configs {name}" for name in ("describe", "set", "unset")), "cluster describe"]
-    tools += ["perf produce", "perf consume"]
+    tools += ["perf produce", "perf consume", "compat"]
     assert [tool for tool in tools if f"ottla {tool}" not in shown] == []
