@@ -3,35 +3,54 @@
 from __future__ import annotations
 
 import json
-import re
+import subprocess
+import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from ottla.compat_tests import capabilities, programs, record
+from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.record import Cell, Report, Result
 
-SUITE = Path(capabilities.__file__).parent
-MARK = re.compile(r"\bmark\.(capability|client)\(\"([^\"]+)\"\)")
 TRIED = "IncrementalAlterConfigs"
+COLLECT = """
+import json, sys
+import pytest
+from ottla.compat_tests.run import FOLDER
+
+class Marks:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items):
+        self.capabilities = sorted({item.get_closest_marker("capability").args[0] for item in items})
+        clients = [item.get_closest_marker("client") for item in items]
+        self.clients = sorted({mark.args[0] for mark in clients if mark is not None})
+
+marks = Marks()
+options = "-c /dev/null --import-mode=importlib -p no:cacheprovider --collect-only -q".split()
+status = pytest.main([*options, str(FOLDER)], [marks])
+print("MARKS" + json.dumps([int(status), marks.capabilities, marks.clients]))
+"""
 
 
-def marks(kind: str) -> set[str]:
-    """The arguments of all marks of one kind in the suite."""
-    texts = [path.read_text() for path in SUITE.rglob("test_*.py")]
-    return {name for text in texts for found, name in MARK.findall(text) if found == kind}
+@pytest.mark.slow
+def test_every_mark_of_the_suite_has_its_place() -> None:
+    done = subprocess.run([sys.executable, "-c", COLLECT], capture_output=True, text=True, timeout=120)
+    assert "MARKS" in done.stdout, done.stdout[-2000:] + done.stderr
+    status, found, clients = json.loads(done.stdout.rpartition("MARKS")[2])
+    assert status == 0, done.stdout[-2000:]
+    assert sorted(capabilities.capabilities()) == found
+    assert set(programs.PROGRAMS) <= set(clients) <= set(programs.names())
 
 
-def test_every_mark_belongs_to_one_group() -> None:
-    assert [name for name, times in Counter(capabilities.capabilities()).items() if times > 1] == []
-    in_groups = {name for names in capabilities.GROUPS.values() for name in names}
-    assert marks("capability") == in_groups
+def test_every_capability_is_in_one_group() -> None:
+    listed = [name for names in capabilities.GROUPS.values() for name in names]
+    assert [name for name, times in Counter(listed).items() if times > 1] == []
 
 
-def test_every_client_has_a_place() -> None:
-    assert marks("client") <= set(programs.names())
-    assert set(programs.PROGRAMS) <= marks("client")
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_a_client_lacks_is_a_capability(client: str) -> None:
+    assert CLIENTS[client].lacks.keys() <= set(capabilities.capabilities())
 
 
 def result(test: str, outcome: str, client: str = "aiokafka", capability: str = TRIED, reason: str = "") -> Result:
