@@ -2,6 +2,8 @@
 # Builds the drivers of compat_tests/clients that are programs in other languages, into .clients/<language>.
 #
 #   tools/build_clients.sh go    the driver of franz-go, sarama and kafka-go (needs Go)
+#   tools/build_clients.sh js    the drivers of KafkaJS and @platformatic/kafka (needs Node.js 20 with npm)
+#   tools/build_clients.sh rust  the drivers of rdkafka and rskafka (needs Rust 1.85 and a C++ compiler; minutes)
 #
 # Modules come from where the language's own tool is told to look for them. A driver that was already built from the same
 # sources by the same compiler is left alone, so it costs nothing to call this again. Say nothing when all went well and there
@@ -53,6 +55,26 @@ build_go() {
     go build -trimpath -buildvcs=false -o "$fresh/driver" .
 }
 
+build_js() {
+    cp ./*.mjs package.json package-lock.json "$fresh/"
+    # No package here has anything to compile.
+    npm ci --prefix "$fresh" --ignore-scripts --no-audit --no-fund
+}
+
+build_rust() {
+    # What is compiled lies apart, so that another change of the sources compiles only them. No debug information.
+    cargo build --target-dir "$root/.clients/.rust-target"
+    cp "$root/.clients/.rust-target/debug/rdkafka" "$root/.clients/.rust-target/debug/rskafka" "$fresh/"
+}
+
+# The first version is at least the second.
+at_least() { # version, version, what it is, language
+    if [ "$(printf '%s\n' "$1" "$2" | sort -V | head -n 1)" != "$2" ]; then
+        echo "build_clients: $3 $1 is too old; $2 is needed for the clients in $4" >&2
+        exit 1
+    fi
+}
+
 [ $# -gt 0 ] || {
     sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" >&2
     exit 2
@@ -64,8 +86,24 @@ for name in "$@"; do
         wanted=$(checksum go "$(GOTOOLCHAIN=local go version)")
         build go build_go
         ;;
+    js)
+        need node "Node.js (node)" JavaScript
+        need npm npm JavaScript
+        version=$(node --version)
+        at_least "${version#v}" 20.19.4 Node.js JavaScript
+        wanted=$(checksum js "$version")
+        build js build_js
+        ;;
+    rust)
+        need cargo "Rust (cargo)" Rust
+        need c++ "a C++ compiler (c++)" Rust
+        version=$(cargo --version | cut -d ' ' -f 2)
+        at_least "$version" 1.85.0 Rust Rust
+        wanted=$(checksum rust "$version")
+        build rust build_rust
+        ;;
     *)
-        echo "build_clients: no language is called $name (go)" >&2
+        echo "build_clients: no language is called $name (go, js, rust)" >&2
         exit 2
         ;;
     esac
