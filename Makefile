@@ -57,7 +57,7 @@ docs: ## write docs/configuration.md and the table of metrics in docs/operations
 	$(PYTHON_IN_VENV) -m ottla.broker.metrics.page docs/operations.md
 
 clean: ## remove what make built; ./data stays
-	rm -rf $(VENV) .venv-kafka-python-2 .jars build dist *.egg-info
+	rm -rf $(VENV) .venv-kafka-python-2 .jars .clients build dist *.egg-info
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile

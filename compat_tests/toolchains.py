@@ -61,6 +61,22 @@ def jars(name: str) -> Path:
     return folder
 
 
+def built_clients(language: str) -> Path:
+    """The folder with the drivers in one language, as tools/build_clients.sh leaves it."""
+    folder = _variable_or("OTTLA_CLIENTS", PACKAGE / ".clients") / language
+    if not (folder / ".built").exists():
+        missing(f"no clients in {folder} (make setup, or OTTLA_CLIENTS)")
+    return folder
+
+
+def node() -> str:
+    """The Node.js program."""
+    found = shutil.which("node")
+    if found is None:
+        missing("no node on the PATH (Node.js 20)")
+    return found
+
+
 def _from_java(program: str) -> Path:
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(program, path=str(Path(home) / "bin") if home else None)

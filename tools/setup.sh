@@ -116,6 +116,7 @@ test)
     install_kafka_python_2
     tools/fetch_jars.sh wire kafka zookeeper streams connect spark
     tools/fetch_kcat.sh
+    tools/build_clients.sh js rust
     ;;
 bench)
     install test --editable '.[compat,metrics,spark]' --group dev

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.clients import java_client, model, remote
+from ottla.compat_tests.clients import java_client, js_client, model, remote
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,40 @@ def java(version: str) -> Callable[[str], model.Client]:
     return functools.partial(java_client.Client, version)
 
 
+def javascript(package: str, program: str) -> Callable[[str], model.Client]:
+    """The driver of a library of npm."""
+    return functools.partial(js_client.Client, package, program)
+
+
+KAFKAJS_LACKS = {
+    "IncrementalAlterConfigs": "no such call",
+    "alter group offsets": "its setOffsets takes no metadata",
+    "commit without membership": "every consumer is a member of a group",
+    "list offsets (admin)": "no call for the newest timestamp",
+    "log dirs": "no such call",
+    "offset out of range: an error when nothing else is asked for": "it always goes to the beginning or the end",
+    "repeated headers, in order": "headers are an object whose values may be lists",
+    "static membership": "no group.instance.id",
+    "static membership: fencing": "no group.instance.id",
+}
+
+PLATFORMATIC_LACKS = {
+    "alter group offsets": "its call takes no metadata",
+    "commit metadata": "its commit takes no metadata",
+    "commit without membership": "every consumer is a member of a group",
+    "compaction": "it can't read the snappy in these topics, see below",
+    "create topics: only validate": "createTopics has no such option",
+    "group: pattern subscription": "topics by their names only",
+    "offset out of range": "the stream ends with that error",
+    "snappy in the frames of Java's library": "it takes them for snappy itself",
+    "static membership": "a static member that closes leaves the group",
+    "static membership: fencing": "a member that was replaced joins again and replaces its successor",
+    "timestamps: CreateTime": "1.35.0 garbles times in one batch that are more than 24 days apart",
+    "timestamps: LogAppendTime": "it doesn't look at the type of a batch's timestamps",
+    "topics that do not exist": "records of a partition that isn't there: it throws where nobody can catch",
+    "transactions: many, over several partitions": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
+}
+
 CLIENTS = {
     entry.name: entry
     for entry in (
@@ -80,5 +114,7 @@ CLIENTS = {
         ),
         Entry("java", java("4.4.0"), {"AlterConfigs": "4.0 has removed that call"}),
         Entry("java-3.9", java("3.9.2")),
+        Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS),
+        Entry("platformatic", javascript("@platformatic/kafka", "platformatic.mjs"), PLATFORMATIC_LACKS),
     )
 }

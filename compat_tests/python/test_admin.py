@@ -51,7 +51,7 @@ def test_recreated_topic_is_empty(client: ClientSession, fresh_name: Callable[[s
         eventually(lambda: topic not in admin.list_topics())
 
 
-@pytest.mark.capability("create topics: validation")
+@pytest.mark.capability("create topics: only validate")
 def test_validate_only(client: ClientSession, fresh_name: Callable[[str], str], topic: str) -> None:
     name = fresh_name("not created")
     client.admin.create_topic(name, 2, validate_only=True)

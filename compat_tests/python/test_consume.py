@@ -162,7 +162,7 @@ def test_reset_policy(client: ClientSession, filled: str, policy: str, expected:
     assert first == 0 if expected == 0 else first >= expected
 
 
-@pytest.mark.capability("offset out of range")
+@pytest.mark.capability("offset out of range: an error when nothing else is asked for")
 def test_no_reset_policy(client: ClientSession, filled: str) -> None:
     consumer = client.consumer(auto_offset_reset="none")
     consumer.assign({(filled, 0): 1000})
