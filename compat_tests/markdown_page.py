@@ -27,8 +27,8 @@ and each of its tables by the command above it; `--details` splits the rows. Aga
     ottla compat --bootstrap-server HOST:PORT
 
 pass: all tests passed. fail 2/7: two of seven failed. skipped: the toolchain was missing. not run: it restarts the broker,
-which was not ours. n/a: the client's public API has no way to ask for it; where some of a row's tests are n/a, the rest
-passed. An empty cell: no test of that kind for this client. Reasons stand below the tables.
+which was not ours. n/a: the client's public API has no way to ask for it, or what it has does not work; "pass, 1 n/a": one of
+the row's tests is n/a, the rest passed. An empty cell: no test of that kind for this client. Reasons stand below the tables.
 """
 
 NOT_SERVED = """\
@@ -39,7 +39,8 @@ No client can have these, and the suite does not ask for them:
 - more than one broker: partitions have one replica;
 - the group protocols of KIP-848 (`group.protocol=consumer`), share groups and KIP-1071's for Streams;
 - TLS, SASL and ACLs: requests for ACLs answer that security is off;
-- tiered storage, quotas, delegation tokens.
+- tiered storage, quotas, delegation tokens;
+- what is about a quorum of controllers: `kafka-metadata-quorum`, `kafka-features`, `kafka-leader-election`.
 """
 
 

@@ -58,11 +58,16 @@ class Cell:
         return list(dict.fromkeys(r.reason for r in self.results if r.outcome == self.outcome and r.reason))
 
     def text(self) -> str:
-        """The outcome, and of how many results when a part of them is bad."""
-        bad = self.counts[self.outcome]
-        if self.outcome in (FAIL, SKIPPED) and len(self.results) > 1:
-            return f"{self.outcome} {bad}/{len(self.results)}"
-        return self.outcome
+        """The outcome; of how many tests when a part of those that ran is bad; and how many did not run when they're good."""
+        counts, outcome = self.counts, self.outcome
+        ran = sum(counts.get(each, 0) for each in (FAIL, SKIPPED, PASS))
+        if outcome in (FAIL, SKIPPED) and ran > 1:
+            return f"{outcome} {counts[outcome]}/{ran}"
+        if outcome == PASS:
+            return ", ".join(
+                [PASS, *(f"{counts[each]} {each}" for each in (NOT_RUN, NOT_APPLICABLE) if each in counts)]
+            )
+        return outcome
 
 
 @dataclasses.dataclass

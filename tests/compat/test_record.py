@@ -65,7 +65,8 @@ def result(test: str, outcome: str, client: str = "aiokafka", capability: str = 
         (["fail"], "fail"),
         (["skipped", "skipped"], "skipped 2/2"),
         (["skipped", "fail"], "fail 1/2"),
-        (["pass", "n/a", "not run"], "pass"),
+        (["pass", "n/a", "not run", "n/a"], "pass, 1 not run, 2 n/a"),
+        (["pass", "n/a", "fail"], "fail 1/2"),
         (["n/a", "not run"], "not run"),
         (["n/a"], "n/a"),
     ],
@@ -105,7 +106,7 @@ def test_groups_and_details(report: Report) -> None:
         ("java", "consume"): "fail",
         ("java", "admin: configs"): "pass",
         ("java", "compaction"): "skipped 2/2",
-        ("aiokafka", "admin: configs"): "pass",
+        ("aiokafka", "admin: configs"): "pass, 1 n/a",
     }
     assert report.cells(details=True)["aiokafka", TRIED].text() == "n/a"
     assert report.reasons("skipped") == [("java", "no java", 2)]
