@@ -16,7 +16,7 @@ CSS = """
 body { margin: 2rem auto; max-width: 100rem; padding: 0 1rem; }
 table { border-collapse: collapse; display: block; overflow-x: auto; }
 th, td { padding: .25rem .6rem; border: 1px solid #8884; text-align: left; vertical-align: top; white-space: nowrap; }
-thead th { position: sticky; top: 0; background: Canvas; }
+tr > :first-child { position: sticky; left: 0; background: Canvas; }
 td.pass { background: #2a84; } td.fail { background: #d226; font-weight: bold; }
 td.skipped { background: #da05; } td.not-run, td.n-a { color: GrayText; }
 pre { overflow-x: auto; padding: .6rem; background: #8882; } summary { cursor: pointer; }
@@ -57,7 +57,7 @@ def _tag(name: str, content: str | Iterable[str] = "", **attributes: str) -> Mar
 def _table(report: Report, *, details: bool) -> Markup:
     cells = report.cells(details=details)
     clients = report.clients()
-    versions = [_tag("th", report.versions.get(client, "")) for client in clients]
+    versions = [_tag("td", report.versions.get(client, "")) for client in clients]
     head = [_tag("tr", [_tag("th", ""), *(_tag("th", client) for client in clients)])]
     head.append(_tag("tr", [_tag("td", "version"), *versions]))
     rows = [
