@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.clients import java_client, model, remote
+from ottla.compat_tests.clients import go_client, java_client, model, remote
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,11 @@ def java(version: str) -> Callable[[str], model.Client]:
     return functools.partial(java_client.Client, version)
 
 
+def go(library: str) -> Callable[[str], model.Client]:
+    """The driver of one of Go's libraries."""
+    return functools.partial(go_client.Client, library)
+
+
 CLIENTS = {
     entry.name: entry
     for entry in (
@@ -60,6 +65,7 @@ CLIENTS = {
                 "alter group offsets": "no such call",
                 "kill -9: transactions are all or nothing": "2.3.3's commit_transaction waits for ever for a lost answer",
                 "list offsets (admin)": "no such call",
+                "list offsets (admin): of the greatest timestamp": "no such call",
                 "log dirs": "its DescribeLogDirs is version 0 only, which Kafka 4 has removed",
                 "produce with acks=0": "2.3.3 leaves such a request in its buffer until another one needs the connection",
             },
@@ -74,11 +80,23 @@ CLIENTS = {
                 "commit metadata": "its committed() gives the offset only",
                 "delete groups": "no such call",
                 "list offsets (admin)": "no such call",
+                "list offsets (admin): of the greatest timestamp": "no such call",
                 "log dirs": "no such call",
                 "static membership: fencing": "a member that was replaced joins again and replaces its successor",
             },
         ),
         Entry("java", java("4.4.0"), {"AlterConfigs": "4.0 has removed that call"}),
         Entry("java-3.9", java("3.9.2")),
+        Entry("franz-go", go("franz-go")),
+        Entry(
+            "sarama",
+            go("sarama"),
+            {
+                "group: pattern subscription": "topics by name only",
+                "list offsets (admin): of the greatest timestamp": "its ListOffsets ends at version 6, before KIP-734",
+                "offset out of range: reset policy": "only a group has one",
+                "timestamps: their type": "a message has the time only",
+            },
+        ),
     )
 }
