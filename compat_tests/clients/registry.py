@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.clients import java_client, js_client, model, remote
+from ottla.compat_tests.clients import go_client, java_client, js_client, model, remote
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,11 @@ def java(version: str) -> Callable[[str], model.Client]:
     return functools.partial(java_client.Client, version)
 
 
+def go(library: str) -> Callable[[str], model.Client]:
+    """The driver of one of Go's libraries."""
+    return functools.partial(go_client.Client, library)
+
+
 def javascript(package: str, program: str) -> Callable[[str], model.Client]:
     """The driver of a library of npm."""
     return functools.partial(js_client.Client, package, program)
@@ -58,8 +63,9 @@ KAFKAJS_LACKS = {
     "alter group offsets": "its setOffsets takes no metadata",
     "commit without membership": "every consumer is a member of a group",
     "list offsets (admin)": "no call for the newest timestamp",
+    "list offsets (admin): of the greatest timestamp": "no call for the newest timestamp",
     "log dirs": "no such call",
-    "offset out of range: an error when nothing else is asked for": "it always goes to the beginning or the end",
+    "offset out of range: reported without a policy": "it always goes to the beginning or the end",
     "repeated headers, in order": "headers are an object whose values may be lists",
     "static membership": "no group.instance.id",
     "static membership: fencing": "no group.instance.id",
@@ -72,12 +78,13 @@ PLATFORMATIC_LACKS = {
     "compaction": "it can't read the snappy in these topics, see below",
     "create topics: only validate": "createTopics has no such option",
     "group: pattern subscription": "topics by their names only",
-    "offset out of range": "the stream ends with that error",
+    "offset out of range: reset policy": "the stream ends with that error",
     "snappy in the frames of Java's library": "it takes them for snappy itself",
     "static membership": "a static member that closes leaves the group",
     "static membership: fencing": "a member that was replaced joins again and replaces its successor",
     "timestamps: CreateTime": "1.35.0 garbles times in one batch that are more than 24 days apart",
     "timestamps: LogAppendTime": "it doesn't look at the type of a batch's timestamps",
+    "timestamps: their type": "it doesn't look at the type of a batch's timestamps",
     "topics that do not exist": "records of a partition that isn't there: it throws where nobody can catch",
     "transactions: many, over several partitions": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
 }
@@ -94,6 +101,7 @@ CLIENTS = {
                 "alter group offsets": "no such call",
                 "kill -9: transactions are all or nothing": "2.3.3's commit_transaction waits for ever for a lost answer",
                 "list offsets (admin)": "no such call",
+                "list offsets (admin): of the greatest timestamp": "no such call",
                 "log dirs": "its DescribeLogDirs is version 0 only, which Kafka 4 has removed",
                 "produce with acks=0": "2.3.3 leaves such a request in its buffer until another one needs the connection",
             },
@@ -108,12 +116,24 @@ CLIENTS = {
                 "commit metadata": "its committed() gives the offset only",
                 "delete groups": "no such call",
                 "list offsets (admin)": "no such call",
+                "list offsets (admin): of the greatest timestamp": "no such call",
                 "log dirs": "no such call",
                 "static membership: fencing": "a member that was replaced joins again and replaces its successor",
             },
         ),
         Entry("java", java("4.4.0"), {"AlterConfigs": "4.0 has removed that call"}),
         Entry("java-3.9", java("3.9.2")),
+        Entry("franz-go", go("franz-go")),
+        Entry(
+            "sarama",
+            go("sarama"),
+            {
+                "group: pattern subscription": "topics by name only",
+                "list offsets (admin): of the greatest timestamp": "its ListOffsets ends at version 6, before KIP-734",
+                "offset out of range: reset policy": "only a group has one",
+                "timestamps: their type": "a message has the time only",
+            },
+        ),
         Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS),
         Entry("platformatic", javascript("@platformatic/kafka", "platformatic.mjs"), PLATFORMATIC_LACKS),
     )
