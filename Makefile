@@ -47,7 +47,7 @@ bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios 
 	@tools/setup.sh bench
 	$(PYTHON_IN_VENV) -m bench $(ARGS)
 
-compat-oracle: ## run compat_tests on Ottla and Apache Kafka and write docs/compatibility.md; ARGS=kafka for one of them
+compat-oracle: ## run compat_tests on Ottla and Apache Kafka and write docs/compatibility.md; ARGS="kafka --client kcat" for a part
 	@tools/setup.sh test
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_oracle.sh $(ARGS)
 

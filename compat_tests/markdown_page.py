@@ -1,6 +1,7 @@
 """``python -m ottla.compat_tests.markdown_page FILE…``: docs/compatibility.md, on standard output.
 
-Each file is what ``ottla compat --json FILE`` wrote of one broker; the first one's gaps come first.
+Each file is what ``ottla compat --json FILE`` wrote. Files of the same broker are one table: of a test that is in several of
+them the last result counts.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def page(reports: Sequence[Report]) -> str:
     ):
         blocks += [_reasons(report, outcome, title) for report in reports if report.of(outcome)]
     blocks += [_not_applicable(reports), _clients(reports)]
-    return "\n".join(blocks)
+    return "\n".join(filter(None, blocks))
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
@@ -73,11 +74,15 @@ def _literal(text: str) -> str:
     return " ".join(text.split())
 
 
+def _code(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())
+
+
 def _tables(report: Report) -> str:
     clients = report.clients()
     libraries = [name for name in clients if name in CLIENTS]
     others = [name for name in clients if name in programs.PROGRAMS]
-    blocks = [f"## {_literal(report.broker)}\n", f"    {' '.join(report.command.split())}\n"]
+    blocks = [f"## {_literal(report.broker)}\n", _code(report.command)]
     blocks.append(f"On {report.date}, in {report.seconds} s: {report.summary()}.\n")
     blocks += [_cells(report, names) for names in (libraries, others) if names]
     return "\n".join(blocks)
@@ -134,12 +139,16 @@ def _not_applicable(reports: Sequence[Report]) -> str:
         for result in report.of(record.NOT_APPLICABLE)
     }
     rows = [(client, capability, reason) for (client, capability), reason in sorted(found.items())]
+    if not rows:
+        return ""
     return "## What clients do not offer\n\n" + _table(("client", "capability", "why it is n/a"), rows)
 
 
 def _clients(reports: Sequence[Report]) -> str:
     rows = []
-    for name in record.merged(reports):
+    for name in programs.names():
+        if not any(name in report.clients() for report in reports):
+            continue
         versions = dict.fromkeys(report.versions.get(name, "") for report in reports)
         what = programs.PROGRAMS[name].what if name in programs.PROGRAMS else "client library"
         rows.append((name, what, ", ".join(filter(None, versions))))
@@ -148,8 +157,12 @@ def _clients(reports: Sequence[Report]) -> str:
 
 def main() -> None:
     """From the files that the arguments name."""
-    reports = [record.from_json(json.loads(Path(name).read_text(encoding="utf-8"))) for name in sys.argv[1:]]
-    sys.stdout.write(page(reports))
+    reports: dict[str, Report] = {}
+    for name in sys.argv[1:]:
+        report = record.from_json(json.loads(Path(name).read_text(encoding="utf-8")))
+        known = reports.get(report.broker)
+        reports[report.broker] = record.together(known, report) if known else report
+    sys.stdout.write(page(list(reports.values())))
 
 
 if __name__ == "__main__":

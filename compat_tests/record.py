@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pytest
@@ -189,7 +189,14 @@ def _row_of(details: bool) -> Any:
     return str if details else capabilities.group_of
 
 
-def merged(reports: Iterable[Report]) -> list[str]:
-    """The clients of all of these reports, in the order of the registry."""
-    present = {name for report in reports for name in report.clients()}
-    return [name for name in programs.names() if name in present]
+def together(first: Report, second: Report) -> Report:
+    """Two runs on one broker as one: of a test that is in both the second result counts."""
+    results = {result.test: result for report in (first, second) for result in report.results}
+    return Report(
+        broker=first.broker,
+        command=f"{first.command}\n{second.command}",
+        date=max(first.date, second.date),
+        seconds=first.seconds + second.seconds,
+        versions={**first.versions, **second.versions},
+        results=list(results.values()),
+    )

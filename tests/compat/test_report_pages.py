@@ -8,7 +8,7 @@ import pytest
 
 from ottla.compat_tests.html_page import html_page
 from ottla.compat_tests.markdown_page import page
-from ottla.compat_tests.record import Report, Result
+from ottla.compat_tests.record import Report, Result, together
 
 EVIL = "</td></pre><script>alert('x')</script>\" onmouseover=\"x & | [y](z) `q`"
 
@@ -78,3 +78,14 @@ def test_markdown_tells_where_two_brokers_differ(report: Report) -> None:
     shown = page([report, other])
     assert "- kcat, metadata (t3): pass, on other fail" in shown
     assert "## Failed on other\n\n- kcat, metadata (t3): assert 1 == 2" in shown
+
+
+def test_of_two_runs_on_one_broker_the_later_result_counts(report: Report) -> None:
+    again = [Result(f"test[{EVIL}]", "java", "seek", "pass"), Result("t4", "aiokafka", "seek", "pass")]
+    both = together(report, Report(report.broker, "second", "2026-02-01", 3, {"aiokafka": "1"}, again))
+    cells = {where: cell.text() for where, cell in both.cells(details=True).items() if where[1] == "seek"}
+    assert cells == {("java", "seek"): "pass", ("aiokafka", "seek"): "pass"}
+    assert len(both.results) == 4
+    shown = page([both])
+    assert f"    command {EVIL}\n    second\n" in shown
+    assert "On 2026-02-01, in 10 s: 1 skipped, 3 passed." in shown
