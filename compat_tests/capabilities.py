@@ -32,6 +32,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
     "keys, headers, timestamps": (
         "keys, nulls, headers",
         "repeated headers, in order",
+        "empty keys, values and headers are not null",
         "timestamps: CreateTime",
         "timestamps: LogAppendTime",
         "timestamps: their type",
@@ -93,8 +94,11 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "kafka-topics",
     ),
     "admin: configs": (
+        "create topics: configs",
         "describe configs",
+        "describe configs: synonyms",
         "AlterConfigs",
+        "AlterConfigs: what was read can be written",
         "IncrementalAlterConfigs",
         "configs take effect",
         "kafka-configs",

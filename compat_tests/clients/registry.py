@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.clients import go_client, java_client, js_client, model, remote
 
+EMPTY_IS_NOT_NULL = "empty keys, values and headers are not null"
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -22,6 +24,10 @@ class Entry:
     name: str
     connect: Callable[[str], model.Client]
     lacks: Mapping[str, str] = field(default_factory=dict)
+
+    def sees(self, value: bytes | None) -> bytes | None:
+        """What comes of a record's value when the client reads it."""
+        return None if value == b"" and EMPTY_IS_NOT_NULL in self.lacks else value
 
 
 def local(module: str) -> Callable[[str], model.Client]:
@@ -89,6 +95,33 @@ PLATFORMATIC_LACKS = {
     "transactions: many, over several partitions": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
 }
 
+NOT_TRANSACTIONAL = "its Writer is neither idempotent nor transactional"
+KAFKA_GO_LACKS = {
+    "AlterConfigs: what was read can be written": "it writes an empty value as null",
+    "consume after DeleteRecords": "it cannot delete them",
+    "delete records": "no such call",
+    "describe configs: synonyms": "it forgets on the way to the broker that they were asked for",
+    EMPTY_IS_NOT_NULL: "a Reader makes null of what is empty",
+    "group: pattern subscription": "topics by name only",
+    "idempotent producer": NOT_TRANSACTIONAL,
+    "kill -9 of a client: its successor aborts what was open": NOT_TRANSACTIONAL,
+    "kill -9: acknowledged records, once and in order": NOT_TRANSACTIONAL,
+    "kill -9: transactions are all or nothing": NOT_TRANSACTIONAL,
+    "list offsets (admin): of the greatest timestamp": "its ListOffsets ends at version 5, before KIP-734",
+    "log dirs": "no such call",
+    "offset out of range: reset policy": "a Reader waits for the offset or reports it, it does not go elsewhere",
+    "static membership": "members have no instance id",
+    "static membership: fencing": "members have no instance id",
+    "timestamps: LogAppendTime": "a Reader gives the producer's time",
+    "timestamps: their type": "a message has the time only",
+    "topics that do not exist": "asked for by deleting records, which it cannot",
+    "transactions: a fenced zombie": NOT_TRANSACTIONAL,
+    "transactions: an open transaction is not read": NOT_TRANSACTIONAL,
+    "transactions: commit, abort": NOT_TRANSACTIONAL,
+    "transactions: consume, transform, produce": NOT_TRANSACTIONAL,
+    "transactions: many, over several partitions": NOT_TRANSACTIONAL,
+}
+
 CLIENTS = {
     entry.name: entry
     for entry in (
@@ -134,6 +167,7 @@ CLIENTS = {
                 "timestamps: their type": "a message has the time only",
             },
         ),
+        Entry("kafka-go", go("kafka-go"), KAFKA_GO_LACKS),
         Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS),
         Entry("platformatic", javascript("@platformatic/kafka", "platformatic.mjs"), PLATFORMATIC_LACKS),
     )

@@ -8,6 +8,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clients import model
+from ottla.compat_tests.clients.registry import EMPTY_IS_NOT_NULL
 from ottla.compat_tests.session import ClientSession, consume
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -54,8 +55,7 @@ def test_what_a_record_carries(client: ClientSession, topic: str) -> None:
         (b"key", b"value", ()),
         (None, b"no key", ()),
         (b"tombstone", None, ()),
-        (b"", b"", ()),
-        (b"\xff\x00", b"\x00\xff", (("gr\u00fc\u00df", b""), ("one", b"1"), ("two", b"\x00\xff"))),
+        (b"\xff\x00", b"\x00\xff", (("gr\u00fc\u00df", b"3"), ("one", b"1"), ("two", b"\x00\xff"))),
     ]
     producer = client.producer()
     for key, value, headers in sent:
@@ -72,6 +72,15 @@ def test_repeated_headers(client: ClientSession, topic: str) -> None:
     producer.send(topic, b"value", partition=0, headers=headers)
     producer.flush()
     assert client.read(topic, 1)[0].headers == headers
+
+
+@pytest.mark.capability(EMPTY_IS_NOT_NULL)
+def test_empty_is_not_null(client: ClientSession, topic: str) -> None:
+    producer = client.producer()
+    producer.send(topic, b"", key=b"", partition=0, headers=[("empty", b"")])
+    producer.flush()
+    (message,) = client.read(topic, 1)
+    assert (message.key, message.value, message.headers) == (b"", b"", (("empty", b""),))
 
 
 @pytest.mark.capability("timestamps: CreateTime")

@@ -1,6 +1,6 @@
 // The far end of the driver pipe.py for Go's client libraries, served over stdin and stdout.
 //
-// The first argument names the library (franz-go or sarama), the last one is the broker's address. A line is a JSON
+// The first argument names the library (franz-go, sarama or kafka-go), the last one is the broker's address. A line is a JSON
 // object, bytes in it are base64. A call is {"object", "method", "arguments"}; object 0 makes the others. An answer is
 // {"value"}, {"failure", "code"} for what Kafka or its client reported, or {"error"} with a trace for a panic, which is a
 // mistake of the driver's. Calls are answered one by one; when stdin ends the process is gone at once, and what is open stays
@@ -24,6 +24,7 @@ import (
 var libraries = map[string]func(bootstrap string) library{
 	"franz-go": newFranz,
 	"sarama":   newSarama,
+	"kafka-go": newKafkaGo,
 }
 
 // A call is a line of input.
