@@ -42,7 +42,7 @@ def client(client_name: str, broker_process: BrokerProcess) -> Iterator[ClientSe
 def test_clean_restart(client: ClientSession, broker_process: BrokerProcess) -> None:
     Operator(broker_process.bootstrap).create_topic("kept", 2, {"retention.ms": "987654321"})
     client.produce("kept", [b"%d" % number for number in range(20)])
-    reader = client.consumer(group_id="kept group")
+    reader = client.consumer(group_id="kept-group")
     reader.subscribe(["kept"])
     consume(reader, 20)
     reader.commit({("kept", 0): model.Committed(13)})
@@ -55,7 +55,7 @@ def test_clean_restart(client: ClientSession, broker_process: BrokerProcess) -> 
     assert after.admin.describe_configs("topic", "kept")["retention.ms"].value == "987654321"
     assert after.admin.describe_cluster().cluster_id == cluster_id
     assert [message.value for message in after.read("kept", 20)] == [b"%d" % number for number in range(20)]
-    resumed = after.consumer(group_id="kept group")
+    resumed = after.consumer(group_id="kept-group")
     resumed.subscribe(["kept"])
     assert [message.offset for message in consume(resumed, 7)] == list(range(13, 20))
     after.close()

@@ -56,15 +56,17 @@ build_go() {
 }
 
 build_js() {
-    cp ./*.mjs package.json package-lock.json "$fresh/"
     # No package here has anything to compile.
-    npm ci --prefix "$fresh" --ignore-scripts --no-audit --no-fund
+    cp ./*.mjs package.json package-lock.json "$fresh/" &&
+        npm ci --prefix "$fresh" --ignore-scripts --no-audit --no-fund
 }
 
 build_rust() {
-    # What is compiled lies apart, so that another change of the sources compiles only them. No debug information.
-    cargo build --target-dir "$root/.clients/.rust-target"
-    cp "$root/.clients/.rust-target/debug/rdkafka" "$root/.clients/.rust-target/debug/rskafka" "$fresh/"
+    # Built in a copy that stays, so that after another change of the sources only they are compiled.
+    copy=$root/.clients/.rust
+    mkdir -p "$copy" && rm -rf "$copy/src" && cp -Rp Cargo.toml src "$copy/" &&
+        (cd "$copy" && cargo build --target-dir target) &&
+        cp "$copy/target/debug/drive-rdkafka" "$copy/target/debug/drive-rskafka" "$fresh/"
 }
 
 # The first version is at least the second.

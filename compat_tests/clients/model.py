@@ -107,10 +107,10 @@ class ConsumerSettings:
 
 @dataclass(frozen=True)
 class TopicDescription:
-    """``leaders`` holds the leader's broker id for each partition, by partition number."""
+    """``leaders`` holds the leader's broker id for each partition, by partition number; None: the client doesn't tell."""
 
     name: str
-    leaders: dict[int, int]
+    leaders: dict[int, int | None]
 
 
 @dataclass(frozen=True)

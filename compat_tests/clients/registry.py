@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.clients import go_client, java_client, js_client, model, remote
+from ottla.compat_tests.clients import go_client, java_client, js_client, model, remote, rust_client
 
 EMPTY_IS_NOT_NULL = "empty keys, values and headers are not null"
 
@@ -64,6 +64,16 @@ def javascript(package: str, program: str) -> Callable[[str], model.Client]:
     return functools.partial(js_client.Client, package, program)
 
 
+def rust(crate: str) -> Callable[[str], model.Client]:
+    """The driver of a crate."""
+    return functools.partial(rust_client.Client, crate)
+
+
+def lacking(reasons: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """What a client lacks, from the capabilities that go with each reason."""
+    return {capability: reason for reason, capabilities in reasons.items() for capability in capabilities}
+
+
 KAFKAJS_LACKS = {
     "IncrementalAlterConfigs": "no such call",
     "alter group offsets": "its setOffsets takes no metadata",
@@ -84,6 +94,7 @@ PLATFORMATIC_LACKS = {
     "compaction": "it can't read the snappy in these topics, see below",
     "create topics: only validate": "createTopics has no such option",
     "group: pattern subscription": "topics by their names only",
+    "kill -9: transactions are all or nothing": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
     "offset out of range: reset policy": "the stream ends with that error",
     "snappy in the frames of Java's library": "it takes them for snappy itself",
     "static membership": "a static member that closes leaves the group",
@@ -121,6 +132,71 @@ KAFKA_GO_LACKS = {
     "transactions: consume, transform, produce": NOT_TRANSACTIONAL,
     "transactions: many, over several partitions": NOT_TRANSACTIONAL,
 }
+
+RDKAFKA_LACKS = {
+    "IncrementalAlterConfigs": "no such call",
+    "alter group offsets": "no such call",
+    "describe cluster": "no call for the controller",
+    "describe configs: synonyms": "its entries have none",
+    "list offsets (admin)": "no such call",
+    "list offsets (admin): of the greatest timestamp": "no such call",
+    "log dirs": "no such call",
+}
+
+RSKAFKA_LACKS = lacking(
+    {
+        "it has no groups": (
+            "alter group offsets",
+            "commit metadata",
+            "commit without membership",
+            "delete groups",
+            "group: auto commit",
+            "group: pattern subscription",
+            "group: subscribe, commit, resume",
+            "group: two members share and rebalance",
+            "kill -9: groups and committed offsets survive",
+            "list and describe groups",
+            "nothing committed",
+            "restart: everything is still there",
+            "restart: running clients go on",
+            "static membership",
+            "static membership: fencing",
+        ),
+        "it has no transactions": (
+            "kill -9 of a client: its successor aborts what was open",
+            "kill -9: transactions are all or nothing",
+            "transactions: a fenced zombie",
+            "transactions: an open transaction is not read",
+            "transactions: commit, abort",
+            "transactions: consume, transform, produce",
+            "transactions: many, over several partitions",
+        ),
+        "it has no idempotent producer": ("idempotent producer", "kill -9: acknowledged records, once and in order"),
+        "it knows no configs": (
+            "AlterConfigs",
+            "AlterConfigs: what was read can be written",
+            "IncrementalAlterConfigs",
+            "compacted topics want keys",
+            "configs take effect",
+            "create topics: configs",
+            "describe configs",
+            "describe configs: synonyms",
+        ),
+        "no such call": (
+            "create partitions",
+            "describe cluster",
+            "list offsets (admin)",
+            "list offsets (admin): of the greatest timestamp",
+            "log dirs",
+        ),
+        "create_topic has no such option": ("create topics: only validate",),
+        "acks is always all": ("produce with acks=0", "produce with acks=1 and all"),
+        "a partition must be given": ("keyed records keep to one partition",),
+        "headers are a BTreeMap": ("repeated headers, in order",),
+        "no reset policy": ("offset out of range: reset policy",),
+        "it doesn't look at the type of a batch's timestamps": ("timestamps: LogAppendTime", "timestamps: their type"),
+    }
+)
 
 CLIENTS = {
     entry.name: entry
@@ -170,5 +246,7 @@ CLIENTS = {
         Entry("kafka-go", go("kafka-go"), KAFKA_GO_LACKS),
         Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS),
         Entry("platformatic", javascript("@platformatic/kafka", "platformatic.mjs"), PLATFORMATIC_LACKS),
+        Entry("rdkafka", rust("rdkafka"), RDKAFKA_LACKS),
+        Entry("rskafka", rust("rskafka"), RSKAFKA_LACKS),
     )
 }

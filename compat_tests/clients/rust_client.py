@@ -10,9 +10,9 @@ from ottla.compat_tests.clients import pipe
 
 
 class Client(pipe.Client):
-    """A crate; its driver is the program of the same name."""
+    """A crate."""
 
     def __init__(self, crate: str, bootstrap: str) -> None:
         manifest = tomllib.loads(Path(__file__).with_name("rust").joinpath("Cargo.toml").read_text())
         version = manifest["dependencies"][crate]["version"].removeprefix("=")
-        super().__init__(f"{crate} {version}", [str(toolchains.built_clients("rust") / crate)], bootstrap)
+        super().__init__(f"{crate} {version}", [str(toolchains.built_clients("rust") / f"drive-{crate}")], bootstrap)

@@ -29,8 +29,9 @@ CompressionCodecs[CompressionTypes.ZSTD] = () => ({
   decompress: async (buffer) => zlib.zstdDecompressSync(buffer),
 });
 
-function connection(bootstrap, clientId, requestTimeout = 20_000) {
-  const retry = { initialRetryTime: 100, maxRetryTime: 500 };
+/** There is no limit of time, only of attempts; the pauses between them are of half a second at most. */
+function connection(bootstrap, clientId, requestTimeout = 20_000, patience = 20_000) {
+  const retry = { initialRetryTime: 100, maxRetryTime: 500, retries: Math.ceil(patience / 500) };
   return new Kafka({ brokers: [bootstrap], clientId, requestTimeout, retry, logLevel: kafkajs.logLevel.NOTHING });
 }
 
@@ -65,13 +66,13 @@ class Producer {
       compression: COMPRESSIONS[settings.compression],
       timeout: settings.request_timeout_ms,
     };
-    made.#producer = connection(bootstrap, "ottla-compat", settings.request_timeout_ms).producer({
+    const { request_timeout_ms, delivery_timeout_ms } = settings;
+    const kafka = connection(bootstrap, "ottla-compat", request_timeout_ms, delivery_timeout_ms);
+    made.#producer = kafka.producer({
       idempotent,
       transactionalId,
       transactionTimeout: settings.transaction_timeout_ms,
       maxInFlightRequests: idempotent ? 1 : undefined,
-      // There is no limit of time, only of attempts; the pauses between them are of half a second at most.
-      retry: { retries: Math.ceil(settings.delivery_timeout_ms / 500) },
     });
     await made.#producer.connect();
     return made;
