@@ -63,6 +63,8 @@ def lacking(reasons: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {capability: reason for reason, capabilities in reasons.items() for capability in capabilities}
 
 
+JAVA_LACKS = lacking({"4.0 has removed that call": ("AlterConfigs", "AlterConfigs: refused values")})
+
 KAFKAJS_LACKS = {
     "IncrementalAlterConfigs": "no such call",
     "alter group offsets": "its setOffsets takes no metadata",
@@ -94,6 +96,7 @@ PLATFORMATIC_LACKS = {
 }
 
 RDKAFKA_LACKS = {
+    "AlterConfigs: refused values": "0.39 doesn't look at the errors in the answer",
     "IncrementalAlterConfigs": "no such call",
     "alter group offsets": "no such call",
     "describe cluster": "no call for the controller",
@@ -133,6 +136,7 @@ RSKAFKA_LACKS = lacking(
         "it has no idempotent producer": ("idempotent producer", "kill -9: acknowledged records, once and in order"),
         "it knows no configs": (
             "AlterConfigs",
+            "AlterConfigs: refused values",
             "IncrementalAlterConfigs",
             "compacted topics want keys",
             "configs take effect",
@@ -180,7 +184,7 @@ CLIENTS = {
                 "static membership: fencing": "a member that was replaced joins again and replaces its successor",
             },
         ),
-        Entry("java", java("4.4.0"), {"AlterConfigs": "4.0 has removed that call"}),
+        Entry("java", java("4.4.0"), JAVA_LACKS),
         Entry("java-3.9", java("3.9.2")),
         Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS),
         Entry("rdkafka", rust("rdkafka"), RDKAFKA_LACKS),
