@@ -74,6 +74,16 @@ def lacking(reasons: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {capability: reason for reason, capabilities in reasons.items() for capability in capabilities}
 
 
+JAVA_LACKS = lacking(
+    {
+        "4.0 has removed that call": (
+            "AlterConfigs",
+            "AlterConfigs: refused values",
+            "AlterConfigs: what was read can be written",
+        )
+    }
+)
+
 KAFKAJS_LACKS = {
     "IncrementalAlterConfigs": "no such call",
     "alter group offsets": "its setOffsets takes no metadata",
@@ -134,6 +144,7 @@ KAFKA_GO_LACKS = {
 }
 
 RDKAFKA_LACKS = {
+    "AlterConfigs: refused values": "0.39 doesn't look at the errors in the answer",
     "IncrementalAlterConfigs": "no such call",
     "alter group offsets": "no such call",
     "describe cluster": "no call for the controller",
@@ -174,6 +185,7 @@ RSKAFKA_LACKS = lacking(
         "it has no idempotent producer": ("idempotent producer", "kill -9: acknowledged records, once and in order"),
         "it knows no configs": (
             "AlterConfigs",
+            "AlterConfigs: refused values",
             "AlterConfigs: what was read can be written",
             "IncrementalAlterConfigs",
             "compacted topics want keys",
@@ -230,7 +242,7 @@ CLIENTS = {
                 "static membership: fencing": "a member that was replaced joins again and replaces its successor",
             },
         ),
-        Entry("java", java("4.4.0"), {"AlterConfigs": "4.0 has removed that call"}),
+        Entry("java", java("4.4.0"), JAVA_LACKS),
         Entry("java-3.9", java("3.9.2")),
         Entry("franz-go", go("franz-go")),
         Entry(
