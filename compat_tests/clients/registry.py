@@ -15,6 +15,7 @@ from ottla.compat_tests import toolchains
 from ottla.compat_tests.clients import go_client, java_client, js_client, model, remote, rust_client
 
 EMPTY_IS_NOT_NULL = "empty keys, values and headers are not null"
+JAVA_SNAPPY = "snappy in the frames of Java's library"
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ PLATFORMATIC_LACKS = {
     "group: pattern subscription": "topics by their names only",
     "kill -9: transactions are all or nothing": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
     "offset out of range: reset policy": "the stream ends with that error",
-    "snappy in the frames of Java's library": "it takes them for snappy itself",
+    JAVA_SNAPPY: "it takes them for snappy itself",
     "static membership": "a static member that closes leaves the group",
     "static membership: fencing": "a member that was replaced joins again and replaces its successor",
     "timestamps: CreateTime": "1.35.0 garbles times in one batch that are more than 24 days apart",
