@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pipe::{Answer, Argument, Failure, wait};
 use rskafka::client::controller::ControllerClient;
-use rskafka::client::partition::OffsetAt;
+use rskafka::client::partition::{OffsetAt, UnknownTopicHandling};
 use serde_json::{Value, json};
 
 use crate::{Connection, failure};
@@ -18,7 +18,8 @@ pub struct Admin {
 
 impl Admin {
     pub fn new(bootstrap: &str) -> Result<Admin, Failure> {
-        let connection = Connection::new(bootstrap, "ottla-compat", Duration::from_millis(TIMEOUT_MS as u64))?;
+        let patience = Duration::from_millis(TIMEOUT_MS as u64);
+        let connection = Connection::new(bootstrap, "ottla-compat", patience, UnknownTopicHandling::Error)?;
         let controller = connection.client.controller_client().map_err(failure)?;
         Ok(Admin { connection, controller })
     }

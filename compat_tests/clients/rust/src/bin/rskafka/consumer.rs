@@ -8,7 +8,7 @@ use pipe::{Answer, Argument, Failure, encoded, runtime, wait};
 use rskafka::chrono::DateTime;
 use rskafka::client::consumer::{StartOffset, StreamConsumerBuilder};
 use rskafka::client::error::Result;
-use rskafka::client::partition::OffsetAt;
+use rskafka::client::partition::{OffsetAt, UnknownTopicHandling};
 use rskafka::record::RecordAndOffset;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -54,7 +54,12 @@ impl Consumer {
         Ok(Consumer {
             // A stream is of one partition, so the smaller of the two limits holds.
             bytes: (number("fetch_min_bytes"), number("fetch_max_bytes").min(number("max_partition_fetch_bytes"))),
-            connection: Connection::new(bootstrap, settings["client_id"].text(), Duration::from_secs(60))?,
+            connection: Connection::new(
+                bootstrap,
+                settings["client_id"].text(),
+                Duration::from_secs(60),
+                UnknownTopicHandling::Error,
+            )?,
             items,
             max_wait_ms: number("fetch_max_wait_ms"),
             reading: HashMap::new(),
