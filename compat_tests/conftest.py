@@ -162,6 +162,10 @@ def drivers(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Callable
     made: dict[str, model.Client] = {}
 
     def driver(name: str) -> model.Client:
+        if name in made and made[name].has_ended():
+            # This costs a test, but not all that come after it.
+            made.pop(name).close()
+            raise RuntimeError(f"the driver of {name} has ended by itself")
         if name not in made:
             made[name] = CLIENTS[name].connect(bootstrap)
             request.config.stash[record.KEY].versions[name] = made[name].version()
