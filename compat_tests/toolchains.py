@@ -92,6 +92,14 @@ def compile_java(sources: Sequence[Path], jars: Path, target: Path) -> None:
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
 
 
+def built_client(language: str) -> Path:
+    """The folder with what tools/build_clients.sh has made of the drivers in one language."""
+    folder = _variable_or("OTTLA_CLIENTS", PACKAGE / ".clients") / language
+    if not folder.exists():
+        missing(f"no clients in {folder} (make setup, or tools/build_clients.sh {language}, or OTTLA_CLIENTS)")
+    return folder
+
+
 def kcat() -> Path:
     """The kcat program (Debian's package kcat)."""
     found = shutil.which("kcat") or shutil.which("kafkacat")

@@ -3,7 +3,7 @@
 #
 #   tools/setup.sh run      .venv with the run-time dependencies
 #   tools/setup.sh check    and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
-#   tools/setup.sh test     and Spark, the jars, kcat, and .venv-kafka-python-2 (the last 2.x in a venv of its own)
+#   tools/setup.sh test     and Spark, the jars, kcat, .venv-kafka-python-2 (the last 2.x in a venv of its own), clients in other languages
 #   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
 #
 # Each step leaves a stamp in .venv with the checksum of pyproject.toml, and is repeated when that file changes. A
@@ -30,6 +30,12 @@ find_python() {
 java_is_17() {
     version=$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p')
     [ "${version:-0}" -ge 17 ]
+}
+
+go_is_new_enough() { # than what the clients in Go ask for
+    least=$(sed -n 's/^go //p' compat_tests/clients/go/go.mod)
+    version=$(GOTOOLCHAIN=local go env GOVERSION 2>/dev/null | sed -n 's/^go\([0-9.]*\).*/\1/p')
+    [ -n "$version" ] && [ "$(printf '%s\n%s\n' "$least" "$version" | sort -V | head -n 1)" = "$least" ]
 }
 
 make_venv() { # folder
@@ -91,6 +97,13 @@ test | bench)
     find_python
     java_is_17 || missing="${missing:+$missing, }Java 17 or newer (java)"
     need mvn "Maven (mvn)"
+    if [ "$level" = test ]; then
+        go_is_new_enough || missing="${missing:+$missing, }Go $least or newer (go)"
+        need node "Node.js 20 (node)"
+        need npm npm
+        need cargo "Rust 1.85 or newer (cargo)"
+        need c++ "a C++ compiler (c++)"
+    fi
     ;;
 *)
     sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" >&2
@@ -116,7 +129,7 @@ test)
     install_kafka_python_2
     tools/fetch_jars.sh wire kafka zookeeper streams spark
     tools/fetch_kcat.sh
-    tools/build_clients.sh js rust
+    tools/build_clients.sh go js rust
     ;;
 bench)
     install test --editable '.[compat,metrics,spark]' --group dev

@@ -39,7 +39,7 @@ class ClientFailure(Exception):
 
 @dataclass(frozen=True)
 class Message:
-    """A consumed record."""
+    """A consumed record. ``timestamp_type`` is -1 where the client does not tell."""
 
     topic: str
     partition: int

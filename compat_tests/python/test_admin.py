@@ -175,7 +175,7 @@ def test_alter_configs_refuses(client: ClientSession, topic: str) -> None:
     assert failure.value.code == ErrorCode.INVALID_CONFIG
 
 
-@pytest.mark.capability("AlterConfigs")
+@pytest.mark.capability("AlterConfigs: what was read can be written")
 def test_what_was_read_can_be_written(client: ClientSession, topic: str) -> None:
     configs = client.admin.describe_configs("topic", topic)
     values = {name: entry.value for name, entry in configs.items() if entry.value is not None and not entry.read_only}
@@ -251,15 +251,26 @@ def test_delete_records(client: ClientSession, topic: str) -> None:
     assert failure.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-@pytest.mark.capability("list offsets (admin)")
-def test_list_offsets(client: ClientSession, topic: str) -> None:
+@pytest.fixture
+def three_times(client: ClientSession, topic: str) -> str:
+    """A topic with the timestamps 1000, 3000, 2000 in partition 0."""
     producer = client.producer()
     for time_ms in (1000, 3000, 2000):
         producer.send(topic, b"x", partition=0, timestamp_ms=time_ms)
         producer.flush()
-    latest, earliest, max_timestamp = -1, -2, -3
-    found = [client.admin.list_offset(topic, 0, spec) for spec in (latest, earliest, max_timestamp, 1500, 2500, 9999)]
-    assert found == [3, 0, 1, 1, 1, -1]
+    return topic
+
+
+@pytest.mark.capability("list offsets (admin)")
+def test_list_offsets(client: ClientSession, three_times: str) -> None:
+    latest, earliest = -1, -2
+    found = [client.admin.list_offset(three_times, 0, spec) for spec in (latest, earliest, 1500, 2500, 9999)]
+    assert found == [3, 0, 1, 1, -1]
+
+
+@pytest.mark.capability("list offsets (admin): of the greatest timestamp")
+def test_offset_of_the_greatest_timestamp(client: ClientSession, three_times: str) -> None:
+    assert client.admin.list_offset(three_times, 0, -3) == 1
 
 
 @pytest.mark.capability("describe cluster")
