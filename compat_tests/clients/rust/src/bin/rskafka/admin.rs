@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use pipe::{Answer, Argument, Failure, wait};
+use rskafka::chrono::DateTime;
 use rskafka::client::controller::ControllerClient;
 use rskafka::client::partition::{OffsetAt, UnknownTopicHandling};
 use serde_json::{Value, json};
@@ -47,6 +48,15 @@ impl Admin {
                 Ok(topic.partitions.iter().map(|partition| json!([partition, Value::Null])).collect())
             }
             "delete_records" => self.delete_records(arguments["where"].place(), arguments["before_offset"].number()),
+            "list_offset" => {
+                let at = match arguments["spec"].number() {
+                    -1 => OffsetAt::Latest,
+                    -2 => OffsetAt::Earliest,
+                    time => OffsetAt::Timestamp(DateTime::from_timestamp_millis(time).expect("a time")),
+                };
+                let client = self.connection.partition(arguments["where"].place())?;
+                wait(client.get_offset(at)).map(|offset| json!(offset)).map_err(failure)
+            }
             _ => panic!("{method}"),
         }
     }

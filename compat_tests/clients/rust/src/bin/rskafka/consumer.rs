@@ -155,12 +155,12 @@ fn start_offset(start: &Value) -> StartOffset {
     }
 }
 
-/// The client doesn't tell the type of a timestamp: it takes all of them for CreateTime, 0.
+/// The client doesn't tell the type of a timestamp.
 fn message((topic, partition): &Place, RecordAndOffset { record, offset }: RecordAndOffset) -> Value {
     let headers: Vec<Value> =
         record.headers.iter().map(|(name, content)| json!([name, encoded(Some(content))])).collect();
     json!([
-        [topic, partition, offset, record.timestamp.timestamp_millis(), 0],
+        [topic, partition, offset, record.timestamp.timestamp_millis(), -1],
         [encoded(record.key.as_deref()), encoded(record.value.as_deref())],
         headers
     ])
