@@ -3,7 +3,8 @@
 #
 #   tools/setup.sh run      .venv with the run-time dependencies
 #   tools/setup.sh check    and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
-#   tools/setup.sh test     and Spark, the jars, kcat, .venv-kafka-python-2 (the last 2.x in a venv of its own), clients in other languages
+#   tools/setup.sh test     and Spark, the jars, kcat, .venv-kafka-python-2 (the last 2.x in a venv of its own), and the
+#                           clients in other languages
 #   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
 #
 # Each step leaves a stamp in .venv with the checksum of pyproject.toml, and is repeated when that file changes. A
