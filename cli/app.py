@@ -83,7 +83,6 @@ def serve(
       ottla serve
       ottla serve --listen 0.0.0.0:9092 --advertise kafka.example.org:9092 --data-dir /var/lib/ottla
       ottla serve --config server.properties --override num.partitions=3
-
       ottla serve --metrics 127.0.0.1:9464 --log-format json --log-level info,log=debug --trace produce
     """
     # Most of a start is imports, whose objects live to the end: collecting among them is lost time.
