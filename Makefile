@@ -47,7 +47,7 @@ bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios 
 	@tools/setup.sh bench
 	$(PYTHON_IN_VENV) -m bench $(ARGS)
 
-compat-oracle: ## run compat_tests against Apache Kafka and write the table in docs/
+compat-oracle: ## run compat_tests on Ottla and Apache Kafka and write docs/compatibility.md; ARGS="kafka --client kcat" for a part
 	@tools/setup.sh test
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_oracle.sh $(ARGS)
 
@@ -59,7 +59,7 @@ docs: ## the documentation as a site in site/, after writing what is generated i
 	$(PYTHON_IN_VENV) -m mkdocs build --strict
 
 clean: ## remove what make built; ./data stays
-	rm -rf $(VENV) .venv-kafka-python-2 .jars build dist site *.egg-info
+	rm -rf $(VENV) .venv-kafka-python-2 .jars .clients build dist site *.egg-info
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile

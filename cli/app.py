@@ -175,17 +175,3 @@ def verify(
     from .verify import run
 
     sys.exit(run(data_dir, as_json))
-
-
-@app.command(
-    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
-    add_help_option=False,
-)
-def compat(context: typer.Context) -> None:
-    """Run the compatibility suite of stock clients; its options are pytest's and --bootstrap-server HOST:PORT.
-
-    Without --bootstrap-server it starts a broker of its own. Needs pip install 'ottla[compat]'.
-    """
-    from ..compat_tests.run import main as run_suite
-
-    sys.exit(run_suite(context.args))

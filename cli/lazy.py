@@ -28,6 +28,9 @@ LAZY = {
     "configs": Lazy(".commands.configs", "Describe, set and unset the settings of topics and brokers."),
     "cluster": Lazy(".commands.cluster", "Describe the cluster: brokers, controller, what is under-replicated."),
     "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),
+    "compat": Lazy(
+        ".commands.compat", "Run stock clients against any broker (needs the extra ottla[compat]): who can do what."
+    ),
     "spark": Lazy("..spark.cli", "Spark jobs on topics (needs the extra ottla[spark] and Java 17)."),
 }
 

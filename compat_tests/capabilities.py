@@ -1,73 +1,183 @@
-"""Which client can do what on this broker: the record that a run keeps, and the table it writes.
+"""The rows of the table client x capability: what a test's ``@pytest.mark.capability("…")`` may say, in groups.
 
-Every test carries ``@pytest.mark.capability("…")``, the row. Its column is the client: the ``client_name`` parameter for
-the client libraries, ``pytest.mark.client("…")`` of the module for everything else.
+A group is a row of the summary, its capabilities are those of the table with details. Every mark belongs to one group; a
+test whose capability is in none cannot be collected.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 
-WORST_FIRST = ("FAIL", "skipped", "ok")
+GROUPS: Mapping[str, Sequence[str]] = {
+    "produce: every codec": (
+        "produce with every codec",
+        "produce and consume with every codec",
+        "every codec is read by every client",
+        "broker recompresses (compression.type)",
+        "snappy in the frames of Java's library",
+        "Java reads every client's codecs",
+        "Java's codecs are read by every client",
+    ),
+    "produce: acks 0, 1, all": ("produce with acks=0", "acks=0", "produce with acks=1 and all"),
+    "produce: partitions, batches": (
+        "keyed records keep to one partition",
+        "many partitions",
+        "batch header: what the broker writes",
+        "produce: refused batches",
+        "batch write",
+        "streaming write",
+        "perf tests, e2e-latency",
+        "verifiable producer and consumer",
+    ),
+    "keys, headers, timestamps": (
+        "keys, nulls, headers",
+        "repeated headers, in order",
+        "empty keys, values and headers are not null",
+        "timestamps: CreateTime",
+        "timestamps: LogAppendTime",
+        "timestamps: their type",
+    ),
+    "large messages": ("large messages", "records larger than the fetch limits"),
+    "consume": (
+        "consume from beginning, end, offset",
+        "seek",
+        "offset out of range: reset policy",
+        "offset out of range: reported without a policy",
+        "topics that do not exist",
+        "long poll",
+        "fetch sessions",
+        "fetch.min.bytes",
+        "fetch limits",
+        "fetch offsets",
+        "kafka-console-producer, kafka-console-consumer, kafka-consumer-groups, kafka-get-offsets",
+        "batch read",
+        "streaming read",
+        "data loss",
+    ),
+    "offsets by time, lag": (
+        "consume from a timestamp",
+        "offsets by time and from the end",
+        "watermarks and lag",
+        "list offsets (admin)",
+        "list offsets (admin): of the greatest timestamp",
+        "ListOffsets",
+        "OffsetForLeaderEpoch",
+    ),
+    "groups and rebalance": (
+        "group: subscribe, commit, resume",
+        "group: two members share and rebalance",
+        "group: pattern subscription",
+        "consumer group",
+        "list and describe groups",
+        "delete groups",
+    ),
+    "static membership": ("static membership", "static membership: fencing"),
+    "commit and reset": (
+        "group: auto commit",
+        "commit metadata",
+        "commit without membership",
+        "nothing committed",
+        "committed offsets",
+        "alter group offsets",
+    ),
+    "admin: topics": (
+        "create and delete topics",
+        "create topics: validation",
+        "create topics: only validate",
+        "create partitions",
+        "CreateTopics, CreatePartitions",
+        "topic auto-creation",
+        "invalid topic names are refused",
+        "topic ids",
+        "Metadata",
+        "metadata",
+        "kafka-topics",
+    ),
+    "admin: configs": (
+        "create topics: configs",
+        "describe configs",
+        "describe configs: synonyms",
+        "AlterConfigs",
+        "AlterConfigs: what was read can be written",
+        "IncrementalAlterConfigs",
+        "configs take effect",
+        "kafka-configs",
+    ),
+    "admin: records, cluster, disks": (
+        "delete records",
+        "consume after DeleteRecords",
+        "describe cluster",
+        "kafka-broker-api-versions, kafka-cluster",
+        "log dirs",
+        "kafka-delete-records, kafka-log-dirs",
+        "moves between data folders",
+        "kafka-reassign-partitions, kafka-log-dirs: moves between data folders",
+        "ACLs without an authorizer",
+    ),
+    "idempotence": ("idempotent producer",),
+    "transactions": (
+        "read_committed",
+        "transactions: commit, abort",
+        "transactions: many, over several partitions",
+        "transactions: an open transaction is not read",
+        "transactions: a fenced zombie",
+        "transactions: consume, transform, produce",
+        "transactions: producer-perf-test, console-consumer with read_committed",
+        "kafka-transactions",
+        "transactions: commit and abort, classic protocol",
+        "transactions: V2",
+        "transactions: V2, one right behind the other",
+        "transactions: a batch outside of its transaction is refused",
+        "transactions: fencing",
+        "transactions: InitProducerId",
+        "transactions: offsets",
+        "transactions: partitions that do not exist",
+        "transactions: aborted transactions of the whole range that is read",
+        "transactions: a read_committed fetch waits for what is committed",
+        "transactions: what leaders ask the coordinator",
+        "transactions: what administrators see",
+        "transactions: end markers written by an administrator",
+        "transactions: transaction.version in ApiVersions",
+        "kill -9 of a client: its successor aborts what was open",
+    ),
+    "compaction": ("compaction", "compacted topics want keys"),
+    "restart, kill -9, reconnect": (
+        "restart: everything is still there",
+        "restart: running clients go on",
+        "kill -9: acknowledged records, once and in order",
+        "kill -9: groups and committed offsets survive",
+        "kill -9: transactions are all or nothing",
+        "kill -9: a repeated batch is still known",
+        "exactly_once_v2: kill -9 of the broker",
+        "broker killed under a query",
+    ),
+    "Streams, Connect, Spark jobs": (
+        "exactly_once_v2: word count",
+        "exactly_once_v2: kill -9 of the word count",
+        "file source and sink",
+        "file source and sink: kill -9 of the worker",
+        "file source and sink, distributed",
+        "archive job",
+    ),
+    "protocol": (
+        "ApiVersions",
+        "ApiVersions at an unknown version",
+        "every advertised version is answered in its layout",
+        "client id and header tags",
+        "answers leave in the order of requests",
+        "requests that nobody can answer close the connection",
+    ),
+}
+"""Capabilities by the name of their group, in the order of the table."""
+
+_GROUP_OF = {capability: group for group, capabilities in GROUPS.items() for capability in capabilities}
 
 
-@dataclass
-class Record:
-    """Outcomes by (client, capability). ``not_offered`` says what a client's public API has no way to ask for."""
+def group_of(capability: str) -> str:
+    """The group of a capability. Raises KeyError when it is in none."""
+    return _GROUP_OF[capability]
 
-    outcomes: dict[tuple[str, str], list[str]] = field(default_factory=dict)
-    not_offered: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def add(self, client: str, capability: str, outcome: str) -> None:
-        """One test's result: ok, FAIL or skipped."""
-        self.outcomes.setdefault((client, capability), []).append(outcome)
-
-    def cell(self, client: str, capability: str) -> str:
-        """The worst of a capability's results, with their number when not all are like that."""
-        if (client, capability) in self.not_offered:
-            return "n/a"
-        outcomes = self.outcomes.get((client, capability), [])
-        for kind in WORST_FIRST:
-            if count := outcomes.count(kind):
-                return kind if count == len(outcomes) else f"{kind} ({count} of {len(outcomes)} tests)"
-        return ""
-
-    def clients(self) -> list[str]:
-        """Everybody who took part."""
-        return sorted({client for client, _ in self.outcomes})
-
-    def rows(self, clients: Iterable[str]) -> list[str]:
-        """The capabilities that these clients have results for."""
-        wanted = set(clients)
-        return sorted({capability for client, capability in self.outcomes if client in wanted})
-
-    def table(self, clients: list[str]) -> list[str]:
-        """Capabilities down, clients across."""
-        lines = ["| capability | " + " | ".join(clients) + " |", "|---" * (len(clients) + 1) + "|"]
-        return lines + [
-            f"| {row} | " + " | ".join(self.cell(client, row) for client in clients) + " |"
-            for row in self.rows(clients)
-        ]
-
-    def page(self, heading: str, introduction: str, libraries: Iterable[str], versions: Mapping[str, str]) -> str:
-        """All of it as Markdown."""
-        present = self.clients()
-        together = [client for client in libraries if client in present]
-        tests = sum(map(len, self.outcomes.values()))
-        failed = sum(outcomes.count("FAIL") for outcomes in self.outcomes.values())
-        lines = [f"# {heading}", "", introduction, f"{tests} tests, {failed} of them failed.", ""]
-        if versions:
-            lines += ["| client | version |", "|---|---|"]
-            lines += [f"| {client} | {version} |" for client, version in sorted(versions.items())]
-        if together:
-            lines += ["", "## Client libraries", "", *self.table(together)]
-        for client in present:
-            if client not in together:
-                lines += ["", f"## {client}", "", *self.table([client])]
-        why = [
-            f"- {client}, {row}: {reason}" for (client, row), reason in self.not_offered.items() if client in present
-        ]
-        if why:
-            lines += ["", "n/a: the client's public API has no such thing.", "", *sorted(why)]
-        return "\n".join(lines) + "\n"
+def capabilities() -> list[str]:
+    """All of them, in the order of the table."""
+    return list(_GROUP_OF)

@@ -1,8 +1,8 @@
-"""Options, fixtures and marks of the suite. The objects behind them are in ``brokers``, ``session`` and ``capabilities``."""
+"""Options, fixtures and marks of the suite. The objects behind them are in ``brokers``, ``session`` and ``record``."""
 
 from __future__ import annotations
 
-import datetime
+import dataclasses
 import itertools
 import os
 import re
@@ -12,22 +12,20 @@ from typing import Any
 
 import pytest
 
-from ottla.compat_tests import brokers
-from ottla.compat_tests.capabilities import Record
+from ottla.compat_tests import brokers, capabilities, programs, record
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.wire_client import Operator
 
 MARKS = (
-    "capability(name): the row of the capability table that a test belongs to",
-    "client(name): the column of the capability table, for tests that take no client library",
+    "capability(name): the row of the table that a test belongs to, one of ``capabilities.GROUPS``",
+    "client(name): the column of the table, for tests that take no client library",
     "restart: kills or restarts the broker, so it cannot run against somebody else's",
+    "not_offered(reason): the client's public API has no way to ask for it",
 )
+NOT_OURS = "kills or restarts the broker, which is not ours"
 TopicMaker = Callable[..., str]
-
-record = pytest.StashKey[Record]()
-versions: pytest.StashKey[dict[str, str]] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,8 +35,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--broker", choices=("ottla", "kafka"), default="ottla", help="what to start: Ottla or Apache Kafka"
     )
-    group.addoption("--client", action="append", metavar="NAME", help=f"only this client: {', '.join(CLIENTS)}, …")
-    group.addoption("--capability-table", metavar="FILE", help="write the table client x capability there (Markdown)")
+    group.addoption(
+        "--client", action="append", metavar="NAME", help=f"only this client: {', '.join(programs.names())}"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -48,8 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning"
     )  # kafka-python
-    config.stash[record] = Record()
-    config.stash[versions] = {}
+    config.stash[record.KEY] = record.Record()
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -57,12 +55,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "client_name" not in metafunc.fixturenames:
         return
     capability = capability_of(metafunc.definition)
-    names = []
-    for name, entry in CLIENTS.items():
-        if capability in entry.lacks:
-            metafunc.config.stash[record].not_offered[name, capability] = entry.lacks[capability]
-        else:
-            names.append(name)
+    names = [
+        pytest.param(name, marks=pytest.mark.not_offered(entry.lacks[capability]) if capability in entry.lacks else ())
+        for name, entry in CLIENTS.items()
+    ]
     metafunc.parametrize("client_name", names, scope="session")
 
 
@@ -70,7 +66,9 @@ def capability_of(item: Any) -> str:
     """The row of a test."""
     mark = item.get_closest_marker("capability")
     assert mark is not None, f"{item.nodeid} has no capability mark"
-    return str(mark.args[0])
+    name = str(mark.args[0])
+    assert name in capabilities.capabilities(), f"{item.nodeid}: {name!r} is in no group of capabilities.GROUPS"
+    return name
 
 
 def client_of(item: Any) -> str:
@@ -79,23 +77,34 @@ def client_of(item: Any) -> str:
         return str(item.callspec.params["client_name"])
     mark = item.get_closest_marker("client")
     assert mark is not None, f"{item.nodeid} has neither a client fixture nor a client mark"
-    return str(mark.args[0])
+    name = str(mark.args[0])
+    assert name in programs.names(), f"{item.nodeid}: nobody is called {name!r}"
+    return name
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what was not asked for and what cannot be done to a broker that is not ours."""
-    mine = [item for item in items if Path(__file__).parent in item.path.parents]
+    """Leave out other clients' tests; and, kept in the record, what a client or this run has no way for."""
     wanted = config.getoption("--client")
-    foreign = config.getoption("--bootstrap-server") is not None
-    dropped = [
-        item
-        for item in mine
-        if (wanted and client_of(item) not in wanted) or (foreign and item.get_closest_marker("restart"))
-    ]
+    is_foreign = config.getoption("--bootstrap-server") is not None
+    kept = config.stash[record.KEY]
+    dropped = set()
+    for item in items:
+        if Path(__file__).parent not in item.path.parents:
+            continue
+        client, capability = client_of(item), capability_of(item)
+        mark = item.get_closest_marker("not_offered")
+        if wanted and client not in wanted:
+            dropped.add(item)
+        elif mark is not None:
+            kept.add(record.Result(item.nodeid, client, capability, record.NOT_APPLICABLE, str(mark.args[0])))
+            dropped.add(item)
+        elif is_foreign and item.get_closest_marker("restart"):
+            kept.add(record.Result(item.nodeid, client, capability, record.NOT_RUN, NOT_OURS))
+            dropped.add(item)
     if dropped:
-        config.hook.pytest_deselected(items=dropped)
-        gone = set(dropped)
-        items[:] = [item for item in items if item not in gone]
+        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+        items[:] = [item for item in items if item not in dropped]
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -111,20 +120,20 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if report.when == "call" or report.outcome != "passed":
-        word = {"passed": "ok", "failed": "FAIL", "skipped": "skipped"}[report.outcome]
-        item.config.stash[record].add(client_of(item), capability_of(item), word)
+        word = {"passed": record.PASS, "failed": record.FAIL, "skipped": record.SKIPPED}[report.outcome]
+        result = record.Result(item.nodeid, client_of(item), capability_of(item), word)
+        if call.excinfo is not None:
+            trace = report.longreprtext if word == record.FAIL else ""
+            result = dataclasses.replace(result, reason=first_line(call.excinfo), trace=trace)
+        item.config.stash[record.KEY].add(result)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the table if it was asked for."""
-    config = session.config
-    path = config.getoption("--capability-table")
-    if path:
-        broker = config.getoption("--bootstrap-server") or brokers.VERSIONS[config.getoption("--broker")]()
-        introduction = f"Written on {datetime.date.today()} by `pytest {' '.join(config.invocation_params.args)}`."
-        seen: dict[str, str] = config.stash[versions]
-        page = config.stash[record].page(f"Stock clients on {broker}", introduction, CLIENTS, seen)
-        Path(path).write_text(page)
+def first_line(error: pytest.ExceptionInfo[BaseException]) -> str:
+    """What an error says, in a line; the class only where it tells something."""
+    text = str(error.value) or error.typename
+    is_told = error.errisinstance((AssertionError, pytest.skip.Exception, pytest.fail.Exception))
+    first = next(iter(text.strip().splitlines()), error.typename)
+    return first if is_told else f"{error.typename}: {first}"
 
 
 @pytest.fixture(scope="session")
@@ -153,7 +162,7 @@ def drivers(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Callable
     def driver(name: str) -> model.Client:
         if name not in made:
             made[name] = CLIENTS[name].connect(bootstrap)
-            request.config.stash[versions][name] = made[name].version()
+            request.config.stash[record.KEY].versions[name] = made[name].version()
         return made[name]
 
     yield driver

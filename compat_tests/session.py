@@ -56,7 +56,11 @@ class ClientSession:
         producer = self.producer(**settings)
         for value in values:
             producer.send(topic, value, partition=partition)
-        return [delivery.offset for delivery in producer.flush()]
+        offsets = [delivery.offset for delivery in producer.flush()]
+        # It goes now: some clients ask for the topics of a producer again later, which creates a topic that was deleted.
+        self._open.remove(producer)
+        producer.close()
+        return offsets
 
     def read(self, topic: str, count: int, *, partition: int = 0, **settings: Any) -> list[model.Message]:
         """The first ``count`` records of a partition, through a consumer of its own."""

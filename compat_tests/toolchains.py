@@ -38,9 +38,16 @@ def kafka_python_2() -> Path:
     return python
 
 
+def jars_folder(name: str) -> Path:
+    """Where one set of jars is, by the name that tools/fetch_jars.sh gives it, or would be."""
+    if name == KAFKA_JARS:
+        return _variable_or("OTTLA_KAFKA_JARS", PACKAGE / ".jars" / name)
+    return _variable_or("OTTLA_JARS", PACKAGE / ".jars") / name
+
+
 def kafka_jars() -> Path:
     """The folder with the jars of Kafka's tools and broker."""
-    folder = _variable_or("OTTLA_KAFKA_JARS", PACKAGE / ".jars" / KAFKA_JARS)
+    folder = jars_folder(KAFKA_JARS)
     if not list(folder.glob("kafka-tools-*.jar")):
         missing(f"no jars of Kafka's tools in {folder} (make setup, or OTTLA_KAFKA_JARS)")
     return folder
@@ -48,10 +55,26 @@ def kafka_jars() -> Path:
 
 def jars(name: str) -> Path:
     """The folder of one set of jars, by the name that tools/fetch_jars.sh gives it."""
-    folder = _variable_or("OTTLA_JARS", PACKAGE / ".jars") / name
+    folder = jars_folder(name)
     if not list(folder.glob("*.jar")):
         missing(f"no jars in {folder} (make setup, or OTTLA_JARS)")
     return folder
+
+
+def built_clients(language: str) -> Path:
+    """The folder with the drivers in one language, as tools/build_clients.sh leaves it."""
+    folder = _variable_or("OTTLA_CLIENTS", PACKAGE / ".clients") / language
+    if not (folder / ".built").exists():
+        missing(f"no clients in {folder} (make setup, or OTTLA_CLIENTS)")
+    return folder
+
+
+def node() -> str:
+    """The Node.js program."""
+    found = shutil.which("node")
+    if found is None:
+        missing("no node on the PATH (Node.js 20)")
+    return found
 
 
 def _from_java(program: str) -> Path:
@@ -74,6 +97,14 @@ def compile_java(sources: Sequence[Path], jars: Path, target: Path) -> None:
     command = [str(_from_java("javac")), "-J-XX:TieredStopAtLevel=1", *options, *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+
+
+def built_client(language: str) -> Path:
+    """The folder with what tools/build_clients.sh has made of the drivers in one language."""
+    folder = _variable_or("OTTLA_CLIENTS", PACKAGE / ".clients") / language
+    if not folder.exists():
+        missing(f"no clients in {folder} (make setup, or tools/build_clients.sh {language}, or OTTLA_CLIENTS)")
+    return folder
 
 
 def kcat() -> Path:

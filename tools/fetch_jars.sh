@@ -5,6 +5,7 @@
 #   tools/fetch_jars.sh kafka      kafka-tools-4.3.1: Apache Kafka's server and command-line tools
 #   tools/fetch_jars.sh zookeeper  kafka-3.9.2: Apache Kafka's last server for ZooKeeper, and ZooKeeper's own
 #   tools/fetch_jars.sh streams    kafka-streams-4.3.1: Kafka Streams
+#   tools/fetch_jars.sh connect    connect-4.3.1: Kafka Connect and its connectors for files
 #   tools/fetch_jars.sh spark      spark-kafka-4.0.0: Spark's Kafka connector
 #
 # A folder already fetched from the same description is left alone, so it costs nothing to call this again. Other files
@@ -59,9 +60,10 @@ for name in "$@"; do
     kafka) fetch kafka-tools-4.3.1 ;;
     zookeeper) fetch kafka-3.9.2 ;;
     streams) fetch kafka-streams-4.3.1 ;;
+    connect) fetch connect-4.3.1 ;;
     spark) fetch spark-kafka-4.0.0 ;;
     *)
-        echo "fetch_jars: no set of jars is called $name (wire, kafka, zookeeper, streams, spark)" >&2
+        echo "fetch_jars: no set of jars is called $name (wire, kafka, zookeeper, streams, connect, spark)" >&2
         exit 2
         ;;
     esac

@@ -4,7 +4,8 @@
 #   tools/setup.sh run      .venv with the run-time dependencies
 #   tools/setup.sh check    and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
 #   tools/setup.sh docs     the run-time dependencies, and what builds the site
-#   tools/setup.sh test     all of that, Spark, the jars, kcat, and .venv-kafka-python-2 (the last 2.x in a venv of its own)
+#   tools/setup.sh test     all of that, Spark, the jars, kcat, .venv-kafka-python-2 (the last 2.x in a venv of its own),
+#                           and clients in other languages
 #   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
 #
 # Each step leaves a stamp in .venv with the checksum of pyproject.toml, and is repeated when that file changes. A
@@ -31,6 +32,12 @@ find_python() {
 java_is_17() {
     version=$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p')
     [ "${version:-0}" -ge 17 ]
+}
+
+go_is_new_enough() { # than what the clients in Go ask for
+    least=$(sed -n 's/^go //p' compat_tests/clients/go/go.mod)
+    version=$(GOTOOLCHAIN=local go env GOVERSION 2>/dev/null | sed -n 's/^go\([0-9.]*\).*/\1/p')
+    [ -n "$version" ] && [ "$(printf '%s\n%s\n' "$least" "$version" | sort -V | head -n 1)" = "$least" ]
 }
 
 make_venv() { # folder
@@ -93,6 +100,9 @@ test | bench)
     find_python
     java_is_17 || missing="${missing:+$missing, }Java 17 or newer (java)"
     need mvn "Maven (mvn)"
+    if [ "$level" = test ]; then
+        go_is_new_enough || missing="${missing:+$missing, }Go $least or newer (go)"
+    fi
     ;;
 *)
     sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" >&2
@@ -117,8 +127,9 @@ docs) install docs --editable . --group docs ;;
 test)
     install test --editable '.[compat,metrics,spark]' --group dev --group docs
     install_kafka_python_2
-    tools/fetch_jars.sh wire kafka zookeeper streams spark
+    tools/fetch_jars.sh wire kafka zookeeper streams connect spark
     tools/fetch_kcat.sh
+    tools/build_clients.sh go js rust
     ;;
 bench)
     install test --editable '.[compat,metrics,spark]' --group dev --group docs

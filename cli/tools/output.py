@@ -7,7 +7,10 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 class Column(NamedTuple):
@@ -73,7 +76,6 @@ def size_text(size: int | None) -> str:
 
 
 def _print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
@@ -84,9 +86,16 @@ def _print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     for row in rows:
         cells = zip(columns, row, strict=True)
         table.add_row(*(size_text(value) if column.is_size else text(value) for column, value in cells))
+    console().print(table)
+
+
+def console(file: TextIO | None = None) -> Console:
+    """Where to print for people, by default standard output: what is printed is taken literally."""
+    from rich.console import Console
+
     # NO_COLOR means no escapes at all here: a bold head is no more welcome in what somebody records.
     plain = bool(os.environ.get("NO_COLOR"))
-    Console(highlight=False, markup=False, emoji=False, color_system=None if plain else "auto").print(table)
+    return Console(file=file, highlight=False, markup=False, emoji=False, color_system=None if plain else "auto")
 
 
 @contextmanager

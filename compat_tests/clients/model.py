@@ -39,7 +39,7 @@ class ClientFailure(Exception):
 
 @dataclass(frozen=True)
 class Message:
-    """A consumed record."""
+    """A consumed record. ``timestamp_type`` is -1 where the client does not tell."""
 
     topic: str
     partition: int
@@ -107,10 +107,10 @@ class ConsumerSettings:
 
 @dataclass(frozen=True)
 class TopicDescription:
-    """``leaders`` holds the leader's broker id for each partition, by partition number."""
+    """``leaders`` holds the leader's broker id for each partition, by partition number; None: the client doesn't tell."""
 
     name: str
-    leaders: dict[int, int]
+    leaders: dict[int, int | None]
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,20 @@
 """The clients that run the whole matrix, and what each of them does not offer.
 
-``lacks`` names capabilities (see ``capabilities``) that the client's public API has no way to ask for: such a test is not
-collected for it, and the table says why.
+``lacks`` names capabilities (see ``capabilities``) that the client's public API has no way to ask for: such a test is not run
+for it, and the table says why.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.clients import java_client, model, remote
+from ottla.compat_tests.clients import go_client, java_client, js_client, model, remote, rust_client
+
+EMPTY_IS_NOT_NULL = "empty keys, values and headers are not null"
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,10 @@ class Entry:
     name: str
     connect: Callable[[str], model.Client]
     lacks: Mapping[str, str] = field(default_factory=dict)
+
+    def sees(self, value: bytes | None) -> bytes | None:
+        """What comes of a record's value when the client reads it."""
+        return None if value == b"" and EMPTY_IS_NOT_NULL in self.lacks else value
 
 
 def local(module: str) -> Callable[[str], model.Client]:
@@ -48,6 +54,150 @@ def java(version: str) -> Callable[[str], model.Client]:
     return functools.partial(java_client.Client, version)
 
 
+def go(library: str) -> Callable[[str], model.Client]:
+    """The driver of one of Go's libraries."""
+    return functools.partial(go_client.Client, library)
+
+
+def javascript(package: str, program: str) -> Callable[[str], model.Client]:
+    """The driver of a library of npm."""
+    return functools.partial(js_client.Client, package, program)
+
+
+def rust(crate: str) -> Callable[[str], model.Client]:
+    """The driver of a crate."""
+    return functools.partial(rust_client.Client, crate)
+
+
+def lacking(reasons: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """What a client lacks, from the capabilities that go with each reason."""
+    return {capability: reason for reason, capabilities in reasons.items() for capability in capabilities}
+
+
+KAFKAJS_LACKS = {
+    "IncrementalAlterConfigs": "no such call",
+    "alter group offsets": "its setOffsets takes no metadata",
+    "commit without membership": "every consumer is a member of a group",
+    "list offsets (admin)": "no call for the newest timestamp",
+    "list offsets (admin): of the greatest timestamp": "no call for the newest timestamp",
+    "log dirs": "no such call",
+    "offset out of range: reported without a policy": "it always goes to the beginning or the end",
+    "repeated headers, in order": "headers are an object whose values may be lists",
+    "static membership": "no group.instance.id",
+    "static membership: fencing": "no group.instance.id",
+}
+
+PLATFORMATIC_LACKS = {
+    "alter group offsets": "its call takes no metadata",
+    "commit metadata": "its commit takes no metadata",
+    "commit without membership": "every consumer is a member of a group",
+    "compaction": "it can't read the snappy in these topics, see below",
+    "create topics: only validate": "createTopics has no such option",
+    "group: pattern subscription": "topics by their names only",
+    "kill -9: transactions are all or nothing": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
+    "offset out of range: reset policy": "the stream ends with that error",
+    "snappy in the frames of Java's library": "it takes them for snappy itself",
+    "static membership": "a static member that closes leaves the group",
+    "static membership: fencing": "a member that was replaced joins again and replaces its successor",
+    "timestamps: CreateTime": "1.35.0 garbles times in one batch that are more than 24 days apart",
+    "timestamps: LogAppendTime": "it doesn't look at the type of a batch's timestamps",
+    "timestamps: their type": "it doesn't look at the type of a batch's timestamps",
+    "topics that do not exist": "records of a partition that isn't there: it throws where nobody can catch",
+    "transactions: many, over several partitions": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
+}
+
+NOT_TRANSACTIONAL = "its Writer is neither idempotent nor transactional"
+KAFKA_GO_LACKS = {
+    "AlterConfigs: what was read can be written": "it writes an empty value as null",
+    "consume after DeleteRecords": "it cannot delete them",
+    "delete records": "no such call",
+    "describe configs: synonyms": "it forgets on the way to the broker that they were asked for",
+    EMPTY_IS_NOT_NULL: "a Reader makes null of what is empty",
+    "group: pattern subscription": "topics by name only",
+    "idempotent producer": NOT_TRANSACTIONAL,
+    "kill -9 of a client: its successor aborts what was open": NOT_TRANSACTIONAL,
+    "kill -9: acknowledged records, once and in order": NOT_TRANSACTIONAL,
+    "kill -9: transactions are all or nothing": NOT_TRANSACTIONAL,
+    "list offsets (admin): of the greatest timestamp": "its ListOffsets ends at version 5, before KIP-734",
+    "log dirs": "no such call",
+    "offset out of range: reset policy": "a Reader waits for the offset or reports it, it does not go elsewhere",
+    "static membership": "members have no instance id",
+    "static membership: fencing": "members have no instance id",
+    "timestamps: LogAppendTime": "a Reader gives the producer's time",
+    "timestamps: their type": "a message has the time only",
+    "topics that do not exist": "asked for by deleting records, which it cannot",
+    "transactions: a fenced zombie": NOT_TRANSACTIONAL,
+    "transactions: an open transaction is not read": NOT_TRANSACTIONAL,
+    "transactions: commit, abort": NOT_TRANSACTIONAL,
+    "transactions: consume, transform, produce": NOT_TRANSACTIONAL,
+    "transactions: many, over several partitions": NOT_TRANSACTIONAL,
+}
+
+RDKAFKA_LACKS = {
+    "IncrementalAlterConfigs": "no such call",
+    "alter group offsets": "no such call",
+    "describe cluster": "no call for the controller",
+    "describe configs: synonyms": "its entries have none",
+    "list offsets (admin)": "no such call",
+    "list offsets (admin): of the greatest timestamp": "no such call",
+    "log dirs": "no such call",
+}
+
+RSKAFKA_LACKS = lacking(
+    {
+        "it has no groups": (
+            "alter group offsets",
+            "commit metadata",
+            "commit without membership",
+            "delete groups",
+            "group: auto commit",
+            "group: pattern subscription",
+            "group: subscribe, commit, resume",
+            "group: two members share and rebalance",
+            "kill -9: groups and committed offsets survive",
+            "list and describe groups",
+            "nothing committed",
+            "restart: everything is still there",
+            "restart: running clients go on",
+            "static membership",
+            "static membership: fencing",
+        ),
+        "it has no transactions": (
+            "kill -9 of a client: its successor aborts what was open",
+            "kill -9: transactions are all or nothing",
+            "transactions: a fenced zombie",
+            "transactions: an open transaction is not read",
+            "transactions: commit, abort",
+            "transactions: consume, transform, produce",
+            "transactions: many, over several partitions",
+        ),
+        "it has no idempotent producer": ("idempotent producer", "kill -9: acknowledged records, once and in order"),
+        "it knows no configs": (
+            "AlterConfigs",
+            "AlterConfigs: what was read can be written",
+            "IncrementalAlterConfigs",
+            "compacted topics want keys",
+            "configs take effect",
+            "create topics: configs",
+            "describe configs",
+            "describe configs: synonyms",
+        ),
+        "no such call": (
+            "create partitions",
+            "describe cluster",
+            "list offsets (admin)",
+            "list offsets (admin): of the greatest timestamp",
+            "log dirs",
+        ),
+        "create_topic has no such option": ("create topics: only validate",),
+        "acks is always all": ("produce with acks=0", "produce with acks=1 and all"),
+        "a partition must be given": ("keyed records keep to one partition",),
+        "headers are a BTreeMap": ("repeated headers, in order",),
+        "no reset policy": ("offset out of range: reset policy",),
+        "it doesn't look at the type of a batch's timestamps": ("timestamps: LogAppendTime", "timestamps: their type"),
+    }
+)
+
 CLIENTS = {
     entry.name: entry
     for entry in (
@@ -60,6 +210,7 @@ CLIENTS = {
                 "alter group offsets": "no such call",
                 "kill -9: transactions are all or nothing": "2.3.3's commit_transaction waits for ever for a lost answer",
                 "list offsets (admin)": "no such call",
+                "list offsets (admin): of the greatest timestamp": "no such call",
                 "log dirs": "its DescribeLogDirs is version 0 only, which Kafka 4 has removed",
                 "produce with acks=0": "2.3.3 leaves such a request in its buffer until another one needs the connection",
             },
@@ -74,11 +225,28 @@ CLIENTS = {
                 "commit metadata": "its committed() gives the offset only",
                 "delete groups": "no such call",
                 "list offsets (admin)": "no such call",
+                "list offsets (admin): of the greatest timestamp": "no such call",
                 "log dirs": "no such call",
                 "static membership: fencing": "a member that was replaced joins again and replaces its successor",
             },
         ),
         Entry("java", java("4.4.0"), {"AlterConfigs": "4.0 has removed that call"}),
         Entry("java-3.9", java("3.9.2")),
+        Entry("franz-go", go("franz-go")),
+        Entry(
+            "sarama",
+            go("sarama"),
+            {
+                "group: pattern subscription": "topics by name only",
+                "list offsets (admin): of the greatest timestamp": "its ListOffsets ends at version 6, before KIP-734",
+                "offset out of range: reset policy": "only a group has one",
+                "timestamps: their type": "a message has the time only",
+            },
+        ),
+        Entry("kafka-go", go("kafka-go"), KAFKA_GO_LACKS),
+        Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS),
+        Entry("platformatic", javascript("@platformatic/kafka", "platformatic.mjs"), PLATFORMATIC_LACKS),
+        Entry("rdkafka", rust("rdkafka"), RDKAFKA_LACKS),
+        Entry("rskafka", rust("rskafka"), RSKAFKA_LACKS),
     )
 }

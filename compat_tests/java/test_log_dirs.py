@@ -20,7 +20,7 @@ from ottla.compat_tests.java.tools import KafkaTools
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.wire_client import Operator
 
-pytestmark = [pytest.mark.restart, pytest.mark.client("Java tools 4.3.1")]
+pytestmark = [pytest.mark.restart, pytest.mark.client("java-tools")]
 RECORDS = [b"%d" % number for number in range(200)]
 
 

@@ -17,7 +17,7 @@ from ottla.compat_tests.java.streams import PARTITIONS, Feed, WordCount, compile
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.wire_client import Operator
 
-pytestmark = pytest.mark.client("Kafka Streams 4.3.1")
+pytestmark = pytest.mark.client("kafka-streams")
 BUSY = 1_000
 WRITTEN_BY = "confluent-kafka"
 

@@ -13,7 +13,7 @@ from ottla.compat_tests.java.tools import KafkaTools
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.wire_client import Operator
 
-pytestmark = pytest.mark.client("Java tools 4.3.1")
+pytestmark = pytest.mark.client("java-tools")
 CODECS = ("gzip", "snappy", "lz4", "zstd")
 
 

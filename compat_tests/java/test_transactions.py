@@ -10,7 +10,7 @@ import pytest
 from ottla.compat_tests.java.tools import KafkaTools
 from ottla.compat_tests.session import ClientSession, eventually
 
-pytestmark = pytest.mark.client("Java tools 4.3.1")
+pytestmark = pytest.mark.client("java-tools")
 
 
 @pytest.mark.capability("transactions: producer-perf-test, console-consumer with read_committed")

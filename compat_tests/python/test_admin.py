@@ -20,16 +20,15 @@ def has_partitions(admin: model.Admin, topic: str, count: int) -> bool:
         leaders = admin.describe_topic(topic).leaders
     except model.ClientFailure:
         return False
-    return sorted(leaders) == list(range(count)) and min(leaders.values()) >= 0
+    return sorted(leaders) == list(range(count)) and all(leader is None or leader >= 0 for leader in leaders.values())
 
 
 @pytest.mark.capability("create and delete topics")
 def test_create_describe_delete(client: ClientSession, fresh_name: Callable[[str], str]) -> None:
     topic, admin = fresh_name("created"), client.admin
-    admin.create_topic(topic, 3, configs={"retention.ms": "12345"})
+    admin.create_topic(topic, 3)
     eventually(lambda: has_partitions(admin, topic, 3))
     assert topic in admin.list_topics()
-    assert admin.describe_configs("topic", topic)["retention.ms"].value == "12345"
     with pytest.raises(model.ClientFailure) as failure:
         admin.create_topic(topic, 3)
     assert failure.value.code == ErrorCode.TOPIC_ALREADY_EXISTS
@@ -51,7 +50,16 @@ def test_recreated_topic_is_empty(client: ClientSession, fresh_name: Callable[[s
         eventually(lambda: topic not in admin.list_topics())
 
 
-@pytest.mark.capability("create topics: validation")
+@pytest.mark.capability("create topics: configs")
+def test_create_with_configs(client: ClientSession, fresh_name: Callable[[str], str]) -> None:
+    topic, admin = fresh_name("configured"), client.admin
+    admin.create_topic(topic, 1, configs={"retention.ms": "12345"})
+    eventually(lambda: has_partitions(admin, topic, 1))
+    assert admin.describe_configs("topic", topic)["retention.ms"].value == "12345"
+    admin.delete_topic(topic)
+
+
+@pytest.mark.capability("create topics: only validate")
 def test_validate_only(client: ClientSession, fresh_name: Callable[[str], str], topic: str) -> None:
     name = fresh_name("not created")
     client.admin.create_topic(name, 2, validate_only=True)
@@ -63,27 +71,32 @@ def test_validate_only(client: ClientSession, fresh_name: Callable[[str], str], 
 
 @pytest.mark.capability("create topics: validation")
 @pytest.mark.parametrize(
-    ("partitions", "replicas", "configs", "code"),
+    ("partitions", "replicas", "code"),
     [
-        (0, 1, {}, ErrorCode.INVALID_PARTITIONS),
-        (1, 99, {}, ErrorCode.INVALID_REPLICATION_FACTOR),
-        (1, 1, {"retention.ms": "soon"}, ErrorCode.INVALID_CONFIG),
-        (1, 1, {"no.such.config": "1"}, ErrorCode.INVALID_CONFIG),
+        (0, 1, ErrorCode.INVALID_PARTITIONS),
+        (1, 99, ErrorCode.INVALID_REPLICATION_FACTOR),
     ],
-    ids=["partitions", "replicas", "value", "name"],
+    ids=["partitions", "replicas"],
 )
 def test_refused(
-    client: ClientSession,
-    fresh_name: Callable[[str], str],
-    partitions: int,
-    replicas: int,
-    configs: dict[str, str],
-    code: ErrorCode,
+    client: ClientSession, fresh_name: Callable[[str], str], partitions: int, replicas: int, code: ErrorCode
 ) -> None:
     name = fresh_name("refused")
     with pytest.raises((model.ClientFailure, ValueError)) as failure:
-        client.admin.create_topic(name, partitions, replicas, configs)
+        client.admin.create_topic(name, partitions, replicas)
     assert getattr(failure.value, "code", None) in (code, None)
+    assert name not in client.admin.list_topics()
+
+
+@pytest.mark.capability("create topics: configs")
+@pytest.mark.parametrize(
+    ("config", "value"), [("retention.ms", "soon"), ("no.such.config", "1")], ids=["value", "name"]
+)
+def test_refused_configs(client: ClientSession, fresh_name: Callable[[str], str], config: str, value: str) -> None:
+    name = fresh_name("refused")
+    with pytest.raises((model.ClientFailure, ValueError)) as failure:
+        client.admin.create_topic(name, 1, configs={config: value})
+    assert getattr(failure.value, "code", None) in (ErrorCode.INVALID_CONFIG, None)
     assert name not in client.admin.list_topics()
 
 
@@ -113,7 +126,6 @@ def test_describe_topic_configs(client: ClientSession, make_topic: Callable[...,
     configs = client.admin.describe_configs("topic", topic)
     altered, default = configs["segment.bytes"], configs["cleanup.policy"]
     assert (altered.value, altered.source, altered.read_only) == ("2000000", TOPIC_CONFIG, False)
-    assert ("log.segment.bytes", DEFAULT) in {(name, source) for name, _value, source in altered.synonyms}
     assert (default.value, default.source) == ("delete", DEFAULT)
     # Tools look for these by name.
     assert configs.keys() >= {
@@ -129,6 +141,13 @@ def test_describe_topic_configs(client: ClientSession, make_topic: Callable[...,
     # kafka-python 3 doesn't look at the error code: it finds no configs.
     with pytest.raises((model.ClientFailure, KeyError)):
         client.admin.describe_configs("topic", topic + "-not")["retention.ms"]
+
+
+@pytest.mark.capability("describe configs: synonyms")
+def test_describe_synonyms(client: ClientSession, make_topic: Callable[..., str]) -> None:
+    topic = make_topic(**{"segment.bytes": "2000000"})
+    synonyms = client.admin.describe_configs("topic", topic)["segment.bytes"].synonyms
+    assert ("log.segment.bytes", DEFAULT) in {(name, source) for name, _value, source in synonyms}
 
 
 @pytest.mark.capability("describe configs")
@@ -152,7 +171,7 @@ def test_alter_configs_replaces(client: ClientSession, make_topic: Callable[...,
     assert failure.value.code == ErrorCode.INVALID_CONFIG
 
 
-@pytest.mark.capability("AlterConfigs")
+@pytest.mark.capability("AlterConfigs: what was read can be written")
 def test_what_was_read_can_be_written(client: ClientSession, topic: str) -> None:
     configs = client.admin.describe_configs("topic", topic)
     values = {name: entry.value for name, entry in configs.items() if entry.value is not None and not entry.read_only}
@@ -228,15 +247,26 @@ def test_delete_records(client: ClientSession, topic: str) -> None:
     assert failure.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-@pytest.mark.capability("list offsets (admin)")
-def test_list_offsets(client: ClientSession, topic: str) -> None:
+@pytest.fixture
+def three_times(client: ClientSession, topic: str) -> str:
+    """A topic with the timestamps 1000, 3000, 2000 in partition 0."""
     producer = client.producer()
     for time_ms in (1000, 3000, 2000):
         producer.send(topic, b"x", partition=0, timestamp_ms=time_ms)
         producer.flush()
-    latest, earliest, max_timestamp = -1, -2, -3
-    found = [client.admin.list_offset(topic, 0, spec) for spec in (latest, earliest, max_timestamp, 1500, 2500, 9999)]
-    assert found == [3, 0, 1, 1, 1, -1]
+    return topic
+
+
+@pytest.mark.capability("list offsets (admin)")
+def test_list_offsets(client: ClientSession, three_times: str) -> None:
+    latest, earliest = -1, -2
+    found = [client.admin.list_offset(three_times, 0, spec) for spec in (latest, earliest, 1500, 2500, 9999)]
+    assert found == [3, 0, 1, 1, -1]
+
+
+@pytest.mark.capability("list offsets (admin): of the greatest timestamp")
+def test_offset_of_the_greatest_timestamp(client: ClientSession, three_times: str) -> None:
+    assert client.admin.list_offset(three_times, 0, -3) == 1
 
 
 @pytest.mark.capability("describe cluster")

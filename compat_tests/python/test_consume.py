@@ -152,7 +152,7 @@ def test_min_bytes_gathers(client: ClientSession, topic: str) -> None:
     assert offsets(consume(consumer, 60)) == list(range(60))
 
 
-@pytest.mark.capability("offset out of range")
+@pytest.mark.capability("offset out of range: reset policy")
 @pytest.mark.parametrize(("policy", "expected"), [("earliest", 0), ("latest", 10)])
 def test_reset_policy(client: ClientSession, filled: str, policy: str, expected: int) -> None:
     consumer = client.consumer(auto_offset_reset=policy)
@@ -162,7 +162,7 @@ def test_reset_policy(client: ClientSession, filled: str, policy: str, expected:
     assert first == 0 if expected == 0 else first >= expected
 
 
-@pytest.mark.capability("offset out of range")
+@pytest.mark.capability("offset out of range: reported without a policy")
 def test_no_reset_policy(client: ClientSession, filled: str) -> None:
     consumer = client.consumer(auto_offset_reset="none")
     consumer.assign({(filled, 0): 1000})

@@ -16,7 +16,7 @@ from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import ProduceRequest
 
-pytestmark = pytest.mark.client("wire protocol")
+pytestmark = pytest.mark.client("wire")
 
 
 @pytest.mark.capability("answers leave in the order of requests")

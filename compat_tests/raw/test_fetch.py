@@ -17,7 +17,7 @@ from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.wire.records import iter_batches
 
-pytestmark = pytest.mark.client("wire protocol")
+pytestmark = pytest.mark.client("wire")
 NO_SESSION, NEW_SESSION = -1, 0
 
 

@@ -21,7 +21,7 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.metadata import MetadataRequest
 
-pytestmark = pytest.mark.client("wire protocol")
+pytestmark = pytest.mark.client("wire")
 HELLO = ApiVersionsRequest(client_software_name="ottla-compat", client_software_version="1.0")
 
 

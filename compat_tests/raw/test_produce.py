@@ -17,7 +17,7 @@ from ottla.compat_tests.wire_client import Connection, Operator, describe
 from ottla.wire.compression import GZIP, LZ4, SNAPPY, ZSTD
 from ottla.wire.records import Record, RecordBatch, build_batch, iter_batches
 
-pytestmark = pytest.mark.client("wire protocol")
+pytestmark = pytest.mark.client("wire")
 CRC_POSITION, ATTRIBUTES_POSITION, LAST_DELTA_POSITION = 17, 21, 23
 MAX_TIMESTAMP_POSITION, COUNT_POSITION = 35, 57
 HOUR_MS = 3_600_000

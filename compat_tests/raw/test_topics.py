@@ -24,7 +24,7 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.schema import ZERO_UUID
 
-pytestmark = pytest.mark.client("wire protocol")
+pytestmark = pytest.mark.client("wire")
 NOT_ASKED = -0x80000000
 
 

@@ -1,0 +1,63 @@
+"""``ottla compat``: the subcommand and its options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import HELP, run
+
+app = typer.Typer(name="compat", add_completion=False, rich_markup_mode=None)
+
+
+@app.command(context_settings=HELP | {"allow_extra_args": True, "ignore_unknown_options": True})
+def compat(
+    context: typer.Context,
+    bootstrap_server: Annotated[
+        str | None,
+        typer.Option(
+            "--bootstrap-server", "-b", metavar="HOST:PORT", help="The broker to test. [one that the run starts]"
+        ),
+    ] = None,
+    broker: Annotated[
+        str, typer.Option(metavar="NAME", help="What the run starts: ottla, or kafka (Apache Kafka, from jars).")
+    ] = "ottla",
+    client: Annotated[
+        list[str] | None, typer.Option("--client", metavar="NAME", help="Only this client; may be repeated.")
+    ] = None,
+    details: Annotated[bool, typer.Option("--details", help="A row for each single capability.")] = False,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write everything there as JSON; - is stdout.")
+    ] = None,
+    html_file: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write a page for browsers.")] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show pytest's own output, with tracebacks.")] = False,
+) -> None:
+    """Run the compatibility suite of stock clients against any broker: which client can do what.
+
+    Topics and groups are made under fresh names; topics are deleted again. Tests that kill or restart the broker run only
+    on one that the run has started. Exit code: 0 nothing failed, 1 something did, 2 there was nothing to run. Other
+    options and words are pytest's.
+
+    \b
+    Examples:
+      ottla compat
+      ottla compat --bootstrap-server 127.0.0.1:9092 --html compat.html
+      ottla compat --client aiokafka --client kcat --details
+      ottla compat --client kafka-python python/test_groups.py -k static --debug
+      ottla compat --json - | jq '.cells[] | select(.outcome == "fail")'
+    """
+    from ..tools import compat
+
+    options = compat.Options(
+        bootstrap_server=bootstrap_server,
+        broker=broker,
+        clients=tuple(client or ()),
+        details=details,
+        json_file=json_file,
+        html_file=html_file,
+        show_pytest=debug,
+        words=tuple(context.args),
+    )
+    run(debug, compat.compat, options)

@@ -1,0 +1,125 @@
+package main
+
+// kafka-go's Writer, and what its clients have in common.
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/segmentio/kafka-go"
+)
+
+const (
+	kafkaGoAttempts = 3
+	kafkaGoBackoff  = 100 * time.Millisecond
+	kafkaGoTimeout  = 20 * time.Second
+	// The most between two looks at the metadata, and the most that one may take.
+	kafkaGoMetadata = 2 * time.Second
+)
+
+type kafkaGoLibrary struct{ bootstrap string }
+
+func newKafkaGo(bootstrap string) library { return kafkaGoLibrary{bootstrap} }
+
+func (k kafkaGoLibrary) address() net.Addr { return kafka.TCP(k.bootstrap) }
+
+func (k kafkaGoLibrary) client(clientID string) *kafka.Client {
+	return &kafka.Client{
+		Addr: k.address(), Timeout: kafkaGoTimeout,
+		Transport: &kafka.Transport{ClientID: clientID, MetadataTTL: kafkaGoMetadata},
+	}
+}
+
+// A kafkaGoResult goes with a message as its WriterData, and comes back with it.
+type kafkaGoResult struct {
+	partition *int32
+	at        delivery
+}
+
+// kafkaGoBalancer takes the partition that a record has, and the Writer's choice by key for one that has none.
+func kafkaGoBalancer() kafka.BalancerFunc {
+	hash := &kafka.Hash{}
+	return func(m kafka.Message, partitions ...int) int {
+		if chosen := m.WriterData.(*kafkaGoResult).partition; chosen != nil {
+			return int(*chosen)
+		}
+		return hash.Balance(m, partitions...)
+	}
+}
+
+type kafkaGoProducer struct {
+	writer          *kafka.Writer
+	deliveryTimeout time.Duration
+	queued          []kafka.Message
+}
+
+func (k kafkaGoLibrary) producer(settings producerSettings) (producer, error) {
+	if settings.Idempotent || settings.TransactionalID != nil {
+		panic("kafka-go's Writer is neither idempotent nor transactional")
+	}
+	var codec kafka.Compression
+	if settings.Compression != "none" {
+		if err := codec.UnmarshalText([]byte(settings.Compression)); err != nil {
+			return nil, err
+		}
+	}
+	deliveryTimeout := milliseconds(settings.DeliveryTimeoutMs)
+	return &kafkaGoProducer{deliveryTimeout: deliveryTimeout, writer: &kafka.Writer{
+		Addr:         k.address(),
+		Balancer:     kafkaGoBalancer(),
+		RequiredAcks: kafka.RequiredAcks(settings.Acks),
+		Compression:  codec,
+		// Zero stands for a second.
+		BatchTimeout:           max(milliseconds(settings.LingerMs), time.Millisecond),
+		BatchBytes:             int64(settings.MaxRequestSize),
+		WriteTimeout:           milliseconds(settings.RequestTimeoutMs),
+		MaxAttempts:            int(deliveryTimeout / kafkaGoBackoff),
+		WriteBackoffMax:        kafkaGoBackoff,
+		AllowAutoTopicCreation: true,
+		Transport:              &kafka.Transport{MetadataTTL: kafkaGoMetadata},
+		Completion: func(messages []kafka.Message, _ error) {
+			for _, m := range messages {
+				at := delivery{partition{m.Topic, int32(m.Partition)}, m.Offset}
+				m.WriterData.(*kafkaGoResult).at = at
+			}
+		},
+	}}, nil
+}
+
+func (p *kafkaGoProducer) send(r record) error {
+	out := kafka.Message{Topic: r.Topic, Key: r.Key, Value: r.Value, WriterData: &kafkaGoResult{partition: r.Partition}}
+	if r.TimestampMs != nil {
+		out.Time = time.UnixMilli(*r.TimestampMs)
+	}
+	for _, each := range r.Headers {
+		out.Headers = append(out.Headers, kafka.Header{Key: each.name, Value: each.value})
+	}
+	p.queued = append(p.queued, out)
+	return nil
+}
+
+func (p *kafkaGoProducer) flush() ([]delivery, error) {
+	queued := p.queued
+	p.queued = nil
+	ctx, cancel := context.WithTimeout(context.Background(), p.deliveryTimeout)
+	defer cancel()
+	if err := p.writer.WriteMessages(ctx, queued...); err != nil {
+		if each := kafka.WriteErrors(nil); errors.As(err, &each) {
+			return nil, errors.Join(each...)
+		}
+		return nil, err
+	}
+	var deliveries []delivery
+	for _, m := range queued {
+		deliveries = append(deliveries, m.WriterData.(*kafkaGoResult).at)
+	}
+	return deliveries, nil
+}
+
+func (p *kafkaGoProducer) begin() error                         { panic("kafka-go's Writer has no transactions") }
+func (p *kafkaGoProducer) commit() error                        { return p.begin() }
+func (p *kafkaGoProducer) abort() error                         { return p.begin() }
+func (p *kafkaGoProducer) sendOffsets([]offset, consumer) error { return p.begin() }
+func (p *kafkaGoProducer) close() error                         { return p.writer.Close() }

@@ -1,0 +1,133 @@
+// The far end of the driver pipe.py for Go's client libraries, served over stdin and stdout.
+//
+// The first argument names the library (franz-go, sarama or kafka-go), the last one is the broker's address. A line is a JSON
+// object, bytes in it are base64. A call is {"object", "method", "arguments"}; object 0 makes the others. An answer is
+// {"value"}, {"failure", "code"} for what Kafka or its client reported, or {"error"} with a trace for a panic, which is a
+// mistake of the driver's. Calls are answered one by one; when stdin ends the process is gone at once, and what is open stays
+// open, as after a kill.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime/debug"
+
+	"github.com/IBM/sarama"
+	"github.com/segmentio/kafka-go"
+	"github.com/twmb/franz-go/pkg/kerr"
+)
+
+var libraries = map[string]func(bootstrap string) library{
+	"franz-go": newFranz,
+	"sarama":   newSarama,
+	"kafka-go": newKafkaGo,
+}
+
+// A call is a line of input.
+type call struct {
+	Object    int             `json:"object"`
+	Method    string          `json:"method"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// driver holds the objects that calls name by their numbers.
+type driver struct {
+	library library
+	objects []any
+}
+
+// make gives the number of a new object.
+func (d *driver) make(method string, raw json.RawMessage) (any, error) {
+	var made any
+	var err error
+	switch method {
+	case "producer":
+		made, err = d.library.producer(decoded[producerSettings](raw))
+	case "consumer":
+		made, err = d.library.consumer(decoded[consumerSettings](raw))
+	case "admin":
+		made, err = d.library.admin()
+	default:
+		panic(method)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d.objects = append(d.objects, made)
+	return len(d.objects) - 1, nil
+}
+
+func (d *driver) dispatch(c call) (any, error) {
+	if c.Object == 0 {
+		return d.make(c.Method, c.Arguments)
+	}
+	with := decoded[arguments](c.Arguments)
+	switch object := d.objects[c.Object].(type) {
+	case producer:
+		if c.Method == "send_offsets" {
+			return nil, object.sendOffsets(with.Offsets, d.objects[with.Group].(consumer))
+		}
+		return callProducer(object, c.Method, c.Arguments)
+	case consumer:
+		return callConsumer(object, c.Method, with)
+	case admin:
+		return callAdmin(object, c.Method, with)
+	default:
+		panic(fmt.Sprintf("object %d is a %T", c.Object, object))
+	}
+}
+
+func (d *driver) answer(line []byte) (answer map[string]any) {
+	defer func() {
+		if mistake := recover(); mistake != nil {
+			answer = map[string]any{"error": fmt.Sprintf("%v\n%s", mistake, debug.Stack())}
+		}
+	}()
+	value, err := d.dispatch(decoded[call](line))
+	if err != nil {
+		return map[string]any{"failure": err.Error(), "code": code(err)}
+	}
+	return map[string]any{"value": value}
+}
+
+// code is Kafka's code of an error that a library reports, -1 when the error is the library's own.
+func code(err error) int {
+	if known := (*kerr.Error)(nil); errors.As(err, &known) {
+		return int(known.Code)
+	}
+	if known := sarama.KError(0); errors.As(err, &known) {
+		return int(known)
+	}
+	if known := kafka.Error(0); errors.As(err, &known) {
+		return int(known)
+	}
+	return -1
+}
+
+func main() {
+	library, known := libraries[os.Args[1]]
+	if !known {
+		fmt.Fprintf(os.Stderr, "no library is called %s\n", os.Args[1])
+		os.Exit(2)
+	}
+	made := library(os.Args[len(os.Args)-1])
+	d := driver{library: made, objects: []any{made}}
+	calls := bufio.NewReader(os.Stdin)
+	answers := json.NewEncoder(os.Stdout)
+	for {
+		line, err := calls.ReadBytes('\n')
+		if err == io.EOF {
+			return
+		}
+		if err != nil {
+			panic(err)
+		}
+		if err := answers.Encode(d.answer(line)); err != nil {
+			panic(err)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+"""rdkafka and rskafka: driven through a pipe by the programs in ``rust/``, which tools/build_clients.sh has compiled."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from ottla.compat_tests import toolchains
+from ottla.compat_tests.clients import pipe
+
+
+class Client(pipe.Client):
+    """A crate."""
+
+    def __init__(self, crate: str, bootstrap: str) -> None:
+        manifest = tomllib.loads(Path(__file__).with_name("rust").joinpath("Cargo.toml").read_text())
+        version = manifest["dependencies"][crate]["version"].removeprefix("=")
+        super().__init__(f"{crate} {version}", [str(toolchains.built_clients("rust") / f"drive-{crate}")], bootstrap)

@@ -1,0 +1,128 @@
+"""Kafka Connect's worker as a process, standalone or distributed, with its connectors for files.
+
+Standalone it keeps the source's place in a file; distributed in a topic, as it does with the connectors' configs and states.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ottla.compat_tests import toolchains
+from ottla.compat_tests.brokers import free_port
+from ottla.compat_tests.java.tools import SHORT_LIVED
+from ottla.compat_tests.session import eventually
+
+JARS = "connect-4.3.1"
+TIMEOUT_S = 120.0
+EXIT_AFTER_SIGTERM = 128 + signal.SIGTERM
+SETTINGS = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "offset.flush.interval.ms": "200",
+    "plugin.discovery": "service_load",
+    "consumer.session.timeout.ms": "6000",
+}
+
+
+def source(path: Path, topic: str) -> dict[str, str]:
+    """The config of a connector that writes the lines of a file into a topic."""
+    return {"connector.class": "FileStreamSource", "tasks.max": "1", "file": str(path), "topic": topic}
+
+
+def sink(path: Path, topic: str) -> dict[str, str]:
+    """The config of a connector that writes a topic's records into a file."""
+    return {"connector.class": "FileStreamSink", "tasks.max": "1", "file": str(path), "topics": topic}
+
+
+class Worker:
+    """The process. What it says goes to a file in ``folder``."""
+
+    def __init__(self, folder: Path, bootstrap: str, settings: Mapping[str, str]) -> None:
+        self.folder = folder
+        self.address = f"http://127.0.0.1:{free_port()}"
+        self._properties = SETTINGS | {"bootstrap.servers": bootstrap, "listeners": self.address} | dict(settings)
+        jars = f"{toolchains.jars(JARS)}/*"
+        level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+        self._java = [str(toolchains.java()), *SHORT_LIVED, level, "-cp", jars]
+        self._log = folder / "connect.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start_standalone(self, connectors: Mapping[str, Mapping[str, str]]) -> None:
+        """With these connectors, by name."""
+        files = [self._file(name, {"name": name, **config}) for name, config in connectors.items()]
+        self._start("ConnectStandalone", *files)
+
+    def start_distributed(self) -> None:
+        """With what the cluster's topics say; returns when the worker answers."""
+        self._start("ConnectDistributed")
+        eventually(self._is_up, TIMEOUT_S)
+
+    def _start(self, program: str, *arguments: str) -> None:
+        worker = self._file("worker", self._properties)
+        command = [*self._java, f"org.apache.kafka.connect.cli.{program}", worker, *arguments]
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def _file(self, name: str, properties: Mapping[str, str]) -> str:
+        path = self.folder / f"{name}.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+        return str(path)
+
+    def put(self, name: str, config: Mapping[str, str]) -> None:
+        """Create a connector of a distributed worker, or change it; again while the workers agree on who does what."""
+        body = json.dumps(config).encode()
+        eventually(lambda: self._call("PUT", f"/connectors/{name}/config", body), TIMEOUT_S)
+
+    def is_running(self, name: str) -> bool:
+        """Whether a connector and its task run."""
+        status = self._call("GET", f"/connectors/{name}/status") or {"connector": {"state": ""}, "tasks": []}
+        states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+        return states == ["RUNNING", "RUNNING"]
+
+    def _is_up(self) -> bool:
+        return self._call("GET", "/connectors") is not None
+
+    def _call(self, method: str, path: str, body: bytes | None = None) -> Any:
+        """The answer to a REST request; None while the worker cannot answer."""
+        self.check()
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self.address + path, data=body, headers=headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            said = error.read().decode(errors="replace")
+            assert error.code in (404, 409, 500, 503), f"{method} {path}: {error.code} {said}"
+            return None
+        except OSError:
+            return None
+
+    def check(self) -> None:
+        """Fail when it has ended by itself."""
+        assert self._process is not None
+        said = self._log.read_text(errors="replace")[-5000:]
+        assert self._process.poll() is None, f"exit status {self._process.returncode}\n{said}"
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """SIGTERM: connectors commit what they have done."""
+        assert self._process is not None
+        self._process.send_signal(signal.SIGTERM)
+        assert self._process.wait(timeout=60) == EXIT_AFTER_SIGTERM
+
+    def close(self) -> None:
+        """End it if it still runs."""
+        if self._process is not None and self._process.poll() is None:
+            self.kill()

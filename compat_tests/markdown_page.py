@@ -1,0 +1,169 @@
+"""``python -m ottla.compat_tests.markdown_page FILE…``: docs/compatibility.md, on standard output.
+
+Each file is what ``ottla compat --json FILE`` wrote. Files of the same broker are one table: of a test that is in several of
+them the last result counts.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ottla.compat_tests import programs, record
+from ottla.compat_tests.clients.registry import CLIENTS
+from ottla.compat_tests.record import Cell, Report
+
+INTRODUCTION = """\
+# Compatibility
+
+What stock clients, used as their users use them, can do on Ottla; and by the same tests on Apache Kafka, because a test
+that Kafka fails is wrong. This page is made by
+
+    make compat-oracle
+
+and each of its tables by the command above it; `--details` splits the rows. Against a broker of your own:
+
+    ottla compat --bootstrap-server HOST:PORT
+
+pass: all tests passed. fail 2/7: two of seven failed. skipped: the toolchain was missing. not run: it restarts the broker,
+which was not ours. n/a: the client's public API has no way to ask for it, or what it has does not work; "pass, 1 n/a": one of
+the row's tests is n/a, the rest passed. An empty cell: no test of that kind for this client. Reasons stand below the tables.
+"""
+
+NOT_SERVED = """\
+## What Ottla does not serve
+
+No client can have these, and the suite does not ask for them:
+
+- more than one broker: partitions have one replica;
+- the group protocols of KIP-848 (`group.protocol=consumer`), share groups and KIP-1071's for Streams;
+- TLS, SASL and ACLs: requests for ACLs answer that security is off;
+- tiered storage, quotas, delegation tokens;
+- what is about a quorum of controllers: `kafka-metadata-quorum`, `kafka-features`, `kafka-leader-election`.
+"""
+
+
+def page(reports: Sequence[Report]) -> str:
+    """The page, as Markdown."""
+    blocks = [INTRODUCTION, *(_tables(report) for report in reports)]
+    if len(reports) == 2:
+        blocks.append(_differences(*reports))
+    blocks.append(NOT_SERVED)
+    for outcome, title in (
+        (record.FAIL, "Failed"),
+        (record.SKIPPED, "Skipped"),
+        (record.NOT_RUN, "Not run"),
+    ):
+        blocks += [_reasons(report, outcome, title) for report in reports if report.of(outcome)]
+    blocks += [_not_applicable(reports), _clients(reports)]
+    return "\n".join(filter(None, blocks))
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(map(_literal, head))]
+    lines += [["---"] * len(lines[0]), *(list(map(_literal, row)) for row in rows)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _literal(text: str) -> str:
+    """Text that Markdown and HTML leave as it is, in a cell of a table, too."""
+    for character in "\\`*_[]<>|":
+        text = text.replace(character, f"\\{character}")
+    return " ".join(text.split())
+
+
+def _code(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())
+
+
+def _tables(report: Report) -> str:
+    clients = report.clients()
+    libraries = [name for name in clients if name in CLIENTS]
+    others = [name for name in clients if name in programs.PROGRAMS]
+    blocks = [f"## {_literal(report.broker)}\n", _code(report.command)]
+    blocks.append(f"On {report.date}, in {report.seconds} s: {report.summary()}.\n")
+    blocks += [_cells(report, names) for names in (libraries, others) if names]
+    return "\n".join(blocks)
+
+
+def _cells(report: Report, clients: Sequence[str]) -> str:
+    cells = report.cells()
+
+    def text(cell: Cell | None) -> str:
+        if cell is None:
+            return ""
+        return f"**{cell.text()}**" if cell.outcome in (record.FAIL, record.SKIPPED) else cell.text()
+
+    rows = []
+    for row in report.rows():
+        found = [cells.get((client, row)) for client in clients]
+        if any(found):
+            rows.append((row, *map(text, found)))
+    return _table(("", *clients), rows).replace("\\*\\*", "**")
+
+
+def _differences(first: Report, second: Report) -> str:
+    """Tests that the two brokers answered in different ways."""
+    outcomes = {result.test: result.outcome for result in second.results}
+    lines = [
+        f"- {_literal(result.client)}, {_literal(result.capability)} ({_literal(result.test)}): "
+        f"{result.outcome}, on {_literal(second.broker)} {outcomes[result.test]}\n"
+        for result in first.results
+        if outcomes.get(result.test, result.outcome) != result.outcome
+    ]
+    text = "".join(lines) or "None: every test that ran on both had the same outcome.\n"
+    return f"## Where {_literal(first.broker)} and {_literal(second.broker)} differ\n\n{text}"
+
+
+def _reasons(report: Report, outcome: str, title: str) -> str:
+    if outcome == record.FAIL:
+        lines = [
+            f"- {_literal(result.client)}, {_literal(result.capability)} ({_literal(result.test)}): {_literal(result.reason)}\n"
+            for result in report.of(outcome)
+        ]
+    else:
+        lines = [
+            f"- {_literal(client)}: {_literal(reason)} ({tests} {'test' if tests == 1 else 'tests'})\n"
+            for client, reason, tests in report.reasons(outcome)
+        ]
+    return f"## {title} on {_literal(report.broker)}\n\n{''.join(lines)}"
+
+
+def _not_applicable(reports: Sequence[Report]) -> str:
+    """What clients lack: the same on every broker."""
+    found = {
+        (result.client, result.capability): result.reason
+        for report in reports
+        for result in report.of(record.NOT_APPLICABLE)
+    }
+    rows = [(client, capability, reason) for (client, capability), reason in sorted(found.items())]
+    if not rows:
+        return ""
+    return "## What clients do not offer\n\n" + _table(("client", "capability", "why it is n/a"), rows)
+
+
+def _clients(reports: Sequence[Report]) -> str:
+    rows = []
+    for name in programs.names():
+        if not any(name in report.clients() for report in reports):
+            continue
+        versions = dict.fromkeys(report.versions.get(name, "") for report in reports)
+        what = programs.PROGRAMS[name].what if name in programs.PROGRAMS else "client library"
+        rows.append((name, what, ", ".join(filter(None, versions))))
+    return "## Clients\n\n" + _table(("client", "what it is", "version"), rows)
+
+
+def main() -> None:
+    """From the files that the arguments name."""
+    reports: dict[str, Report] = {}
+    for name in sys.argv[1:]:
+        report = record.from_json(json.loads(Path(name).read_text(encoding="utf-8")))
+        known = reports.get(report.broker)
+        reports[report.broker] = record.together(known, report) if known else report
+    sys.stdout.write(page(list(reports.values())))
+
+
+if __name__ == "__main__":
+    main()

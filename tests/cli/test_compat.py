@@ -1,0 +1,102 @@
+"""``ottla compat``: the suite on a broker, in small pieces of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import ottla
+
+from .conftest import Command
+from .test_command import on_terminal
+
+QUICK = ("--client", "kafka-python", "-k", "test_keys_choose_partitions")
+RECORDS = "produce: partitions, batches"
+
+
+def on(broker: ottla.Broker, *arguments: str) -> tuple[str, ...]:
+    """The command's arguments, for this broker."""
+    return ("compat", "--bootstrap-server", broker.bootstrap_servers, *arguments)
+
+
+@pytest.mark.slow
+def test_json_of_one_test(command: Command, broker: ottla.Broker) -> None:
+    done = command.run(*on(broker, *QUICK, "--json", "-"))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.splitlines() == ["ottla: 1 tests", "ottla: 1 of 1 tests, 0 failed"]
+    document = json.loads(done.stdout)
+    assert (document["broker"], document["summary"]) == (broker.bootstrap_servers, {"pass": 1})
+    (client,) = document["clients"]
+    assert client["name"] == "kafka-python"
+    assert client["version"].startswith("3.")
+    (cell,) = document["cells"]
+    assert (cell["client"], cell["capability"], cell["outcome"]) == ("kafka-python", RECORDS, "pass")
+    (test,) = cell["tests"]
+    assert test["test"] == "python/test_produce.py::test_keys_choose_partitions[kafka-python]"
+
+
+@pytest.mark.slow
+def test_without_a_broker_it_starts_one(command: Command) -> None:
+    done = command.run("compat", *QUICK)
+    assert (done.returncode, done.stdout) == (0, f"kafka-python\t{RECORDS}\tpass\t1\t\n"), done.stderr
+
+
+@pytest.mark.slow
+def test_a_failure(command: Command, broker: ottla.Broker, tmp_path: Path) -> None:
+    page, document = tmp_path / "page.html", tmp_path / "all.json"
+    with broker.faults.add(api="Produce", error="INVALID_RECORD", count=None):
+        done = command.run(*on(broker, *QUICK, "--html", str(page), "--json", str(document)))
+    assert done.returncode == 1
+    client, row, outcome, tests, reason = done.stdout.rstrip("\n").split("\t")
+    assert (client, row, outcome, tests) == ("kafka-python", RECORDS, "fail", "1")
+    assert any(line.startswith("fail: kafka-python: ") and reason in line for line in done.stderr.splitlines())
+    (cell,) = json.loads(document.read_text())["cells"]
+    assert cell["reasons"] == [reason]
+    assert "test_produce.py" in cell["tests"][0]["trace"]
+    assert "<pre>" in page.read_text()
+
+
+@pytest.mark.slow
+def test_what_is_not_run_is_told(command: Command, broker: ottla.Broker) -> None:
+    clean = ("--client", "kafka-python-2", "--details", "test_restart.py", "python/test_admin.py", "-k")
+    printed = command(*on(broker, *clean, "clean_restart or log_dirs"))
+    rows = {line.split("\t")[1]: line.split("\t")[2:] for line in printed.splitlines()}
+    assert rows.keys() == {"log dirs", "restart: everything is still there"}
+    assert rows["log dirs"][:2] == ["n/a", "1"]
+    assert "DescribeLogDirs" in rows["log dirs"][2]
+    assert rows["restart: everything is still there"][:2] == ["not run", "1"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ci", "outcome", "code"), [("false", "skipped", 0), ("true", "fail", 1)])
+def test_a_missing_toolchain_is_told(command: Command, broker: ottla.Broker, ci: str, outcome: str, code: int) -> None:
+    command.environment |= {"OTTLA_KAFKA_PYTHON_2": "/no/such/python", "CI": ci}
+    done = command.run(*on(broker, "--client", "kafka-python-2", "-k", "test_keys_choose_partitions"))
+    client, _, found, _, reason = done.stdout.rstrip("\n").split("\t")
+    assert (client, found, done.returncode) == ("kafka-python-2", outcome, code)
+    assert reason.startswith("no virtualenv with kafka-python 2.x at /no/such/python")
+
+
+@pytest.mark.slow
+def test_a_terminal_gets_a_table_as_wide_as_it_is(command: Command, broker: ottla.Broker) -> None:
+    words = ("--client", "kafka-python", "--client", "aiokafka", "-k", "test_keys_choose_partitions")
+    for columns, heads in (("100", 1), ("50", 2)):
+        lines = on_terminal(command, *on(broker, *words), NO_COLOR="1", COLUMNS=columns).splitlines()
+        assert sum(line.startswith(RECORDS) and "pass" in line for line in lines) == heads
+        assert lines[-1].startswith("2 passed, in ")
+
+
+@pytest.mark.slow
+def test_refusals_are_a_line(command: Command, broker: ottla.Broker) -> None:
+    assert command.refused("compat", "-b", "127.0.0.1:1").startswith("no broker answers at 127.0.0.1:1 (connection ref")
+    why = command.refused(*on(broker, "--client", "nobody"), code=2)
+    assert why.startswith("there is no client nobody, only kafka-python, kafka-python-2,")
+    assert (
+        command.refused(*on(broker, "--json", "/no/such/x.json"), code=2) == "/no/such/x.json: there is no such folder"
+    )
+    assert command.refused("compat", "--broker", "redpanda", code=2).startswith("--broker takes ottla or kafka")
+    assert command.refused(*on(broker, "--nope"), code=2) == "pytest: unrecognized arguments: --nope"
+    assert command.refused(*on(broker, "-k", "a b"), code=2).startswith("pytest: Wrong expression passed to '-k'")
+    assert command.refused(*on(broker, "-k", "no_such_test"), code=2) == "these options leave no test to run"

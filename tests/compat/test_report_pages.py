@@ -1,0 +1,91 @@
+"""The outcome of a run as a page: what a broker or a client said is text in it, whatever it looks like."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+
+import pytest
+
+from ottla.compat_tests.html_page import html_page
+from ottla.compat_tests.markdown_page import page
+from ottla.compat_tests.record import Report, Result, together
+
+EVIL = "</td></pre><script>alert('x')</script>\" onmouseover=\"x & | [y](z) `q`"
+
+
+@pytest.fixture
+def report() -> Report:
+    results = [
+        Result(f"test[{EVIL}]", "java", "seek", "fail", f"reason {EVIL}", f"trace {EVIL}\nsecond line"),
+        Result("t2", "java", "long poll", "skipped", f"skipped {EVIL}"),
+        Result("t3", "kcat", "metadata", "pass"),
+    ]
+    return Report(f"broker {EVIL}", f"command {EVIL}", "2026-01-31", 7, {"java": f"version {EVIL}"}, results)
+
+
+class Reader(HTMLParser):
+    """Collects elements, their attributes' names, and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: list[str] = []
+        self.open: list[str] = []
+        self.attributes: set[str] = set()
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        self.elements.append(tag)
+        self.attributes.update(name for name, _ in attributes)
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_html_is_escaped(report: Report) -> None:
+    reader = Reader()
+    reader.feed(html_page(report))
+    assert reader.open == []
+    assert "script" not in reader.elements
+    assert reader.attributes == {"lang", "charset", "class", "title"}
+    for place in ("broker", "command", "version", "reason", "trace", "skipped"):
+        assert f"{place} {EVIL}" in reader.text, place
+
+
+def test_html_needs_nothing_beside_itself(report: Report) -> None:
+    shown = html_page(report)
+    assert "href=" not in shown
+    assert "src=" not in shown
+    assert "url(" not in shown
+
+
+def test_markdown_keeps_its_tables(report: Report) -> None:
+    lines = page([report]).splitlines()
+    rows = [line for line in lines if line.startswith("| consume")]
+    assert rows == ["| consume | **fail 1/2** |"]
+    # The command is a block of code, which Markdown takes as it is.
+    assert not any("<script" in line.replace("\\<", "") for line in lines if not line.startswith("    "))
+    (version,) = [line for line in lines if line.startswith("| java | client library")]
+    assert version.replace("\\|", "").count("|") == 4
+
+
+def test_markdown_tells_where_two_brokers_differ(report: Report) -> None:
+    other = Report("other", "command", "2026-01-31", 7, {}, [Result("t3", "kcat", "metadata", "fail", "assert 1 == 2")])
+    shown = page([report, other])
+    assert "- kcat, metadata (t3): pass, on other fail" in shown
+    assert "## Failed on other\n\n- kcat, metadata (t3): assert 1 == 2" in shown
+
+
+def test_of_two_runs_on_one_broker_the_later_result_counts(report: Report) -> None:
+    again = [Result(f"test[{EVIL}]", "java", "seek", "pass"), Result("t4", "aiokafka", "seek", "pass")]
+    both = together(report, Report(report.broker, "second", "2026-02-01", 3, {"aiokafka": "1"}, again))
+    cells = {where: cell.text() for where, cell in both.cells(details=True).items() if where[1] == "seek"}
+    assert cells == {("java", "seek"): "pass", ("aiokafka", "seek"): "pass"}
+    assert len(both.results) == 4
+    shown = page([both])
+    assert f"    command {EVIL}\n    second\n" in shown
+    assert "On 2026-02-01, in 10 s: 1 skipped, 3 passed." in shown
