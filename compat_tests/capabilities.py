@@ -98,6 +98,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "describe configs",
         "describe configs: synonyms",
         "AlterConfigs",
+        "AlterConfigs: refused values",
         "AlterConfigs: what was read can be written",
         "IncrementalAlterConfigs",
         "configs take effect",

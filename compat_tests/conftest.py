@@ -24,6 +24,7 @@ MARKS = (
     "restart: kills or restarts the broker, so it cannot run against somebody else's",
     "not_offered(reason): the client's public API has no way to ask for it",
 )
+STDERR_KEPT = 4_000
 NOT_OURS = "kills or restarts the broker, which is not ours"
 TopicMaker = Callable[..., str]
 
@@ -123,7 +124,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         word = {"passed": record.PASS, "failed": record.FAIL, "skipped": record.SKIPPED}[report.outcome]
         result = record.Result(item.nodeid, client_of(item), capability_of(item), word)
         if call.excinfo is not None:
-            trace = report.longreprtext if word == record.FAIL else ""
+            # What drivers in other processes say before they die is on standard error.
+            trace = f"{report.longreprtext}\n\n{report.capstderr[-STDERR_KEPT:]}" if word == record.FAIL else ""
             result = dataclasses.replace(result, reason=first_line(call.excinfo), trace=trace)
         item.config.stash[record.KEY].add(result)
 
@@ -160,6 +162,10 @@ def drivers(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Callable
     made: dict[str, model.Client] = {}
 
     def driver(name: str) -> model.Client:
+        if name in made and made[name].has_ended():
+            # This costs a test, but not all that come after it.
+            made.pop(name).close()
+            raise RuntimeError(f"the driver of {name} has ended by itself")
         if name not in made:
             made[name] = CLIENTS[name].connect(bootstrap)
             request.config.stash[record.KEY].versions[name] = made[name].version()

@@ -25,7 +25,7 @@ WORST_FIRST = (FAIL, SKIPPED, PASS, NOT_RUN, NOT_APPLICABLE)
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One test of one client. ``reason`` is one line, for every outcome but pass; ``trace`` is there for failures."""
+    """One test of one client. ``reason`` is one line, for every outcome but pass; ``trace`` of failures ends with stderr."""
 
     test: str
     client: str

@@ -65,7 +65,7 @@ def built_clients(language: str) -> Path:
     """The folder with the drivers in one language, as tools/build_clients.sh leaves it."""
     folder = _variable_or("OTTLA_CLIENTS", PACKAGE / ".clients") / language
     if not (folder / ".built").exists():
-        missing(f"no clients in {folder} (make setup, or OTTLA_CLIENTS)")
+        missing(f"no clients in {folder} (make setup, or tools/build_clients.sh {language}, or OTTLA_CLIENTS)")
     return folder
 
 
@@ -97,14 +97,6 @@ def compile_java(sources: Sequence[Path], jars: Path, target: Path) -> None:
     command = [str(_from_java("javac")), "-J-XX:TieredStopAtLevel=1", *options, *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-
-
-def built_client(language: str) -> Path:
-    """The folder with what tools/build_clients.sh has made of the drivers in one language."""
-    folder = _variable_or("OTTLA_CLIENTS", PACKAGE / ".clients") / language
-    if not folder.exists():
-        missing(f"no clients in {folder} (make setup, or tools/build_clients.sh {language}, or OTTLA_CLIENTS)")
-    return folder
 
 
 def kcat() -> Path:

@@ -102,6 +102,10 @@ test | bench)
     need mvn "Maven (mvn)"
     if [ "$level" = test ]; then
         go_is_new_enough || missing="${missing:+$missing, }Go $least or newer (go)"
+        need node "Node.js 20 (node)"
+        need npm npm
+        need cargo "Rust 1.85 or newer (cargo)"
+        need c++ "a C++ compiler (c++)"
     fi
     ;;
 *)

@@ -30,5 +30,5 @@ class Client(pipe.Client):
     """One of the libraries, by its name in ``MODULES``."""
 
     def __init__(self, library: str, bootstrap: str) -> None:
-        command = [str(toolchains.built_client("go") / "driver"), library]
+        command = [str(toolchains.built_clients("go") / "driver"), library]
         super().__init__(f"{library} {version(library)}", command, bootstrap)

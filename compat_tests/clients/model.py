@@ -342,6 +342,10 @@ class Client(ABC):
     def admin(self) -> Admin:
         """A connected admin client."""
 
+    def has_ended(self) -> bool:
+        """Whether the process that the client lives in is no more."""
+        return False
+
     def close(self) -> None:
         """Let go of what all three share."""
         return None

@@ -44,6 +44,10 @@ class Process:
             raise RuntimeError(f"in {self._process.args!r}:\n{answer['error']}")
         return answer["value"]
 
+    def has_ended(self) -> bool:
+        """Whether the program has ended by itself."""
+        return self._process.poll() is not None
+
     def close(self) -> None:
         """End the program."""
         remote.end(self._process)
@@ -279,6 +283,9 @@ class Client(model.Client):
 
     def admin(self) -> model.Admin:
         return Admin(self._process, self._process.call(0, "admin"))
+
+    def has_ended(self) -> bool:
+        return self._process.has_ended()
 
     def close(self) -> None:
         self._process.close()

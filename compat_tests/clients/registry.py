@@ -15,6 +15,7 @@ from ottla.compat_tests import toolchains
 from ottla.compat_tests.clients import go_client, java_client, js_client, model, remote, rust_client
 
 EMPTY_IS_NOT_NULL = "empty keys, values and headers are not null"
+JAVA_SNAPPY = "snappy in the frames of Java's library"
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,6 @@ def java(version: str) -> Callable[[str], model.Client]:
     return functools.partial(java_client.Client, version)
 
 
-def go(library: str) -> Callable[[str], model.Client]:
-    """The driver of one of Go's libraries."""
-    return functools.partial(go_client.Client, library)
-
-
 def javascript(package: str, program: str) -> Callable[[str], model.Client]:
     """The driver of a library of npm."""
     return functools.partial(js_client.Client, package, program)
@@ -74,12 +70,15 @@ def lacking(reasons: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {capability: reason for reason, capabilities in reasons.items() for capability in capabilities}
 
 
+ALTER_CONFIGS = ("AlterConfigs", "AlterConfigs: refused values", "AlterConfigs: what was read can be written")
+JAVA_LACKS = lacking({"4.0 has removed that call": ALTER_CONFIGS})
+
 KAFKAJS_LACKS = {
     "IncrementalAlterConfigs": "no such call",
     "alter group offsets": "its setOffsets takes no metadata",
     "commit without membership": "every consumer is a member of a group",
-    "list offsets (admin)": "no call for the newest timestamp",
-    "list offsets (admin): of the greatest timestamp": "no call for the newest timestamp",
+    "list offsets (admin)": "it gives the end where there is nothing",
+    "list offsets (admin): of the greatest timestamp": "no such call",
     "log dirs": "no such call",
     "offset out of range: reported without a policy": "it always goes to the beginning or the end",
     "repeated headers, in order": "headers are an object whose values may be lists",
@@ -96,7 +95,7 @@ PLATFORMATIC_LACKS = {
     "group: pattern subscription": "topics by their names only",
     "kill -9: transactions are all or nothing": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
     "offset out of range: reset policy": "the stream ends with that error",
-    "snappy in the frames of Java's library": "it takes them for snappy itself",
+    JAVA_SNAPPY: "it takes them for snappy itself",
     "static membership": "a static member that closes leaves the group",
     "static membership: fencing": "a member that was replaced joins again and replaces its successor",
     "timestamps: CreateTime": "1.35.0 garbles times in one batch that are more than 24 days apart",
@@ -106,34 +105,8 @@ PLATFORMATIC_LACKS = {
     "transactions: many, over several partitions": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
 }
 
-NOT_TRANSACTIONAL = "its Writer is neither idempotent nor transactional"
-KAFKA_GO_LACKS = {
-    "AlterConfigs: what was read can be written": "it writes an empty value as null",
-    "consume after DeleteRecords": "it cannot delete them",
-    "delete records": "no such call",
-    "describe configs: synonyms": "it forgets on the way to the broker that they were asked for",
-    EMPTY_IS_NOT_NULL: "a Reader makes null of what is empty",
-    "group: pattern subscription": "topics by name only",
-    "idempotent producer": NOT_TRANSACTIONAL,
-    "kill -9 of a client: its successor aborts what was open": NOT_TRANSACTIONAL,
-    "kill -9: acknowledged records, once and in order": NOT_TRANSACTIONAL,
-    "kill -9: transactions are all or nothing": NOT_TRANSACTIONAL,
-    "list offsets (admin): of the greatest timestamp": "its ListOffsets ends at version 5, before KIP-734",
-    "log dirs": "no such call",
-    "offset out of range: reset policy": "a Reader waits for the offset or reports it, it does not go elsewhere",
-    "static membership": "members have no instance id",
-    "static membership: fencing": "members have no instance id",
-    "timestamps: LogAppendTime": "a Reader gives the producer's time",
-    "timestamps: their type": "a message has the time only",
-    "topics that do not exist": "asked for by deleting records, which it cannot",
-    "transactions: a fenced zombie": NOT_TRANSACTIONAL,
-    "transactions: an open transaction is not read": NOT_TRANSACTIONAL,
-    "transactions: commit, abort": NOT_TRANSACTIONAL,
-    "transactions: consume, transform, produce": NOT_TRANSACTIONAL,
-    "transactions: many, over several partitions": NOT_TRANSACTIONAL,
-}
-
 RDKAFKA_LACKS = {
+    "AlterConfigs: refused values": "0.39 doesn't look at the errors in the answer",
     "IncrementalAlterConfigs": "no such call",
     "alter group offsets": "no such call",
     "describe cluster": "no call for the controller",
@@ -173,8 +146,7 @@ RSKAFKA_LACKS = lacking(
         ),
         "it has no idempotent producer": ("idempotent producer", "kill -9: acknowledged records, once and in order"),
         "it knows no configs": (
-            "AlterConfigs",
-            "AlterConfigs: what was read can be written",
+            *ALTER_CONFIGS,
             "IncrementalAlterConfigs",
             "compacted topics want keys",
             "configs take effect",
@@ -185,7 +157,6 @@ RSKAFKA_LACKS = lacking(
         "no such call": (
             "create partitions",
             "describe cluster",
-            "list offsets (admin)",
             "list offsets (admin): of the greatest timestamp",
             "log dirs",
         ),
@@ -194,10 +165,45 @@ RSKAFKA_LACKS = lacking(
         "a partition must be given": ("keyed records keep to one partition",),
         "headers are a BTreeMap": ("repeated headers, in order",),
         "no reset policy": ("offset out of range: reset policy",),
-        "it doesn't look at the type of a batch's timestamps": ("timestamps: LogAppendTime", "timestamps: their type"),
+        "it doesn't look at the type of a batch's timestamps": (
+            "timestamps: LogAppendTime",
+            "timestamps: their type",
+        ),
     }
 )
 
+
+def go(library: str) -> Callable[[str], model.Client]:
+    """The driver of one of Go's libraries."""
+    return functools.partial(go_client.Client, library)
+
+
+NOT_TRANSACTIONAL = "its Writer is neither idempotent nor transactional"
+KAFKA_GO_LACKS = {
+    "AlterConfigs: what was read can be written": "it writes an empty value as null",
+    "consume after DeleteRecords": "it cannot delete them",
+    "delete records": "no such call",
+    "describe configs: synonyms": "it forgets on the way to the broker that they were asked for",
+    EMPTY_IS_NOT_NULL: "a Reader makes null of what is empty",
+    "group: pattern subscription": "topics by name only",
+    "idempotent producer": NOT_TRANSACTIONAL,
+    "kill -9 of a client: its successor aborts what was open": NOT_TRANSACTIONAL,
+    "kill -9: acknowledged records, once and in order": NOT_TRANSACTIONAL,
+    "kill -9: transactions are all or nothing": NOT_TRANSACTIONAL,
+    "list offsets (admin): of the greatest timestamp": "its ListOffsets ends at version 5, before KIP-734",
+    "log dirs": "no such call",
+    "offset out of range: reset policy": "a Reader waits for the offset or reports it, it does not go elsewhere",
+    "static membership": "members have no instance id",
+    "static membership: fencing": "members have no instance id",
+    "timestamps: LogAppendTime": "a Reader gives the producer's time",
+    "timestamps: their type": "a message has the time only",
+    "topics that do not exist": "asked for by deleting records, which it cannot",
+    "transactions: a fenced zombie": NOT_TRANSACTIONAL,
+    "transactions: an open transaction is not read": NOT_TRANSACTIONAL,
+    "transactions: commit, abort": NOT_TRANSACTIONAL,
+    "transactions: consume, transform, produce": NOT_TRANSACTIONAL,
+    "transactions: many, over several partitions": NOT_TRANSACTIONAL,
+}
 CLIENTS = {
     entry.name: entry
     for entry in (
@@ -230,8 +236,12 @@ CLIENTS = {
                 "static membership: fencing": "a member that was replaced joins again and replaces its successor",
             },
         ),
-        Entry("java", java("4.4.0"), {"AlterConfigs": "4.0 has removed that call"}),
+        Entry("java", java("4.4.0"), JAVA_LACKS),
         Entry("java-3.9", java("3.9.2")),
+        Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS),
+        Entry("platformatic", javascript("@platformatic/kafka", "platformatic.mjs"), PLATFORMATIC_LACKS),
+        Entry("rdkafka", rust("rdkafka"), RDKAFKA_LACKS),
+        Entry("rskafka", rust("rskafka"), RSKAFKA_LACKS),
         Entry("franz-go", go("franz-go")),
         Entry(
             "sarama",
@@ -244,9 +254,5 @@ CLIENTS = {
             },
         ),
         Entry("kafka-go", go("kafka-go"), KAFKA_GO_LACKS),
-        Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS),
-        Entry("platformatic", javascript("@platformatic/kafka", "platformatic.mjs"), PLATFORMATIC_LACKS),
-        Entry("rdkafka", rust("rdkafka"), RDKAFKA_LACKS),
-        Entry("rskafka", rust("rskafka"), RSKAFKA_LACKS),
     )
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,8 @@ def end(process: subprocess.Popen[bytes]) -> None:
     """Have a driver's process end, which it does when its input does."""
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.close()
+    with contextlib.suppress(BrokenPipeError):  # it has ended already
+        process.stdin.close()
     try:
         process.wait(timeout=10)
     except subprocess.TimeoutExpired:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from ottla.compat_tests.clients.registry import CLIENTS
+from ottla.compat_tests.clients.registry import CLIENTS, JAVA_SNAPPY
 from ottla.compat_tests.java.tools import KafkaTools
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.wire_client import Operator
@@ -150,8 +150,16 @@ def written_by_java(
     operator.delete_topic(topic)
 
 
+READERS = [
+    pytest.param(name, marks=pytest.mark.not_offered(f"{name}: {entry.lacks[JAVA_SNAPPY]}"))
+    if JAVA_SNAPPY in entry.lacks
+    else name
+    for name, entry in CLIENTS.items()
+]
+
+
 @pytest.mark.capability("Java's codecs are read by every client")
-@pytest.mark.parametrize("reader", CLIENTS)
+@pytest.mark.parametrize("reader", READERS)
 def test_codecs_of_java(written_by_java: str, reader: str, sessions: Callable[[str], ClientSession]) -> None:
     messages = sessions(reader).read(written_by_java, len(VALUES) * len(CODECS))
     assert [(message.value or b"").decode() for message in messages] == VALUES * len(CODECS)

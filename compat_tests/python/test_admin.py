@@ -166,8 +166,12 @@ def test_alter_configs_replaces(client: ClientSession, make_topic: Callable[...,
     eventually(lambda: admin.describe_configs("topic", topic)["retention.ms"].value == "2000000")
     # What is not named goes back to its default.
     assert admin.describe_configs("topic", topic)["segment.bytes"].source == DEFAULT
+
+
+@pytest.mark.capability("AlterConfigs: refused values")
+def test_alter_configs_refuses(client: ClientSession, topic: str) -> None:
     with pytest.raises(model.ClientFailure) as failure:
-        admin.alter_configs(topic, {"retention.ms": "soon"})
+        client.admin.alter_configs(topic, {"retention.ms": "soon"})
     assert failure.value.code == ErrorCode.INVALID_CONFIG
 
 

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
-from ottla.compat_tests.clients.registry import CLIENTS
+from ottla.compat_tests.clients.registry import CLIENTS, JAVA_SNAPPY
 from ottla.compat_tests.session import ClientSession
 
 CODECS = ("gzip", "snappy", "lz4", "zstd")
-JAVA_SNAPPY = "snappy in the frames of Java's library"
 # More than one block of every framing.
 VALUES = [b"short", b"", bytes(range(256)) * 600, b"".join(b"%07d," % number for number in range(20_000))]
 

@@ -166,6 +166,7 @@ class Consumer {
   #inbox = new Inbox();
   #owned = [];
   #run;
+  #wanted;
 
   static async make(bootstrap, settings) {
     const made = new Consumer();
@@ -206,7 +207,8 @@ class Consumer {
   }
 
   #take({ batch, isStale }) {
-    if (isStale()) {
+    // Fetching begins before the other partitions are paused.
+    if (isStale() || this.#wanted?.has(`${batch.topic}:${batch.partition}`) === false) {
       return;
     }
     for (const { offset, timestamp, key, value, headers, batchContext } of batch.messages) {
@@ -217,18 +219,19 @@ class Consumer {
   }
 
   async assign({ starts }) {
-    const wanted = grouped(starts, ([topic]) => topic);
-    const topics = [...wanted.keys()];
-    await this.#consumer.subscribe({ topics, fromBeginning: this.#fromBeginning });
-    await this.#consumer.run(this.#run);
-    for (const [topic, of] of wanted) {
-      const offsets = await this.#admin.fetchTopicOffsets(topic);
-      const others = offsets.map(({ partition }) => partition).filter((each) => !of.some(([, one]) => one === each));
+    const offsets = new Map();
+    for (const topic of new Set(starts.map(([topic]) => topic))) {
+      offsets.set(topic, await this.#admin.fetchTopicOffsets(topic));
+    }
+    this.#wanted = new Set(starts.map(([topic, partition]) => `${topic}:${partition}`));
+    await this.subscribe({ topics: [...offsets.keys()] });
+    for (const [topic, found] of offsets) {
+      const others = found.map(({ partition }) => partition).filter((each) => !this.#wanted.has(`${topic}:${each}`));
       this.#consumer.pause([{ topic, partitions: others }]);
-      for (const [, partition, start] of of) {
-        const { low, high } = offsets.find((each) => each.partition === partition);
-        this.seek({ where: [topic, partition], offset: { beginning: low, end: high }[start] ?? start });
-      }
+    }
+    for (const [topic, partition, start] of starts) {
+      const { low, high } = offsets.get(topic).find((each) => each.partition === partition);
+      this.seek({ where: [topic, partition], offset: { beginning: low, end: high }[start] ?? start });
     }
   }
 

@@ -5,7 +5,8 @@ import * as kafka from "@platformatic/kafka";
 import { bytes, grouped, Inbox, serve, sourceNames, text, within } from "./protocol.mjs";
 
 const CONFIG_SOURCES = sourceNames(kafka.ConfigSources);
-const CREATE_TIME = 0;
+// It doesn't tell the type of a timestamp.
+const UNKNOWN = -1;
 const RETRY_DELAY_MS = 250;
 const EARLIEST = -2n;
 const LATEST = -1n;
@@ -156,11 +157,7 @@ class Consumer {
     }
     this.#consumed.set(`${topic}:${partition}:${offset}`, message);
     const flat = [...headers].map(([name, content]) => [name.toString(), text(content)]);
-    this.#inbox.put([
-      [topic, partition, Number(offset), Number(timestamp), CREATE_TIME],
-      [text(key), text(value)],
-      flat,
-    ]);
+    this.#inbox.put([[topic, partition, Number(offset), Number(timestamp), UNKNOWN], [text(key), text(value)], flat]);
   }
 
   async assign({ starts }) {

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use pipe::{Answer, Argument, Failure, wait};
+use rskafka::chrono::DateTime;
 use rskafka::client::controller::ControllerClient;
-use rskafka::client::partition::OffsetAt;
+use rskafka::client::partition::{OffsetAt, UnknownTopicHandling};
 use serde_json::{Value, json};
 
 use crate::{Connection, failure};
@@ -18,7 +19,8 @@ pub struct Admin {
 
 impl Admin {
     pub fn new(bootstrap: &str) -> Result<Admin, Failure> {
-        let connection = Connection::new(bootstrap, "ottla-compat", Duration::from_millis(TIMEOUT_MS as u64))?;
+        let patience = Duration::from_millis(TIMEOUT_MS as u64);
+        let connection = Connection::new(bootstrap, "ottla-compat", patience, UnknownTopicHandling::Error)?;
         let controller = connection.client.controller_client().map_err(failure)?;
         Ok(Admin { connection, controller })
     }
@@ -46,6 +48,15 @@ impl Admin {
                 Ok(topic.partitions.iter().map(|partition| json!([partition, Value::Null])).collect())
             }
             "delete_records" => self.delete_records(arguments["where"].place(), arguments["before_offset"].number()),
+            "list_offset" => {
+                let at = match arguments["spec"].number() {
+                    -1 => OffsetAt::Latest,
+                    -2 => OffsetAt::Earliest,
+                    time => OffsetAt::Timestamp(DateTime::from_timestamp_millis(time).expect("a time")),
+                };
+                let client = self.connection.partition(arguments["where"].place())?;
+                wait(client.get_offset(at)).map(|offset| json!(offset)).map_err(failure)
+            }
             _ => panic!("{method}"),
         }
     }

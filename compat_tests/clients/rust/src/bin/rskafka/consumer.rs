@@ -8,7 +8,7 @@ use pipe::{Answer, Argument, Failure, encoded, runtime, wait};
 use rskafka::chrono::DateTime;
 use rskafka::client::consumer::{StartOffset, StreamConsumerBuilder};
 use rskafka::client::error::Result;
-use rskafka::client::partition::OffsetAt;
+use rskafka::client::partition::{OffsetAt, UnknownTopicHandling};
 use rskafka::record::RecordAndOffset;
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -54,7 +54,12 @@ impl Consumer {
         Ok(Consumer {
             // A stream is of one partition, so the smaller of the two limits holds.
             bytes: (number("fetch_min_bytes"), number("fetch_max_bytes").min(number("max_partition_fetch_bytes"))),
-            connection: Connection::new(bootstrap, settings["client_id"].text(), Duration::from_secs(60))?,
+            connection: Connection::new(
+                bootstrap,
+                settings["client_id"].text(),
+                Duration::from_secs(60),
+                UnknownTopicHandling::Error,
+            )?,
             items,
             max_wait_ms: number("fetch_max_wait_ms"),
             reading: HashMap::new(),
@@ -150,12 +155,12 @@ fn start_offset(start: &Value) -> StartOffset {
     }
 }
 
-/// The client doesn't tell the type of a timestamp: it takes all of them for CreateTime, 0.
+/// The client doesn't tell the type of a timestamp.
 fn message((topic, partition): &Place, RecordAndOffset { record, offset }: RecordAndOffset) -> Value {
     let headers: Vec<Value> =
         record.headers.iter().map(|(name, content)| json!([name, encoded(Some(content))])).collect();
     json!([
-        [topic, partition, offset, record.timestamp.timestamp_millis(), 0],
+        [topic, partition, offset, record.timestamp.timestamp_millis(), -1],
         [encoded(record.key.as_deref()), encoded(record.value.as_deref())],
         headers
     ])

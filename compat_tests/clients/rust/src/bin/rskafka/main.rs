@@ -32,25 +32,32 @@ fn failure(error: Error) -> Failure {
 /// A client with its partition clients. What fails for a passing reason is repeated for as long as `patience`.
 struct Connection {
     client: Client,
+    unknown_topics: UnknownTopicHandling,
     partitions: HashMap<(String, i32), Arc<PartitionClient>>,
 }
 
 impl Connection {
-    fn new(bootstrap: &str, client_id: &str, patience: Duration) -> Result<Connection, Failure> {
+    fn new(
+        bootstrap: &str,
+        id: &str,
+        patience: Duration,
+        unknown_topics: UnknownTopicHandling,
+    ) -> Result<Self, Failure> {
         let backoff = BackoffConfig {
             init_backoff: Duration::from_millis(50),
             max_backoff: Duration::from_millis(500),
             base: 2.0,
             deadline: Some(patience),
         };
-        let builder = ClientBuilder::new(vec![bootstrap.to_string()]).client_id(client_id).backoff_config(backoff);
-        Ok(Connection { client: wait(builder.build()).map_err(failure)?, partitions: HashMap::new() })
+        let builder = ClientBuilder::new(vec![bootstrap.to_string()]).client_id(id).backoff_config(backoff);
+        let client = wait(builder.build()).map_err(failure)?;
+        Ok(Connection { client, unknown_topics, partitions: HashMap::new() })
     }
 
     fn partition(&mut self, (topic, number): (&str, i32)) -> Result<Arc<PartitionClient>, Failure> {
         let place = (topic.to_string(), number);
         if !self.partitions.contains_key(&place) {
-            let made = wait(self.client.partition_client(topic, number, UnknownTopicHandling::Error));
+            let made = wait(self.client.partition_client(topic, number, self.unknown_topics));
             self.partitions.insert(place.clone(), Arc::new(made.map_err(failure)?));
         }
         Ok(self.partitions[&place].clone())

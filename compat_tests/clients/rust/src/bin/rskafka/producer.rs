@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use pipe::{Answer, Argument, Failure, wait};
 use rskafka::chrono::DateTime;
-use rskafka::client::partition::Compression;
+use rskafka::client::partition::{Compression, UnknownTopicHandling};
 use rskafka::record::Record;
 use serde_json::{Value, json};
 
@@ -28,7 +28,8 @@ impl Producer {
             "zstd" => Compression::Zstd,
             other => panic!("{other}"),
         };
-        let connection = Connection::new(bootstrap, "ottla-compat", patience)?;
+        // The first metadata of a topic that they create may not know it yet.
+        let connection = Connection::new(bootstrap, "ottla-compat", patience, UnknownTopicHandling::Retry)?;
         Ok(Producer { compression, connection, queued: Vec::new() })
     }
 
