@@ -51,13 +51,15 @@ compat-oracle: ## run compat_tests on Ottla and Apache Kafka and write docs/comp
 	@tools/setup.sh test
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_oracle.sh $(ARGS)
 
-docs: ## write docs/configuration.md and the table of metrics in docs/operations.md from the declarations
-	@tools/setup.sh run
+docs: ## the documentation as a site in site/, after writing what is generated in docs/ anew; a warning is an error
+	@tools/setup.sh docs
 	$(PYTHON_IN_VENV) -m ottla.broker.settings_page > docs/configuration.md
 	$(PYTHON_IN_VENV) -m ottla.broker.metrics.page docs/operations.md
+	$(PYTHON_IN_VENV) -m ottla.cli.help_page > docs/command-reference.md
+	$(PYTHON_IN_VENV) -m mkdocs build --strict
 
 clean: ## remove what make built; ./data stays
-	rm -rf $(VENV) .venv-kafka-python-2 .jars .clients build dist *.egg-info
+	rm -rf $(VENV) .venv-kafka-python-2 .jars .clients build dist site *.egg-info
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile

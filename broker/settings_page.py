@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from ..base.settings import Setting, Settings
 from .config_file import declared_classes
 
 _HEAD = """\
-# Settings
+# Configuration
 
 Every property that Ottla reads, under Kafka's name. This page is generated from the declarations in the source:
 `make docs` writes it anew, and a test compares the two.
@@ -29,7 +30,8 @@ def page() -> str:
 
 
 def _section(settings: type[Settings]) -> Iterator[str]:
-    yield f"## {settings.__module__.split('.')[-2]}: {settings.__name__}"
+    words = re.findall("[A-Z][a-z]+", settings.__name__.removesuffix("Settings"))
+    yield f"## {' '.join(words).capitalize()}"
     yield ""
     yield (settings.__doc__ or "").partition("\n")[0].replace("``", "`")
     yield ""

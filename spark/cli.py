@@ -35,18 +35,21 @@ def main() -> None:
 
 @app.command()
 def archive(
-    output: Annotated[str, typer.Option(help="Folder (or URI) for the Parquet files.")],
-    bootstrap_server: Annotated[str, typer.Option(metavar="HOST:PORT[,…]")] = "127.0.0.1:9092",
+    output: Annotated[str, typer.Option(metavar="DIR", help="Folder (or URI) for the Parquet files.")],
+    bootstrap_server: Annotated[
+        str,
+        typer.Option(metavar="HOST:PORT[,…]", envvar="OTTLA_BOOTSTRAP_SERVER", help="Brokers to ask first."),
+    ] = "127.0.0.1:9092",
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to archive.")] = None,
     pattern: Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")] = None,
     checkpoint: Annotated[
-        str | None, typer.Option(help="Where the job remembers its place [OUTPUT/_checkpoint].")
+        str | None, typer.Option(metavar="DIR", help="Where the job remembers its place. [OUTPUT/_checkpoint]")
     ] = None,
     starting_offsets: Annotated[
         str, typer.Option(metavar="earliest|latest|JSON", help="Where the first run begins; later ones go on.")
     ] = "earliest",
     max_offsets_per_trigger: Annotated[
-        int | None, typer.Option(min=1, help="Records in a micro-batch, at most.")
+        int | None, typer.Option(metavar="N", min=1, help="Records in a micro-batch, at most.")
     ] = None,
     every: Annotated[
         float | None, typer.Option(metavar="SECONDS", min=0.1, help="Go on for ever, a micro-batch this often.")
@@ -59,10 +62,11 @@ def archive(
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's kafka source (kafka.… for its client).")
     ] = None,
     setting: Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of the Spark session.")] = None,
-    master: Annotated[str, typer.Option(help="Spark's master.")] = "local[*]",
-    jars: Annotated[Path | None, typer.Option(help="Folder with the Kafka connector's jars.")] = None,
+    master: Annotated[str, typer.Option(metavar="URL", help="Spark's master.")] = "local[*]",
+    jars: Annotated[Path | None, typer.Option(metavar="DIR", help="Folder with the Kafka connector's jars.")] = None,
     log_level: Annotated[
-        Literal["OFF", "ERROR", "WARN", "INFO", "DEBUG"], typer.Option(help="Spark's own log, on stderr.")
+        Literal["OFF", "ERROR", "WARN", "INFO", "DEBUG"],
+        typer.Option(metavar="OFF|ERROR|WARN|INFO|DEBUG", help="Spark's own log, on stderr."),
     ] = "OFF",
 ) -> None:
     """Write topics to Parquet files, partitioned by topic and date; a second run goes on where the first ended.

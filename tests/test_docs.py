@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ottla.broker.config_file import load_config, read_properties, warn_of_unused
+from ottla.broker.settings import BrokerSettings
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(?:#[^)]*)?\)")
@@ -23,3 +26,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         if text.startswith("`") and file.suffix == ".py" and "/" not in name:
             defined = rf"^\s*(?:(?:async )?def|class) {name.rpartition('.')[2]}\b|^{name} = "
             assert re.search(defined, file.read_text(), re.MULTILINE), f"{page.name}: no {name} in {target}"
+
+
+def test_the_configuration_file_shown_is_taken_as_it_stands(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (shown,) = re.findall(r"```properties\n(.*?)```", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
+    file = tmp_path / "server.properties"
+    file.write_text(shown)
+    properties = read_properties(file)
+    warn_of_unused(properties)
+    assert caplog.messages == []
+    assert load_config(properties).settings(BrokerSettings).log_dirs == ("/var/lib/ottla",)

@@ -92,9 +92,10 @@ def test_wheel_works_in_a_clean_virtualenv(built: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
-    place = run(python, "-c", IMPORT_ALL, cwd=tmp_path).strip()
+    # -I: not even the PYTHONPATH of whoever runs these tests leads to the checkout.
+    place = run(python, "-I", "-c", IMPORT_ALL, cwd=tmp_path).strip()
     assert Path(place).is_relative_to(tmp_path / "venv")
-    assert "serve" in run(python, "-m", "ottla", "--help", cwd=tmp_path)
+    assert "serve" in run(python, "-I", "-m", "ottla", "--help", cwd=tmp_path)
     assert "serve" in run(tmp_path / "venv" / "bin" / "ottla", "--help", cwd=tmp_path)
 
 
@@ -122,7 +123,6 @@ def test_a_project_that_installs_the_wheel_has_the_fixtures(built: Path, tmp_pat
     project.mkdir()
     (project / "test_orders.py").write_text(quickstarts()["pytest"][1])
     (project / "test_plugin.py").write_text(PLUGIN_TESTS)
-    # -I: not even the PYTHONPATH of whoever runs these tests leads to the checkout.
     assert outcomes(run(python, "-I", "-m", "pytest", "-q", "test_orders.py", cwd=project)) == {"passed": 1}
     assert outcomes(run(python, "-I", "-m", "pytest", "-q", "test_plugin.py", cwd=project)) == {"passed": 2}
 

@@ -3,8 +3,9 @@
 #
 #   tools/setup.sh run      .venv with the run-time dependencies
 #   tools/setup.sh check    and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
-#   tools/setup.sh test     and Spark, the jars, kcat, .venv-kafka-python-2 (the last 2.x in a venv of its own), and the
-#                           clients in other languages
+#   tools/setup.sh docs     the run-time dependencies, and what builds the site
+#   tools/setup.sh test     all of that, Spark, the jars, kcat, .venv-kafka-python-2 (the last 2.x in a venv of its own),
+#                           and clients in other languages
 #   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
 #
 # Each step leaves a stamp in .venv with the checksum of pyproject.toml, and is repeated when that file changes. A
@@ -64,8 +65,9 @@ install() { # step, arguments of pip; a later step holds all of the earlier ones
     step=$1
     shift
     case $step in
-    run) holders="run check test" ;;
+    run) holders="run check docs test" ;;
     check) holders="check test" ;;
+    docs) holders="docs test" ;;
     *) holders=$step ;;
     esac
     done=
@@ -93,7 +95,7 @@ install_kafka_python_2() {
 
 missing=
 case $level in
-run | check) find_python ;;
+run | check | docs) find_python ;;
 test | bench)
     find_python
     java_is_17 || missing="${missing:+$missing, }Java 17 or newer (java)"
@@ -125,15 +127,16 @@ mkdir -p .venv/typing
 case $level in
 run) install run --editable . ;;
 check) install check --editable '.[compat,metrics]' --group dev ;;
+docs) install docs --editable . --group docs ;;
 test)
-    install test --editable '.[compat,metrics,spark]' --group dev
+    install test --editable '.[compat,metrics,spark]' --group dev --group docs
     install_kafka_python_2
     tools/fetch_jars.sh wire kafka zookeeper streams connect spark
     tools/fetch_kcat.sh
     tools/build_clients.sh go js rust
     ;;
 bench)
-    install test --editable '.[compat,metrics,spark]' --group dev
+    install test --editable '.[compat,metrics,spark]' --group dev --group docs
     tools/fetch_jars.sh kafka
     ;;
 esac

@@ -50,7 +50,7 @@ def consume(
     ] = False,
     isolation_level: Annotated[
         Literal["read_uncommitted", "read_committed"],
-        typer.Option(help="Whether open and aborted transactions are read."),
+        typer.Option(metavar="read_uncommitted|read_committed", help="Whether open and aborted transactions are read."),
     ] = "read_uncommitted",
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,

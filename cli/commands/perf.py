@@ -31,9 +31,12 @@ def produce(
     throughput: Annotated[
         float | None, typer.Option(metavar="N", min=0.001, help="Records in a second. [as many as go]")
     ] = None,
-    acks: Annotated[Literal["0", "1", "all"], typer.Option(help="Replicas that must have a record.")] = "all",
+    acks: Annotated[
+        Literal["0", "1", "all"], typer.Option(metavar="0|1|all", help="Replicas that must have a record.")
+    ] = "all",
     compression: Annotated[
-        Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="Codec of the batches.")
+        Literal["none", "gzip", "snappy", "lz4", "zstd"],
+        typer.Option(metavar="none|gzip|snappy|lz4|zstd", help="Codec of the batches."),
     ] = "none",
     as_json: AsJson = False,
     command_config: CommandConfig = None,

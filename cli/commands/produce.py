@@ -15,9 +15,7 @@ app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=
 @app.command()
 def produce(
     topic: Annotated[str, typer.Option("--topic", metavar="NAME", help="The topic.")],
-    files: Annotated[
-        list[Path] | None, typer.Argument(metavar="[FILE…]", help="What to read. [standard input]")
-    ] = None,
+    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE…", help="What to read. [standard input]")] = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     key_separator: Annotated[
         str | None, typer.Option(metavar="TEXT", help="What stands between key and value; \\t is a tab.")
@@ -30,11 +28,14 @@ def produce(
         bool,
         typer.Option("--json", help="Each line is an object: key, value, headers, partition, timestamp."),
     ] = False,
-    partition: Annotated[int | None, typer.Option(min=0, help="Where to. [by key, else any]")] = None,
+    partition: Annotated[int | None, typer.Option(metavar="N", min=0, help="Where to. [by key, else any]")] = None,
     rate: Annotated[float | None, typer.Option(metavar="N", min=0.001, help="Records in a second, at most.")] = None,
-    acks: Annotated[Literal["0", "1", "all"], typer.Option(help="Replicas that must have a record.")] = "all",
+    acks: Annotated[
+        Literal["0", "1", "all"], typer.Option(metavar="0|1|all", help="Replicas that must have a record.")
+    ] = "all",
     compression: Annotated[
-        Literal["none", "gzip", "snappy", "lz4", "zstd"], typer.Option(help="Codec of the batches.")
+        Literal["none", "gzip", "snappy", "lz4", "zstd"],
+        typer.Option(metavar="none|gzip|snappy|lz4|zstd", help="Codec of the batches."),
     ] = "none",
     transactional_id: Annotated[
         str | None, typer.Option(metavar="NAME", help="Write all of it in one transaction, or none.")

@@ -56,8 +56,12 @@ def list_topics(
 def create(
     topic: Topics,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
-    partitions: Annotated[int | None, typer.Option(min=1, help="Partitions. [the broker's num.partitions]")] = None,
-    replication_factor: Annotated[int | None, typer.Option(min=1, help="Replicas. [the broker's default]")] = None,
+    partitions: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Partitions. [the broker's num.partitions]")
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Replicas. [the broker's default]")
+    ] = None,
     config: Configs = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="A topic that is there is no error.")] = False,
     validate_only: Annotated[bool, typer.Option("--validate-only", help="Only check whether it would go.")] = False,
@@ -133,7 +137,9 @@ def describe(
 def alter(
     topic: Topics,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
-    partitions: Annotated[int | None, typer.Option(min=1, help="Partitions from now on; they can only grow.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Partitions from now on; they can only grow.")
+    ] = None,
     config: Configs = None,
     delete_config: Annotated[
         list[str] | None,

@@ -81,6 +81,9 @@ def consume(connection: Connection, plan: Plan) -> None:
         printer = Printer(consumer, plan, formatter)
         if plan.group is not None:
             consumer.subscribe([plan.topic])
+            # Waits for metadata asked for before: kafka-python 3.0 forgets the topic with them, and a member that leads
+            # its group and joins just then gives everybody nothing to read, for good.
+            consumer.topics()
         else:
             _assign(consumer, plan, sorted(numbers))
         ends = consumer.end_offsets([TopicPartition(plan.topic, n) for n in numbers]) if plan.until_end else None

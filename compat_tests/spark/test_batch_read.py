@@ -144,6 +144,24 @@ def test_read_committed_gives_what_no_transaction_wrote(kafka: KafkaFormat, stoc
     assert positions(rows) == span(topic, 500)
 
 
+def test_read_committed_leaves_out_what_was_aborted(
+    kafka: KafkaFormat, stock: ClientSession, topic: str, fresh_name: Callable[[str], str]
+) -> None:
+    producer = stock.producer(transactional_id=fresh_name("txn"))
+    for value, end in ((b"kept", producer.commit), (b"aborted", producer.abort), (b"kept too", producer.commit)):
+        producer.begin()
+        producer.send(topic, value)
+        producer.flush()
+        end()
+    committed = kafka.read(subscribe=topic, **{"kafka.isolation.level": "read_committed"})
+    assert [row.value for row in committed.orderBy("offset").collect()] == [b"kept", b"kept too"]
+    assert [row.value for row in kafka.read(subscribe=topic).orderBy("offset").collect()] == [
+        b"kept",
+        b"aborted",
+        b"kept too",
+    ]
+
+
 def test_every_codec(kafka: KafkaFormat, stock: ClientSession, topic: str) -> None:
     codecs = ("none", "gzip", "snappy", "lz4", "zstd")
     for number, codec in enumerate(codecs):

@@ -1,13 +1,16 @@
-"""docs/command-line.md, run from top to bottom against a broker of its own, each command on a terminal.
+"""docs/command-line.md and the transcript of docs/spark.md, run from top to bottom, each command on a terminal.
 
 A ``console`` block has commands after ``$`` and what they print below; ``…`` stands for any text, and a blank may be wider.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import pty
 import re
+import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +19,13 @@ from typing import NamedTuple
 import pytest
 
 import ottla
+from ottla.cli.help_page import commands
+from ottla.compat_tests import toolchains
 
-PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "command-line.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE = DOCS / "command-line.md"
+SPARK_PAGE = DOCS / "spark.md"
+ADDRESS = "127.0.0.1:9092"
 LIMIT_S = 60
 
 
@@ -38,36 +46,89 @@ def steps(page: str) -> list[Step]:
     return found
 
 
-def run_on_terminal(command: str, environment: dict[str, str]) -> str:
-    """What a shell command prints: on a terminal its standard output, then its standard error."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        ["sh", "-c", command], env=environment, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE
-    )
-    os.close(theirs)
-    shown = b""
-    try:
-        while chunk := os.read(ours, 65536):
-            shown += chunk
-    except OSError:
-        pass  # Linux says so when the other side is closed
-    os.close(ours)
-    _, errors = process.communicate(timeout=LIMIT_S)
-    return shown.decode().replace("\r\n", "\n") + errors.decode()
+class Terminal:
+    """A shell in a folder of its own, and the broker that the page starts: the page's address stands for that broker's."""
 
+    def __init__(self, folder: Path, bootstrap_servers: str | None = None) -> None:
+        self._folder = folder
+        self._address = bootstrap_servers
+        self._broker: subprocess.Popen[str] | None = None
+        programs = folder / "bin"
+        programs.mkdir()
+        program = programs / "ottla"
+        program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ottla "$@"\n')
+        program.chmod(0o755)
+        self._variables = {
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "TERM": "dumb",
+            "COLUMNS": "110",
+            "PYTHONIOENCODING": "utf-8",
+        }
 
-def environment(folder: Path, bootstrap_servers: str) -> dict[str, str]:
-    """The variables of a shell that finds ``ottla``, the broker and a terminal of 110 columns without colours."""
-    program = folder / "ottla"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ottla "$@"\n')
-    program.chmod(0o755)
-    return os.environ | {
-        "PATH": f"{folder}:{os.environ['PATH']}",
-        "OTTLA_BOOTSTRAP_SERVER": bootstrap_servers,
-        "TERM": "dumb",
-        "COLUMNS": "110",
-        "PYTHONIOENCODING": "utf-8",
-    }
+    def __enter__(self) -> Terminal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._broker is not None:
+            self._broker.kill()
+            self._broker.communicate()
+
+    def run(self, command: str) -> str:
+        """What a command of the page prints: on a terminal its standard output, then its standard error."""
+        if command.startswith("ottla serve "):
+            return self._serve(command)
+        if command.startswith("ottla verify "):
+            self._stop()
+        return self._run(command.replace(ADDRESS, str(self._address)))
+
+    def _serve(self, command: str) -> str:
+        """Start the broker on a free port; its ready line, with the page's address."""
+        words = shlex.split(command.replace(ADDRESS, "127.0.0.1:0"))
+        self._broker = subprocess.Popen(
+            words,
+            cwd=self._folder,
+            env=self._environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert self._broker.stdout is not None
+        ready = self._broker.stdout.readline()
+        self._address = re.findall(r"ready on (\S+),", ready)[0]
+        return ready.replace(str(self._address), ADDRESS)
+
+    def _stop(self) -> None:
+        """Stop the broker, as Ctrl-C does, if it is still there."""
+        if self._broker is not None:
+            self._broker.send_signal(signal.SIGINT)
+            self._broker.communicate(timeout=LIMIT_S)
+            assert self._broker.returncode == 0
+            self._broker = self._address = None
+
+    def _environment(self) -> dict[str, str]:
+        address = {"OTTLA_BOOTSTRAP_SERVER": self._address} if self._address else {}
+        return os.environ | self._variables | address
+
+    def _run(self, command: str) -> str:
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            ["sh", "-c", command],
+            cwd=self._folder,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=theirs,
+            stderr=subprocess.PIPE,
+        )
+        os.close(theirs)
+        shown = b""
+        try:
+            while chunk := os.read(ours, 65536):
+                shown += chunk
+        except OSError:
+            pass  # Linux says so when the other side is closed
+        os.close(ours)
+        _, errors = process.communicate(timeout=LIMIT_S)
+        return shown.decode().replace("\r\n", "\n") + errors.decode()
 
 
 def pattern(expected: str) -> re.Pattern[str]:
@@ -76,20 +137,31 @@ def pattern(expected: str) -> re.Pattern[str]:
     return re.compile("\n".join(re.sub(r"(\\ )+", " +", re.escape(line)).replace("…", ".*") for line in lines))
 
 
+def follow(page: Path, terminal: Terminal) -> None:
+    """Run the commands of a page and compare what they print."""
+    for step in steps(page.read_text()):
+        shown = terminal.run(step.command)
+        shown = "\n".join(line.rstrip() for line in shown.splitlines() if line.strip())
+        assert pattern(step.expected).fullmatch(shown), f"$ {step.command}\n{shown}"
+
+
 @pytest.mark.slow
 def test_the_page_shows_what_happens(tmp_path: Path) -> None:
-    with ottla.Broker(properties={"group.initial.rebalance.delay.ms": "0"}) as broker:
-        variables = environment(tmp_path, broker.bootstrap_servers)
-        for step in steps(PAGE.read_text()):
-            shown = run_on_terminal(step.command, variables)
-            shown = "\n".join(line.rstrip() for line in shown.splitlines() if line.strip())
-            assert pattern(step.expected).fullmatch(shown), f"$ {step.command}\n{shown}"
+    with Terminal(tmp_path) as terminal:
+        follow(PAGE, terminal)
 
 
-def test_every_tool_has_a_transcript() -> None:
-    shown = "\n".join(step.command for step in steps(PAGE.read_text()))
-    tools = [f"topics {name}" for name in ("create", "list", "describe", "alter", "delete")]
-    tools += ["produce", "consume", *(f"groups {name}" for name in ("list", "describe", "reset-offsets", "delete"))]
-    tools += [*(f"configs {name}" for name in ("describe", "set", "unset")), "cluster describe"]
-    tools += ["perf produce", "perf consume", "compat"]
-    assert [tool for tool in tools if f"ottla {tool}" not in shown] == []
+@pytest.mark.slow
+def test_the_page_on_spark_shows_what_happens(tmp_path: Path) -> None:
+    if importlib.util.find_spec("pyspark") is None:
+        toolchains.missing("no pyspark (pip install 'ottla[spark]')")
+    toolchains.java()
+    toolchains.jars("spark-kafka-4.0.0")
+    with ottla.Broker() as broker, Terminal(tmp_path, broker.bootstrap_servers) as terminal:
+        follow(SPARK_PAGE, terminal)
+
+
+def test_every_command_has_a_transcript() -> None:
+    shown = "\n".join(step.command for page in (PAGE, SPARK_PAGE) for step in steps(page.read_text()))
+    named = [" ".join(("ottla", *declared.words)) for declared in commands() if not declared.is_group]
+    assert [name for name in named if not re.search(rf"\b{name}(\s|$)", shown)] == []

@@ -67,7 +67,8 @@ class ZooKeeper(BrokerProcess):
 
     def shell(self, commands: list[str]) -> None:
         """Have the commands of ``zookeeper-shell`` carried out."""
-        shell = java(self._jars, "-Xmx64M", "org.apache.zookeeper.ZooKeeperMain", "-server", self.bootstrap)
+        shell = java(self._jars, "-Xmx64M", "org.apache.zookeeper.ZooKeeperMain", "-waitforconnection")
+        shell += ["-server", self.bootstrap]
         done = subprocess.run(shell, input="\n".join([*commands, "quit"]), capture_output=True, text=True, check=False)
         assert done.stderr.count("Created ") == len(commands), done.stderr
 

@@ -32,6 +32,7 @@ def test_a_few_seeds() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute and a half where nothing else runs
 def test_many_seeds() -> None:
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
         failed = [line for line in pool.imap_unordered(replay, SEEDS, chunksize=AT_ONCE) if line]
