@@ -23,7 +23,7 @@ that Kafka fails is wrong. This page is made by
 
     make compat-oracle
 
-and each of its tables by the command above it; `--details` splits the rows. Against a broker of your own:
+and each of its tables by what stands above it; `--details` splits the rows. Against a broker of your own:
 
     ottla compat --bootstrap-server HOST:PORT
 
