@@ -37,6 +37,7 @@ Master = Annotated[str, typer.Option(help="Spark's master.")]
 Jars = Annotated[Path | None, typer.Option(help="Folder with the Kafka connector's jars.")]
 LogLevel = Annotated[Literal["OFF", "ERROR", "WARN", "INFO", "DEBUG"], typer.Option(help="Spark's own log, on stderr.")]
 File = Annotated[Path, typer.Argument(metavar="PIPELINE.TOML", help="The pipeline.")]
+Server = Annotated[str | None, typer.Option(metavar="HOST:PORT[,…]", help="In place of the file's bootstrap-servers.")]
 
 
 @app.callback()
@@ -114,6 +115,8 @@ def archive(
 @app.command("run")
 def run_pipeline(
     file: File,
+    bootstrap_server: Server = None,
+    checkpoint: Annotated[str | None, typer.Option(help="In place of the file's checkpoint.")] = None,
     dry_run: Annotated[
         int | None, typer.Option(metavar="ROWS", min=1, help="Write nothing; print so many rows for each sink.")
     ] = None,
@@ -150,12 +153,18 @@ def run_pipeline(
             for name, total in totals.items():
                 typer.echo(f"{name}: {total:,} records read")
 
-    _with_pipeline(file, act, setting, master, jars, log_level)
+    instead = {"bootstrap_servers": bootstrap_server, "checkpoint": checkpoint}
+    _with_pipeline(file, instead, act, setting, master, jars, log_level)
 
 
 @app.command("explain")
 def explain_pipeline(
-    file: File, setting: Setting = None, master: Master = "local[*]", jars: Jars = None, log_level: LogLevel = "OFF"
+    file: File,
+    bootstrap_server: Server = None,
+    setting: Setting = None,
+    master: Master = "local[*]",
+    jars: Jars = None,
+    log_level: LogLevel = "OFF",
 ) -> None:
     """Check a pipeline, and print the plan of each of its sinks as Spark explains it.
 
@@ -169,11 +178,12 @@ def explain_pipeline(
         for name, plan in plans(spark, pipeline).items():
             typer.echo(f"{name}:\n{plan}")
 
-    _with_pipeline(file, act, setting, master, jars, log_level)
+    _with_pipeline(file, {"bootstrap_servers": bootstrap_server}, act, setting, master, jars, log_level)
 
 
 def _with_pipeline(
     file: Path,
+    instead: dict[str, str | None],
     act: Callable[[SparkSession, Pipeline], None],
     setting: list[str] | None,
     master: str,
@@ -187,7 +197,7 @@ def _with_pipeline(
         from .pipeline.declaration import read
         from .pipeline.topics import check_topics
 
-        pipeline = read(file)
+        pipeline = read(file, **instead)
     except JobError as error:
         _fail(str(error), status=2)
     except SparkSetupError as error:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from .group_offsets import GroupOffsets
+
 POLL_S = 1.0
 # Spark's reader asks for both ends of the partition after each poll, so a poll should bring many records.
 READER_DEFAULTS = {"kafka.max.poll.records": "20000"}
@@ -27,8 +29,15 @@ class Progress:
     records: int
 
 
-def follow(queries: Mapping[str, StreamingQuery], report: Callable[[str, Progress], None]) -> dict[str, int]:
-    """Wait for the end of all queries, or of the first that fails, reporting each batch once; the records each read."""
+def follow(
+    queries: Mapping[str, StreamingQuery],
+    report: Callable[[str, Progress], None],
+    group: GroupOffsets | None = None,
+) -> dict[str, int]:
+    """Wait for the end of all queries, or of the first that fails, reporting each batch once; the records each read.
+
+    How far they have read is committed to ``group``.
+    """
     last = dict.fromkeys(queries, -1)
     totals = dict.fromkeys(queries, 0)
     running = dict(queries)
@@ -40,6 +49,8 @@ def follow(queries: Mapping[str, StreamingQuery], report: Callable[[str, Progres
                 if progress["batchId"] > last[name] and progress["numInputRows"] > 0:
                     last[name] = progress["batchId"]
                     totals[name] += progress["numInputRows"]
+                    if group is not None:
+                        group.note(name, progress)
                     report(name, Progress(progress["batchId"], progress["numInputRows"]))
             if ended:
                 del running[name]

@@ -55,8 +55,9 @@ class Source(_Table):
     """Topics as a view.
 
     ``format`` raw: ``key`` and ``value`` as they are. json: the fields of ``schema`` (Spark's DDL), and the rest of the
-    record under ``_key``, ``_topic``, ``_partition``, ``_offset``, ``_timestamp``, ``_headers``. ``table``: not the records
-    that come in, but the newest of each key without those whose value is null, as they are when a micro-batch begins.
+    record under ``_key``, ``_topic``, ``_partition``, ``_offset``, ``_timestamp``, ``_headers``. ``unique``: of the records
+    with the same values in these columns, the first within the watermark. ``table``: not the records that come in, but the
+    newest of each key without those whose value is null, as they are when a micro-batch begins.
     """
 
     topics: list[str] = []
@@ -66,6 +67,7 @@ class Source(_Table):
     table: bool = False
     event_time: str | None = None
     watermark: Duration | None = None
+    unique: list[str] = []
     starting_offsets: str = "earliest"
     max_offsets_per_trigger: int | None = Field(default=None, gt=0)
     fail_on_data_loss: bool = True
@@ -80,6 +82,8 @@ class Source(_Table):
             raise ValueError('schema goes with format = "json"')
         if (self.event_time is None) != (self.watermark is None):
             raise ValueError("event-time and watermark go together")
+        if self.unique and self.watermark is None:
+            raise ValueError("unique needs event-time and watermark: how long a record is remembered")
         if self.table and (self.event_time or self.max_offsets_per_trigger):
             raise ValueError("a table has neither event-time nor max-offsets-per-trigger")
         return self
@@ -122,12 +126,16 @@ class Sink(_Table):
 
 
 class Pipeline(_Table):
-    """The whole file. ``trigger``: once, for what is there now, or how often a micro-batch begins."""
+    """The whole file. ``trigger``: once, for what is there now, or how often a micro-batch begins.
+
+    How far the pipeline has read is committed to ``group`` after each micro-batch, unless that is empty.
+    """
 
     name: str
     checkpoint: str
     bootstrap_servers: str = "127.0.0.1:9092"
     trigger: Annotated[str, AfterValidator(_is_trigger)] = "once"
+    group: str = ""
     sources: dict[Name, Source]
     steps: list[Step] = []
     sinks: dict[Name, Sink]
@@ -140,6 +148,8 @@ class Pipeline(_Table):
             if step.view in views:
                 raise ValueError(f"two views are called {step.view}")
             views.add(step.view)
+        if self.group and any(source.bootstrap_servers for source in self.sources.values()):
+            raise ValueError("group is for a pipeline whose sources all are on its own bootstrap-servers")
         if not self.sinks:
             raise ValueError("there is no sink")
         for name, sink in self.sinks.items():
@@ -150,14 +160,15 @@ class Pipeline(_Table):
         return self
 
 
-def read(path: Path) -> Pipeline:
-    """The pipeline of a file. Raises JobError."""
+def read(path: Path, **instead: str | None) -> Pipeline:
+    """The pipeline of a file; ``instead`` are values that take the place of its own, by key, but for None. Raises JobError."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise JobError(f"cannot read {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise JobError(f"{path}: {error}") from None
+    content |= {key.replace("_", "-"): value for key, value in instead.items() if value is not None}
     try:
         return Pipeline.model_validate(content)
     except pydantic.ValidationError as error:
@@ -167,7 +178,10 @@ def read(path: Path) -> Pipeline:
 def _line(error: Mapping[str, Any]) -> str:
     place = ".".join(str(part) for part in error["loc"] if part != "[key]")
     if error["type"] == "extra_forbidden":
-        return f"{place}: there is no such key{_meant(str(error['loc'][-1]), _KEYS)}"
+        tables: dict[str, type[_Table]] = {"sources": Source, "steps": Step, "sinks": Sink}
+        table = tables.get(str(error["loc"][0]), Pipeline)
+        known = {str(field.alias) for field in table.model_fields.values()}
+        return f"{place}: there is no such key{_meant(str(error['loc'][-1]), known)}"
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
 
@@ -175,6 +189,3 @@ def _line(error: Mapping[str, Any]) -> str:
 def _meant(name: str, known: set[str]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
-
-
-_KEYS = {str(field.alias) for model in (Pipeline, Source, Step, Sink) for field in model.model_fields.values()}

@@ -7,8 +7,11 @@ Spark writes the records of the micro-batch that was under way once more.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from ..group_offsets import GroupOffsets
 from ..query import JobError, Progress, explain, follow
 from .declaration import Pipeline, Sink
 from .views import make_views
@@ -34,7 +37,8 @@ def run(
     try:
         for place, sink in pipeline.sinks.items():
             queries[place] = _start(spark, pipeline, place, sink)
-        return follow(queries, report)
+        group = GroupOffsets(pipeline.bootstrap_servers, pipeline.group) if pipeline.group else None
+        return follow(queries, report, group)
     except PySparkException as error:
         raise JobError(f"sinks.{_failed(queries) or place}: {explain(str(error))}") from None
     finally:
@@ -90,18 +94,23 @@ def _rows(spark: SparkSession, name: str, sink: Sink) -> DataFrame:
 
 def _start(spark: SparkSession, pipeline: Pipeline, name: str, sink: Sink) -> StreamingQuery:
     writer = _rows(spark, name, sink).writeStream.queryName(f"{pipeline.name}.{name}").outputMode(sink.output_mode)
-    writer = writer.option("checkpointLocation", f"{pipeline.checkpoint.rstrip('/')}/{name}")
+    writer = writer.option("checkpointLocation", f"{_location(pipeline.checkpoint)}/{name}")
     if sink.topic is not None:
         servers = sink.bootstrap_servers or pipeline.bootstrap_servers
         writer = writer.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", sink.topic)
     elif sink.parquet is not None:
-        writer = writer.format("parquet").option("path", sink.parquet).partitionBy(*sink.partition_by)
+        writer = writer.format("parquet").option("path", _location(sink.parquet)).partitionBy(*sink.partition_by)
     else:
         writer = writer.format("console").option("truncate", "false")
     writer = writer.options(**sink.options)
     if pipeline.trigger == "once":
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=pipeline.trigger).start()
+
+
+def _location(path: str) -> str:
+    """A path as Spark takes it: it would look for a relative one where its JVM was started."""
+    return path.rstrip("/") if urlsplit(path).scheme else str(Path(path).absolute())
 
 
 def _failed(queries: dict[str, StreamingQuery]) -> str | None:

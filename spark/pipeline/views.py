@@ -44,6 +44,10 @@ def _make_source(spark: SparkSession, pipeline: Pipeline, name: str, source: Sou
     if source.event_time is not None:
         assert source.watermark is not None
         records = records.withWatermark(source.event_time, source.watermark)
+    if source.unique:
+        # A batch has no watermark to go by.
+        drop = records.dropDuplicatesWithinWatermark if is_stream else records.dropDuplicates
+        records = drop(source.unique)
     records.createOrReplaceTempView(name)
 
 
