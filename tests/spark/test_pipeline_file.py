@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from ottla.spark import pipeline as package
 from ottla.spark.pipeline.declaration import read
 from ottla.spark.query import JobError
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "spark" / "examples"
 
 GOOD = """
 name = "copy"
@@ -39,7 +41,7 @@ def test_options_of_the_command_come_first(tmp_path: Path) -> None:
     assert (pipeline.bootstrap_servers, pipeline.checkpoint) == ("kafka:9092", "checkpoints/copy")
 
 
-@pytest.mark.parametrize("path", sorted((Path(package.__file__).parents[1] / "examples").glob("*.toml")), ids=str)
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=str)
 def test_shipped_pipelines_are_without_mistake(path: Path) -> None:
     assert read(path).name == path.stem
 
@@ -72,6 +74,13 @@ def test_mistakes(tmp_path: Path, wrong: str, line: str) -> None:
         read(path)
     assert str(caught.value).startswith(f"{path}: {line}")
     assert "\n" not in str(caught.value)
+
+
+def test_the_page_shows_the_shipped_word_count() -> None:
+    page = (ROOT / "docs/pipelines.md").read_text()
+    shipped = (EXAMPLES / "word-count.toml").read_text()
+    assert "\n".join(line for line in shipped.splitlines() if not line.startswith("#")) in page
+    assert all(f"(../spark/examples/{path.name})" in page for path in EXAMPLES.glob("*.toml"))
 
 
 def test_no_such_file(tmp_path: Path) -> None:
