@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,7 @@ from ottla.spark import pipeline as package
 from ottla.spark.pipeline.declaration import read
 from ottla.spark.pipeline.run import run
 from ottla.spark.pipeline.topics import check_topics
+from ottla.spark.query import JobError
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("pipelines")]
 EXAMPLES = Path(package.__file__).parents[1] / "examples"
@@ -252,6 +255,46 @@ def test_lag_is_seen_by_others(
         assert run(kafka.spark, pipeline) == {"copy": count}
         committed = {where: at.offset for where, at in stock.admin.group_offsets(group_id).items()}
         assert committed == {(topic, 0): end, (topic, 1): 0}
+
+
+COPY = """
+name = "copy"
+checkpoint = "checkpoint"
+[sources.records]
+topics = ["{topic}"]
+[[steps]]
+view = "numbers"
+sql = "SELECT {column} FROM records"
+[sinks.copy]
+view = "numbers"
+console = true
+"""
+
+
+@pytest.mark.timeout(900)  # Spark is started twice
+def test_the_command(kafka: KafkaFormat, stock: ClientSession, topic: str, tmp_path: Path) -> None:
+    fill(stock, topic, 5)
+    file = tmp_path / "copy.toml"
+    file.write_text(COPY.format(topic=topic, column="CAST(key AS STRING) AS number"))
+    command = [sys.executable, "-m", "ottla", "spark", "run", str(file), "--bootstrap-server", kafka.bootstrap]
+    dry = subprocess.run([*command, "--dry-run", "3"], capture_output=True, text=True, cwd=tmp_path)
+    assert (dry.returncode, dry.stdout) == (0, "copy:\n  number=0\n  number=1\n  number=2\n")
+    assert not (tmp_path / "checkpoint").exists()
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-2:] == ["copy, batch 0: 5 records", "copy: 5 records read"]
+
+
+def test_mistakes_are_found_before_anything_is_read(kafka: KafkaFormat, topic: str, tmp_path: Path) -> None:
+    file = tmp_path / "copy.toml"
+    file.write_text(COPY.format(topic=topic, column="number"))
+    with pytest.raises(JobError, match=r"^steps.0 \(view numbers\): \[UNRESOLVED_COLUMN"):
+        run(kafka.spark, read(file, bootstrap_servers=kafka.bootstrap))
+    file.write_text(COPY.format(topic=f"{topic}-unknown", column="key"))
+    with pytest.raises(JobError, match=rf"^sources.records: \S+ has no topic {topic}-unknown$"):
+        check_topics(read(file, bootstrap_servers=kafka.bootstrap))
+    with pytest.raises(JobError, match=r"^sources.records: no broker answers at 127.0.0.1:1 "):
+        check_topics(read(file, bootstrap_servers="127.0.0.1:1"))
 
 
 def encoded(value: Any) -> bytes | None:
