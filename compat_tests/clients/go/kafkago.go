@@ -105,7 +105,13 @@ func (p *kafkaGoProducer) flush() ([]delivery, error) {
 	p.queued = nil
 	ctx, cancel := context.WithTimeout(context.Background(), p.deliveryTimeout)
 	defer cancel()
-	if err := p.writer.WriteMessages(ctx, queued...); err != nil {
+	err := p.writer.WriteMessages(ctx, queued...)
+	// While a topic is being created nothing is written, and its users are told to try again.
+	for attempt := 1; attempt < kafkaGoAttempts && kafkaGoNoTopicYet(err); attempt++ {
+		time.Sleep(kafkaGoBackoff)
+		err = p.writer.WriteMessages(ctx, queued...)
+	}
+	if err != nil {
 		if each := kafka.WriteErrors(nil); errors.As(err, &each) {
 			return nil, errors.Join(each...)
 		}
@@ -116,6 +122,10 @@ func (p *kafkaGoProducer) flush() ([]delivery, error) {
 		deliveries = append(deliveries, m.WriterData.(*kafkaGoResult).at)
 	}
 	return deliveries, nil
+}
+
+func kafkaGoNoTopicYet(err error) bool {
+	return errors.Is(err, kafka.LeaderNotAvailable) || errors.Is(err, kafka.UnknownTopicOrPartition)
 }
 
 func (p *kafkaGoProducer) begin() error                         { panic("kafka-go's Writer has no transactions") }

@@ -38,6 +38,7 @@ type call struct {
 type driver struct {
 	library library
 	objects []any
+	closed  map[int]bool
 }
 
 // make gives the number of a new object.
@@ -64,6 +65,12 @@ func (d *driver) make(method string, raw json.RawMessage) (any, error) {
 func (d *driver) dispatch(c call) (any, error) {
 	if c.Object == 0 {
 		return d.make(c.Method, c.Arguments)
+	}
+	if c.Method == "close" {
+		if d.closed[c.Object] {
+			return nil, nil
+		}
+		d.closed[c.Object] = true
 	}
 	with := decoded[arguments](c.Arguments)
 	switch object := d.objects[c.Object].(type) {
@@ -115,7 +122,7 @@ func main() {
 		os.Exit(2)
 	}
 	made := library(os.Args[len(os.Args)-1])
-	d := driver{library: made, objects: []any{made}}
+	d := driver{library: made, objects: []any{made}, closed: map[int]bool{}}
 	calls := bufio.NewReader(os.Stdin)
 	answers := json.NewEncoder(os.Stdout)
 	for {
