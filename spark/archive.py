@@ -23,17 +23,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .query import READER_DEFAULTS, JobError, Progress, explain, follow
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-
-POLL_S = 1.0
-# Spark's reader asks for both ends of the partition after each poll, so a poll should bring many records.
-READER_DEFAULTS = {"kafka.max.poll.records": "20000"}
-
-
-class ArchiveError(RuntimeError):
-    """The job cannot start or go on. ``str()`` is one line."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +48,12 @@ class Archive:
 
     def __post_init__(self) -> None:
         if bool(self.topics) == (self.pattern is not None):
-            raise ArchiveError("say which topics: either by name or by pattern")
+            raise JobError("say which topics: either by name or by pattern")
         if self.pattern is not None:
             try:
                 re.compile(self.pattern)
             except re.error as error:
-                raise ArchiveError(f"the pattern {self.pattern!r} is not a regular expression: {error}") from None
+                raise JobError(f"the pattern {self.pattern!r} is not a regular expression: {error}") from None
         if self.starting_offsets not in ("earliest", "latest"):
             check_offsets(self.starting_offsets)
 
@@ -86,23 +80,15 @@ class Archive:
         return {**options, **self.options}
 
 
-@dataclass(frozen=True)
-class Progress:
-    """One micro-batch that was written."""
-
-    batch: int
-    records: int
-
-
 def check_offsets(text: str) -> None:
-    """ArchiveError unless ``text`` is Spark's JSON: topic to partition to offset (-2 earliest, -1 latest)."""
+    """JobError unless ``text`` is Spark's JSON: topic to partition to offset (-2 earliest, -1 latest)."""
     try:
         by_topic = json.loads(text)
         good = all(isinstance(offset, int) for partitions in by_topic.values() for offset in partitions.values())
     except (ValueError, AttributeError):
         good = False
     if not good:
-        raise ArchiveError(
+        raise JobError(
             f'starting offsets are earliest, latest or JSON like {{"orders": {{"0": 100, "1": -2}}}}, not {text!r}'
         )
 
@@ -113,7 +99,7 @@ def run(spark: SparkSession, archive: Archive, report: Callable[[Progress], None
     ``report`` is called once for each micro-batch. An exception, such as KeyboardInterrupt, stops the query in good
     order before it leaves; the next run goes on from there.
 
-    :raises ArchiveError: an unknown topic, lost data, a checkpoint that does not belong to the output, ...
+    :raises JobError: an unknown topic, lost data, a checkpoint that does not belong to the output, ...
     """
     from py4j.protocol import Py4JJavaError
     from pyspark.errors import PySparkException
@@ -122,19 +108,19 @@ def run(spark: SparkSession, archive: Archive, report: Callable[[Progress], None
         check_checkpoint(spark, archive)
         query = start(spark, archive)
         try:
-            return follow(query, report)
+            return follow({"archive": query}, lambda _, progress: report(progress))["archive"]
         finally:
             query.stop()
     except PySparkException as error:
-        raise ArchiveError(explain(str(error))) from error
+        raise JobError(explain(str(error))) from error
     except Py4JJavaError as error:
-        raise ArchiveError(explain(error.java_exception.toString())) from error
+        raise JobError(explain(error.java_exception.toString())) from error
 
 
 def check_checkpoint(spark: SparkSession, archive: Archive) -> None:
-    """ArchiveError if the output was written with another checkpoint."""
+    """JobError if the output was written with another checkpoint."""
     if exists(spark, f"{archive.output}/_spark_metadata") and not exists(spark, archive.checkpoint_location):
-        raise ArchiveError(
+        raise JobError(
             f"{archive.output} holds an archive that was written with another checkpoint than "
             f"{archive.checkpoint_location}: name that one, or another output"
         )
@@ -163,21 +149,6 @@ def rows(stream: DataFrame, *, hourly: bool) -> DataFrame:
     return stream.selectExpr(*columns, *(["hour(timestamp) AS hour"] if hourly else []))
 
 
-def follow(query: StreamingQuery, report: Callable[[Progress], None]) -> int:
-    """Wait for the end of the query, reporting each batch once; the records written."""
-    last_batch, total = -1, 0
-    ended = False
-    while not ended:
-        # Waiting in steps lets Python's signal handlers run.
-        ended = bool(query.awaitTermination(POLL_S))
-        for progress in query.recentProgress:
-            if progress["batchId"] > last_batch and progress["numInputRows"] > 0:
-                last_batch = progress["batchId"]
-                total += progress["numInputRows"]
-                report(Progress(last_batch, progress["numInputRows"]))
-    return total
-
-
 def exists(spark: SparkSession, path: str) -> bool:
     """Is there such a file or folder on whatever file system the path names?"""
     jvm = spark._jvm
@@ -188,7 +159,7 @@ def exists(spark: SparkSession, path: str) -> bool:
 
 
 def check_reachable(bootstrap_servers: str, timeout_s: float = 3.0) -> None:
-    """ArchiveError unless one of the servers takes a connection; Spark itself would try for three minutes."""
+    """JobError unless one of the servers takes a connection; Spark itself would try for three minutes."""
     failures = []
     for server in bootstrap_servers.split(","):
         host, _, port = server.strip().rpartition(":")
@@ -197,17 +168,4 @@ def check_reachable(bootstrap_servers: str, timeout_s: float = 3.0) -> None:
             return
         except (OSError, ValueError) as error:
             failures.append(f"{server.strip()}: {error}")
-    raise ArchiveError(f"no broker answers at {'; '.join(failures)}")
-
-
-def explain(text: str) -> str:
-    """One line for people out of Spark's many."""
-    if "UnknownTopicOrPartitionException" in text:
-        return "unknown topic: one of the topics to archive does not exist on this broker"
-    if "Some data may have been lost" in text:
-        reason = re.search(r"Reason: (.*)", text)
-        why = reason[1].removesuffix(".") if reason else "records that were not archived yet are gone"
-        return f"data may have been lost: {why} (--no-fail-on-data-loss goes on with what there is)"
-    first = next((line.strip() for line in text.splitlines() if line.strip()), "the query failed")
-    first = re.sub(r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ", "", first)
-    return re.sub(r" SQLSTATE: \w+$", "", first)
+    raise JobError(f"no broker answers at {'; '.join(failures)}")

@@ -14,7 +14,8 @@ import pytest
 
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill, positions, span, value_of
-from ottla.spark.archive import Archive, ArchiveError, Progress, run
+from ottla.spark.archive import Archive, run
+from ottla.spark.query import JobError, Progress
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("archive job")]
 MakeTopic = Callable[..., str]
@@ -72,15 +73,15 @@ def test_a_second_run_adds_what_is_new(
 def test_what_it_refuses(kafka: KafkaFormat, stock: ClientSession, topic: str, tmp_path: Path) -> None:
     fill(stock, topic, 10)
     unknown = Archive(kafka.bootstrap, str(tmp_path / "other"), topics=(f"{topic}-unknown",))
-    with pytest.raises(ArchiveError, match="unknown topic"):
+    with pytest.raises(JobError, match="unknown topic"):
         run(kafka.spark, unknown)
     lake = str(tmp_path / "lake")
     run(kafka.spark, Archive(kafka.bootstrap, lake, topics=(topic,)))
-    with pytest.raises(ArchiveError, match="another checkpoint"):
+    with pytest.raises(JobError, match="another checkpoint"):
         run(kafka.spark, Archive(kafka.bootstrap, lake, topics=(topic,), checkpoint=str(tmp_path / "new")))
     fill(stock, topic, 10)
     stock.admin.delete_records(topic, 0, 15)
-    with pytest.raises(ArchiveError, match="data may have been lost"):
+    with pytest.raises(JobError, match="data may have been lost"):
         run(kafka.spark, Archive(kafka.bootstrap, lake, topics=(topic,)))
     assert run(kafka.spark, Archive(kafka.bootstrap, lake, topics=(topic,), fail_on_data_loss=False)) == 5
     assert positions(kafka.spark.read.parquet(lake)) == span(topic, 10) + span(topic, 20, start=15)

@@ -1,4 +1,4 @@
-"""docs/command-line.md and the transcript of docs/spark.md, run from top to bottom, each command on a terminal.
+"""The transcripts of docs/command-line.md, docs/spark.md and docs/pipelines.md, run top to bottom, each command on a terminal.
 
 A ``console`` block has commands after ``$`` and what they print below; ``…`` stands for any text, and a blank may be wider.
 """
@@ -24,7 +24,7 @@ from ottla.compat_tests import toolchains
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "command-line.md"
-SPARK_PAGE = DOCS / "spark.md"
+SPARK_PAGES = (DOCS / "spark.md", DOCS / "pipelines.md")
 ADDRESS = "127.0.0.1:9092"
 LIMIT_S = 60
 
@@ -152,16 +152,17 @@ def test_the_page_shows_what_happens(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_on_spark_shows_what_happens(tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", SPARK_PAGES, ids=lambda page: page.stem)
+def test_the_pages_on_spark_show_what_happens(page: Path, tmp_path: Path) -> None:
     if importlib.util.find_spec("pyspark") is None:
         toolchains.missing("no pyspark (pip install 'ottla[spark]')")
     toolchains.java()
     toolchains.jars("spark-kafka-4.0.0")
     with ottla.Broker() as broker, Terminal(tmp_path, broker.bootstrap_servers) as terminal:
-        follow(SPARK_PAGE, terminal)
+        follow(page, terminal)
 
 
 def test_every_command_has_a_transcript() -> None:
-    shown = "\n".join(step.command for page in (PAGE, SPARK_PAGE) for step in steps(page.read_text()))
+    shown = "\n".join(step.command for page in (PAGE, *SPARK_PAGES) for step in steps(page.read_text()))
     named = [" ".join(("ottla", *declared.words)) for declared in commands() if not declared.is_group]
     assert [name for name in named if not re.search(rf"\b{name}(\s|$)", shown)] == []

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.archive import Archive, ArchiveError, check_reachable, explain
+from ottla.spark.archive import Archive, check_reachable
+from ottla.spark.query import JobError, explain
 
 
 def archive(**options: Any) -> Archive:
@@ -56,18 +57,18 @@ def test_checkpoint(output: str, checkpoint: str | None, location: str) -> None:
 
 @pytest.mark.parametrize("options", [{"topics": ()}, {"pattern": "x"}])
 def test_topics_by_name_or_by_pattern(options: dict[str, Any]) -> None:
-    with pytest.raises(ArchiveError, match="either by name or by pattern"):
+    with pytest.raises(JobError, match="either by name or by pattern"):
         archive(**options)
 
 
 def test_a_pattern_that_is_none() -> None:
-    with pytest.raises(ArchiveError, match=r"the pattern 'a\(' is not a regular expression"):
+    with pytest.raises(JobError, match=r"the pattern 'a\(' is not a regular expression"):
         archive(topics=(), pattern="a(")
 
 
 @pytest.mark.parametrize("text", ["first", "5", "[]", '{"orders": 5}', '{"orders": {"0": "5"}}', "{"])
 def test_starting_offsets_that_are_none(text: str) -> None:
-    with pytest.raises(ArchiveError, match="starting offsets are earliest, latest or JSON"):
+    with pytest.raises(JobError, match="starting offsets are earliest, latest or JSON"):
         archive(starting_offsets=text)
 
 
@@ -79,7 +80,7 @@ def test_one_broker_that_answers_is_enough() -> None:
 
 @pytest.mark.parametrize("servers", ["127.0.0.1:1", "127.0.0.1", "127.0.0.1:1,127.0.0.1:port"])
 def test_no_broker_answers(servers: str) -> None:
-    with pytest.raises(ArchiveError, match=f"no broker answers at {servers.split(',')[0]}: "):
+    with pytest.raises(JobError, match=f"no broker answers at {servers.split(',')[0]}: "):
         check_reachable(servers)
 
 
@@ -93,7 +94,7 @@ LOST_LINE = "data may have been lost: Partition orders-0 offset was changed from
     ("text", "line"),
     [
         (STREAM_FAILED + "Disk quota exceeded SQLSTATE: XXKST\n\tat org.apache.spark.X\n", "Disk quota exceeded"),
-        (STREAM_FAILED + UNKNOWN_TOPIC, "unknown topic: one of the topics to archive does not exist on this broker"),
+        (STREAM_FAILED + UNKNOWN_TOPIC, "unknown topic: one of the topics to read does not exist on this broker"),
         (STREAM_FAILED + LOST, LOST_LINE + "(--no-fail-on-data-loss goes on with what there is)"),
         ("\njava.io.IOException: mkdir of file:/x failed", "java.io.IOException: mkdir of file:/x failed"),
         ("", "the query failed"),

@@ -1,0 +1,191 @@
+"""The pipeline file: sources, steps and sinks, as it is written and as it is checked.
+
+Sources and steps are views by name, each step a ``SELECT`` over those before it; a sink writes one view. Keys are written
+with dashes. A mistake is a ``JobError`` that begins with the file and the place in it: nothing was started then.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from ..query import JobError
+
+REJECTED = "_rejected"
+"""Of a source that decodes, the view ``NAME_rejected`` has the records that could not be decoded."""
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_DURATION = re.compile(r"\d+ (second|minute|hour|day)s?")
+
+
+def _is_name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        raise ValueError("a name has letters, digits and underscores, and begins with no digit")
+    return text
+
+
+def _is_duration(text: str) -> str:
+    if not _DURATION.fullmatch(text):
+        raise ValueError('it is a number and a unit, as "30 seconds" or "10 minutes"')
+    return text
+
+
+def _is_trigger(text: str) -> str:
+    return text if text == "once" else _is_duration(text)
+
+
+Name = Annotated[str, AfterValidator(_is_name)]
+Duration = Annotated[str, AfterValidator(_is_duration)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, alias_generator=lambda name: name.replace("_", "-")
+    )
+
+
+class Source(_Table):
+    """Topics as a view.
+
+    ``format`` raw: ``key`` and ``value`` as they are. json: the fields of ``schema`` (Spark's DDL), and the rest of the
+    record under ``_key``, ``_topic``, ``_partition``, ``_offset``, ``_timestamp``, ``_headers``. ``unique``: of the records
+    with the same values in these columns, the first within the watermark. ``table``: not the records that come in, but the
+    newest of each key without those whose value is null, as they are when a micro-batch begins.
+    """
+
+    topics: list[str] = []
+    pattern: str | None = None
+    format: Literal["raw", "json"] = "raw"
+    schema_: str | None = Field(default=None, alias="schema")
+    table: bool = False
+    event_time: str | None = None
+    watermark: Duration | None = None
+    unique: list[str] = []
+    starting_offsets: str = "earliest"
+    max_offsets_per_trigger: int | None = Field(default=None, gt=0)
+    fail_on_data_loss: bool = True
+    bootstrap_servers: str | None = None
+    options: dict[str, str] = {}
+
+    @pydantic.model_validator(mode="after")
+    def _fits_together(self) -> Source:
+        if bool(self.topics) == (self.pattern is not None):
+            raise ValueError("say which topics: either topics = [...] or pattern")
+        if (self.format == "json") != (self.schema_ is not None):
+            raise ValueError('schema goes with format = "json"')
+        if (self.event_time is None) != (self.watermark is None):
+            raise ValueError("event-time and watermark go together")
+        if self.unique and self.watermark is None:
+            raise ValueError("unique needs event-time and watermark: how long a record is remembered")
+        if self.table and (self.event_time or self.max_offsets_per_trigger):
+            raise ValueError("a table has neither event-time nor max-offsets-per-trigger")
+        return self
+
+
+class Step(_Table):
+    """A view that is a query on the views before it."""
+
+    view: Name
+    sql: str
+
+
+class Sink(_Table):
+    """Where a view goes: a topic, Parquet files, or the terminal.
+
+    To a topic ``key`` and ``value`` are SQL expressions on the view; without ``value`` it is all columns as JSON.
+    """
+
+    view: Name
+    topic: str | None = None
+    key: str | None = None
+    value: str | None = None
+    headers: dict[str, str] = {}
+    parquet: str | None = None
+    partition_by: list[str] = []
+    console: bool = False
+    output_mode: Literal["append", "update", "complete"] = "append"
+    bootstrap_servers: str | None = None
+    options: dict[str, str] = {}
+
+    @pydantic.model_validator(mode="after")
+    def _fits_together(self) -> Sink:
+        if (self.topic is not None) + (self.parquet is not None) + self.console != 1:
+            raise ValueError("say where to: one of topic, parquet and console")
+        if self.topic is None and (self.key or self.value or self.headers):
+            raise ValueError("key, value and headers go with topic")
+        if self.parquet is None and self.partition_by:
+            raise ValueError("partition-by goes with parquet")
+        return self
+
+
+class Pipeline(_Table):
+    """The whole file. ``trigger``: once, for what is there now, or how often a micro-batch begins.
+
+    How far the pipeline has read is committed to ``group`` after each micro-batch, unless that is empty.
+    """
+
+    name: str
+    checkpoint: str
+    bootstrap_servers: str = "127.0.0.1:9092"
+    trigger: Annotated[str, AfterValidator(_is_trigger)] = "once"
+    group: str = ""
+    sources: dict[Name, Source]
+    steps: list[Step] = []
+    sinks: dict[Name, Sink]
+    settings: dict[str, str] = {}
+
+    @pydantic.model_validator(mode="after")
+    def _names_meet(self) -> Pipeline:
+        views = set(self.sources) | {f"{name}{REJECTED}" for name, source in self.sources.items() if source.schema_}
+        for step in self.steps:
+            if step.view in views:
+                raise ValueError(f"two views are called {step.view}")
+            views.add(step.view)
+        if self.group and any(source.bootstrap_servers for source in self.sources.values()):
+            raise ValueError("group is for a pipeline whose sources all are on its own bootstrap-servers")
+        if not self.sinks:
+            raise ValueError("there is no sink")
+        for name, sink in self.sinks.items():
+            if sink.view not in views:
+                raise ValueError(
+                    f"sinks.{name} writes the view {sink.view}, which nothing makes{_meant(sink.view, views)}"
+                )
+        return self
+
+
+def read(path: Path, **instead: str | None) -> Pipeline:
+    """The pipeline of a file; ``instead`` are values that take the place of its own, by key, but for None. Raises JobError."""
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise JobError(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise JobError(f"{path}: {error}") from None
+    content |= {key.replace("_", "-"): value for key, value in instead.items() if value is not None}
+    try:
+        return Pipeline.model_validate(content)
+    except pydantic.ValidationError as error:
+        raise JobError(f"{path}: {'; '.join(map(_line, error.errors()))}") from None
+
+
+def _line(error: Mapping[str, Any]) -> str:
+    place = ".".join(str(part) for part in error["loc"] if part != "[key]")
+    if error["type"] == "extra_forbidden":
+        tables: dict[str, type[_Table]] = {"sources": Source, "steps": Step, "sinks": Sink}
+        table = tables.get(str(error["loc"][0]), Pipeline)
+        known = {str(field.alias) for field in table.model_fields.values()}
+        return f"{place}: there is no such key{_meant(str(error['loc'][-1]), known)}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
+
+
+def _meant(name: str, known: set[str]) -> str:
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""

@@ -1,0 +1,88 @@
+"""The pipeline file is checked whole before anything starts, and each mistake is one line that names its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ottla.spark.pipeline.declaration import read
+from ottla.spark.query import JobError
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "spark" / "examples"
+
+GOOD = """
+name = "copy"
+checkpoint = "checkpoints/copy"
+[sources.orders]
+topics = ["orders"]
+[sinks.copy]
+view = "orders"
+topic = "orders-copy"
+"""
+
+
+def written(folder: Path, content: str) -> Path:
+    path = folder / "pipeline.toml"
+    path.write_text(content)
+    return path
+
+
+def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
+    pipeline = read(written(tmp_path, GOOD))
+    assert (pipeline.bootstrap_servers, pipeline.trigger, pipeline.steps) == ("127.0.0.1:9092", "once", [])
+    assert pipeline.sources["orders"].starting_offsets == "earliest"
+    assert pipeline.sinks["copy"].output_mode == "append"
+
+
+def test_options_of_the_command_come_first(tmp_path: Path) -> None:
+    pipeline = read(written(tmp_path, GOOD), bootstrap_servers="kafka:9092", checkpoint=None)
+    assert (pipeline.bootstrap_servers, pipeline.checkpoint) == ("kafka:9092", "checkpoints/copy")
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.toml")), ids=str)
+def test_shipped_pipelines_are_without_mistake(path: Path) -> None:
+    assert read(path).name == path.stem
+
+
+@pytest.mark.parametrize(
+    ("wrong", "line"),
+    [
+        (GOOD + "[sources.more]\ntopik = ['t']", "sources.more.topik: there is no such key; did you mean topics?"),
+        (GOOD + "[sources.more]", "sources.more: say which topics: either topics = [...] or pattern"),
+        (GOOD + "[sources.more]\npattern = 5", "sources.more.pattern: input should be a valid string"),
+        (GOOD + "[sources.1st]\ntopics = ['t']", "sources.1st: a name has letters, digits and underscores"),
+        (GOOD + "[sources.m]\ntopics = ['t']\nformat = 'json'", 'sources.m: schema goes with format = "json"'),
+        (GOOD + "[sources.m]\ntopics = ['t']\nformat = 'xml'", "sources.m.format: input should be 'raw' or 'json'"),
+        (GOOD + "[sources.m]\ntopics = ['t']\nevent-time = 'at'", "sources.m: event-time and watermark go together"),
+        (GOOD + "[sources.m]\ntopics = ['t']\nunique = ['id']", "sources.m: unique needs event-time and watermark"),
+        (GOOD + "[sinks.m]\nview = 'orders'", "sinks.m: say where to: one of topic, parquet and console"),
+        (
+            GOOD + "[sinks.m]\nview = 'order'\nconsole = true",
+            "sinks.m writes the view order, which nothing makes; did you",
+        ),
+        (GOOD + "[[steps]]\nview = 'orders'\nsql = 'SELECT 1'", "two views are called orders"),
+        (GOOD.replace("[sources", "trigger = 'often'\n[sources", 1), "trigger: it is a number and a unit, as"),
+        (GOOD.replace('checkpoint = "checkpoints/copy"', ""), "checkpoint: field required"),
+        (GOOD.replace("[sinks.copy]", "[sinks.copy"), "Expected ']' at the end of a table declaration (at line 6"),
+    ],
+)
+def test_mistakes(tmp_path: Path, wrong: str, line: str) -> None:
+    path = written(tmp_path, wrong)
+    with pytest.raises(JobError) as caught:
+        read(path)
+    assert str(caught.value).startswith(f"{path}: {line}")
+    assert "\n" not in str(caught.value)
+
+
+def test_the_page_shows_the_shipped_word_count() -> None:
+    page = (ROOT / "docs/pipelines.md").read_text()
+    shipped = (EXAMPLES / "word-count.toml").read_text()
+    assert "\n".join(line for line in shipped.splitlines() if not line.startswith("#")) in page
+    assert all(f"(../spark/examples/{path.name})" in page for path in EXAMPLES.glob("*.toml"))
+
+
+def test_no_such_file(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"cannot read .*: No such file or directory"):
+        read(tmp_path / "none.toml")
