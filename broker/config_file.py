@@ -10,8 +10,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-import javaproperties
-
 from ..base.config import Config
 from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.settings import SettingError, Settings
@@ -49,6 +47,8 @@ def declared_names() -> set[str]:
 
 def read_properties(path: Path) -> dict[str, str]:
     """The properties of a file in Java's format. Raises OSError; SettingError when it is not one."""
+    import javaproperties  # as dear to import as any three modules of ours, and few starts read a file
+
     with path.open("rb") as file:
         try:
             return {str(name): str(value) for name, value in javaproperties.load(file).items()}

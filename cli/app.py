@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from . import plain_serve
 from .lazy import LazyGroup
 
 app = typer.Typer(
@@ -86,11 +86,17 @@ def serve(
 
       ottla serve --metrics 127.0.0.1:9464 --log-format json --log-level info,log=debug --trace produce
     """
-    # Most of a start is imports, whose objects live to the end: collecting among them is lost time.
-    gc.disable()
-    from .serve import run
-
-    sys.exit(run(listen, advertise, data_dir, config, override or [], metrics, log_level, log_format, trace))
+    plain_serve.run(
+        listen=listen,
+        advertise=advertise,
+        data_dir=data_dir,
+        config=config,
+        override=override or (),
+        metrics=metrics,
+        log_level=log_level,
+        log_format=log_format,
+        trace=trace,
+    )
 
 
 @app.command("dump-log")

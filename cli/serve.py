@@ -29,28 +29,29 @@ logger = logging.getLogger(__name__)
 
 
 def run(
-    listen: str | None,
-    advertise: str | None,
-    data_dir: Path | None,
-    config_file: Path | None,
-    overrides: Iterable[str],
-    metrics: str | None,
-    log_level: str,
-    log_format: str,
-    trace: str | None,
+    *,
+    listen: str | None = None,
+    advertise: str | None = None,
+    data_dir: Path | None = None,
+    config: Path | None = None,
+    override: Iterable[str] = (),
+    metrics: str | None = None,
+    log_level: str = "info",
+    log_format: str = "text",
+    trace: str | None = None,
 ) -> int:
     """Start a broker and serve until SIGTERM or SIGINT; the exit code."""
     try:
         configure_logging(log_level, log_format)
         traced = _parse_trace(trace) if trace else frozenset()
-        config = configure(listen, advertise, data_dir, config_file, overrides, metrics)
+        configured = configure(listen, advertise, data_dir, config, override, metrics)
     except (SettingError, ValueError) as error:
         return _refuse(str(error))
     except OSError as error:
-        return _refuse(f"cannot read {config_file}: {error.strerror}")
+        return _refuse(f"cannot read {config}: {error.strerror}")
     raise_descriptor_limit()
     try:
-        trio.run(functools.partial(_serve, config, traced), restrict_keyboard_interrupt_to_checkpoints=True)
+        trio.run(functools.partial(_serve, configured, traced), restrict_keyboard_interrupt_to_checkpoints=True)
     except StartError as error:
         return _refuse(str(error))
     except BrokerFailedError as error:

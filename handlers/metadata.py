@@ -14,7 +14,6 @@ the cluster to 10 only), 10 topic ids, which may be asked for from 12 on. 13 add
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
@@ -30,7 +29,7 @@ from ..wire.messages.metadata import (
     MetadataResponseTopic,
 )
 from ..wire.messages.update_metadata import UpdateMetadataPartitionState
-from ..wire.schema import ZERO_UUID
+from ..wire.schema import ZERO_UUID, replace
 from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from .auto_creation import create_missing
 from .call import Call
@@ -42,7 +41,7 @@ _FIRST_VERSION_BY_ID = 12
 async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
     topics = await _topics(call, request)
     if request.include_topic_authorized_operations:
-        topics = [dataclasses.replace(topic, topic_authorized_operations=TOPIC_OPERATIONS) for topic in topics]
+        topics = [replace(topic, topic_authorized_operations=TOPIC_OPERATIONS) for topic in topics]
     metadata = call.broker.metadata
     cluster_operations = CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
     return MetadataResponse(

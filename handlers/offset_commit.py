@@ -11,8 +11,6 @@ resolve is answered UNKNOWN_TOPIC_ID.
 
 from __future__ import annotations
 
-import dataclasses
-
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -21,6 +19,7 @@ from ..wire.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from ..wire.schema import replace
 from .call import Call
 
 _TOPIC_IDS_FROM = 10
@@ -32,7 +31,7 @@ async def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitRespon
     for topic in request.topics:
         _sort(call, topic, accepted, refused)
     if accepted:
-        wanted = dataclasses.replace(request, topics=accepted)
+        wanted = replace(request, topics=accepted)
         try:
             response = await call.broker.groups.commit_offsets(wanted, call.version, call.flush)
         except KafkaError as error:
@@ -71,22 +70,22 @@ def _sort(
         if name is None:
             refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
             return
-        topic = dataclasses.replace(topic, name=name)
+        topic = replace(topic, name=name)
     known = call.broker.metadata.topic(topic.name)
     if known is None:
         refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
         return
-    topic = dataclasses.replace(topic, topic_id=known.topic_id)
+    topic = replace(topic, topic_id=known.topic_id)
     numbers = known.partitions
     existing = [partition for partition in topic.partitions if partition.partition_index in numbers]
     if len(existing) == len(topic.partitions):
         accepted.append(topic)
         return
     missing = [partition for partition in topic.partitions if partition.partition_index not in numbers]
-    missing_topic = dataclasses.replace(topic, partitions=missing)
+    missing_topic = replace(topic, partitions=missing)
     refused.append(_refused(missing_topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     if existing:
-        accepted.append(dataclasses.replace(topic, partitions=existing))
+        accepted.append(replace(topic, partitions=existing))
 
 
 def _merge(response: OffsetCommitResponse, refused: OffsetCommitResponseTopic) -> None:

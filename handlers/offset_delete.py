@@ -9,8 +9,6 @@ Version notes: 0 is the only one, and not flexible.
 
 from __future__ import annotations
 
-import dataclasses
-
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -18,6 +16,7 @@ from ..wire.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from ..wire.schema import replace
 from .call import Call
 
 
@@ -36,8 +35,8 @@ async def handle(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteRespon
             if partition.partition_index not in numbers
         ]
         if existing:
-            accepted.append(dataclasses.replace(topic, partitions=existing))
-    response = await call.broker.groups.delete_offsets(dataclasses.replace(request, topics=accepted), call.flush)
+            accepted.append(replace(topic, partitions=existing))
+    response = await call.broker.groups.delete_offsets(replace(request, topics=accepted), call.flush)
     answered = {topic.name: topic for topic in response.topics}
     for name, partitions in refused.items():
         if name in answered:

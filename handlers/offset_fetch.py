@@ -12,8 +12,6 @@ answered UNKNOWN_TOPIC_ID.
 
 from __future__ import annotations
 
-import dataclasses
-
 from ..base.errors import ErrorCode, KafkaError
 from ..group_coordinator.offsets import not_fetched
 from ..wire.messages.offset_fetch import (
@@ -26,7 +24,7 @@ from ..wire.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
-from ..wire.schema import ZERO_UUID
+from ..wire.schema import ZERO_UUID, replace
 from .call import Call
 
 _MANY_GROUPS_FROM = 8
@@ -106,8 +104,8 @@ async def _fetch(call: Call, group: OffsetFetchRequestGroup, require_stable: boo
             if name is None:
                 unknown.append(topic)
             else:
-                known.append(dataclasses.replace(topic, name=name, topic_id=topic_id))
-        group = dataclasses.replace(group, topics=known)
+                known.append(replace(topic, name=name, topic_id=topic_id))
+        group = replace(group, topics=known)
     try:
         response = await call.broker.groups.fetch_offsets(group, require_stable, call.flush)
     except KafkaError as error:

@@ -10,8 +10,6 @@ have been added to the transaction; 6 names topics by id.
 
 from __future__ import annotations
 
-import dataclasses
-
 from ..base.errors import ErrorCode, KafkaError
 from ..group_coordinator.settings import TOPIC
 from ..wire.messages.txn_offset_commit import (
@@ -21,6 +19,7 @@ from ..wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from ..wire.schema import replace
 from .call import Call
 from .transaction_partitions import Entry, enter
 
@@ -38,7 +37,7 @@ async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommit
         _sort(call, topic, accepted, refused)
     response = TxnOffsetCommitResponse()
     if accepted:
-        wanted = dataclasses.replace(request, topics=accepted)
+        wanted = replace(request, topics=accepted)
         try:
             await _enter(call, request)
             response = await call.broker.groups.commit_transactional_offsets(wanted, call.flush)
@@ -85,17 +84,17 @@ def _sort(
         if name is None:
             refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
             return
-        topic = dataclasses.replace(topic, name=name)
+        topic = replace(topic, name=name)
     known = metadata.topic(topic.name)
     numbers = () if known is None else known.partitions
     if known is not None:
-        topic = dataclasses.replace(topic, topic_id=known.topic_id)
+        topic = replace(topic, topic_id=known.topic_id)
     existing = [partition for partition in topic.partitions if partition.partition_index in numbers]
     missing = [partition for partition in topic.partitions if partition.partition_index not in numbers]
     if existing:
-        accepted.append(dataclasses.replace(topic, partitions=existing))
+        accepted.append(replace(topic, partitions=existing))
     if missing:
-        missing_topic = dataclasses.replace(topic, partitions=missing)
+        missing_topic = replace(topic, partitions=missing)
         refused.append(_refused(missing_topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
 
 

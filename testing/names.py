@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,7 @@ from ..handlers.call import Call
 from ..wire.api_keys import ApiKey
 from ..wire.messages.fetch import FetchRequest
 from ..wire.messages.metadata import MetadataRequest
-from ..wire.schema import ZERO_UUID
+from ..wire.schema import ZERO_UUID, Struct
 
 _TOPIC_RESOURCE = 2
 _API_KEYS = {key.name.replace("_", "").lower(): key for key in ApiKey}
@@ -38,7 +37,7 @@ def api_name(key: int) -> str:
     return "".join(word.capitalize() for word in ApiKey(key).name.split("_"))
 
 
-def topics_of(call: Call, request: Any) -> frozenset[str]:
+def topics_of(call: Call, request: Struct) -> frozenset[str]:
     """Names of the topics a request is about: named by name or by id, those of its fetch session, all for a Metadata of all."""
     names = set(_names(call, request))
     if isinstance(request, FetchRequest):
@@ -69,9 +68,9 @@ def fetched_partitions(call: Call, request: FetchRequest) -> Iterator[tuple[str,
         yield name, fetched.topic_id, fetched.number
 
 
-def _names(call: Call, value: Any) -> Iterator[str]:
+def _names(call: Call, value: Struct) -> Iterator[str]:
     """Structs of topics stand in lists whose field is named after topics, or are resources of type TOPIC."""
-    for field in dataclasses.fields(value):
+    for field in value.fields:
         items = getattr(value, field.name)
         if not isinstance(items, list):
             continue
@@ -79,9 +78,9 @@ def _names(call: Call, value: Any) -> Iterator[str]:
             if isinstance(item, str):
                 if "topic" in field.name:
                     yield item
-            elif dataclasses.is_dataclass(item):
+            elif isinstance(item, Struct):
                 if "topic" in field.name and (name := topic_name(call, item)):
                     yield name
                 elif getattr(item, "resource_type", None) == _TOPIC_RESOURCE:
-                    yield item.resource_name  # type: ignore[union-attr]
+                    yield item.resource_name  # type: ignore[attr-defined]
                 yield from _names(call, item)

@@ -8,7 +8,6 @@ the error for the whole request.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ from ..handlers.table import Handle, Handler
 from ..wire.api_keys import ApiKey
 from ..wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from ..wire.messages.metadata import MetadataResponse, MetadataResponseTopic
+from ..wire.schema import replace
 from . import names
 
 IsHit = Callable[[str, int | None], bool]
@@ -77,8 +77,8 @@ def _split(call: Call, request: Any, lists: _Lists, is_hit: IsHit) -> tuple[Any,
                 if is_hit(name, getattr(entry, lists.number)) is wanted
             ]
             if partitions:
-                half.append(dataclasses.replace(topic, **{lists.partitions: partitions}))
-    hit, rest = (dataclasses.replace(request, **{lists.topics: half}) for half in halves)
+                half.append(replace(topic, **{lists.partitions: partitions}))
+    hit, rest = (replace(request, **{lists.topics: half}) for half in halves)
     return hit, rest
 
 
@@ -89,7 +89,7 @@ async def _fetch(handle: Handle, call: Call, request: FetchRequest, error: Kafka
         for name, topic_id, number in names.fetched_partitions(call, request)
         if is_hit(name, number)
     }
-    response: FetchResponse = await handle(call, dataclasses.replace(request, max_wait_ms=0))
+    response: FetchResponse = await handle(call, replace(request, max_wait_ms=0))
     for topic in response.responses:
         name = names.topic_name(call, topic)
         for place, data in enumerate(topic.partitions):
@@ -121,4 +121,4 @@ async def _metadata(handle: Handle, call: Call, request: Any, error: KafkaError,
         else topic
         for topic in response.topics
     ]
-    return dataclasses.replace(response, topics=topics)
+    return replace(response, topics=topics)

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..handlers.call import Call
 from ..wire.api_keys import ApiKey
+from ..wire.schema import Struct, replace
 from . import names
 
 
@@ -101,8 +102,6 @@ def _kept(value: Any) -> Any:
         return bytes(value)
     if isinstance(value, list):
         return [_kept(item) for item in value]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return dataclasses.replace(
-            value, **{field.name: _kept(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        )
+    if isinstance(value, Struct):
+        return replace(value, **{spec.name: _kept(getattr(value, spec.name)) for spec in value.fields})
     return value

@@ -15,13 +15,16 @@ A message is one class for all its versions::
   version is an error, unless the field is ``ignorable``: then it is dropped.
 * ``unknown_tagged_fields`` are the tagged fields (KIP-482) this declaration does not know, kept for a round trip.
 
-Every class becomes a dataclass with slots. The rules follow the README of Kafka's message generator.
+Every class gets slots, keyword-only construction, equality and a repr, as ``dataclasses`` would give it; but a broker
+declares hundreds of structs at its start and makes few of them, so ``__init__`` is compiled when it is first called.
+The rules follow the README of Kafka's message generator.
 """
 
 from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 from collections.abc import Callable
 from types import UnionType
 from typing import (
@@ -29,6 +32,7 @@ from typing import (
     Annotated,
     Any,
     ClassVar,
+    NamedTuple,
     TypeAlias,
     TypeVar,
     Union,
@@ -91,10 +95,31 @@ RawTaggedFields: TypeAlias = tuple[tuple[int, bytes], ...]
 class Struct:
     """Base of everything declared."""
 
-    __slots__ = ()
+    __slots__ = ("unknown_tagged_fields",)
     fields: ClassVar[tuple[FieldSpec, ...]] = ()
     if TYPE_CHECKING:
         unknown_tagged_fields: RawTaggedFields
+    else:
+
+        def __init__(self, **values: Any) -> None:
+            cls = type(self)
+            cls.__init__ = _compile_init(cls.fields)
+            cls.__init__(self, **values)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._values() == other._values()
+
+    __hash__ = None  # type: ignore[assignment]  # as of anything that is compared by what it holds now
+
+    def __repr__(self) -> str:
+        names = [*(spec.name for spec in self.fields), "unknown_tagged_fields"]
+        values = ", ".join(f"{name}={value!r}" for name, value in zip(names, self._values(), strict=True))
+        return f"{type(self).__qualname__}({values})"
+
+    def _values(self) -> list[Any]:
+        return [*(getattr(self, spec.name) for spec in self.fields), self.unknown_tagged_fields]
 
 
 class Message(Struct):
@@ -109,8 +134,7 @@ class Message(Struct):
     encoders: ClassVar[dict[int, Any]] = {}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class FieldSpec:
+class FieldSpec(NamedTuple):
     """One field as the codec sees it. ``versions`` and ``nullable`` are ranges without an upper end where none is given."""
 
     name: str
@@ -160,6 +184,7 @@ def field(
 _OPEN_END = 1 << 15
 
 
+@functools.cache
 def parse_versions(text: str | None) -> range:
     """``"3"``, ``"3-7"``, ``"3+"`` or None (no version) as a range."""
     if text is None:
@@ -205,25 +230,48 @@ def _field_spec(name: str, annotation: Any, given: _FieldArguments) -> FieldSpec
 _T = TypeVar("_T", bound=type[Struct])
 
 
-def _as_dataclass(cls: _T) -> _T:
+def _with_slots(cls: _T) -> _T:
     specs = tuple(_field_spec(name, annotation, cls.__dict__[name]) for name, annotation in cls.__annotations__.items())
-    for spec in specs:
+    names = tuple(spec.name for spec in specs)
+    left_out = {*names, "__dict__", "__weakref__"}
+    namespace = {name: value for name, value in vars(cls).items() if name not in left_out}
+    namespace |= {"__slots__": names, "__qualname__": cls.__qualname__, "fields": specs}
+    made: Any = type(cls)
+    slotted: _T = made(cls.__name__, cls.__bases__, namespace)
+    return slotted
+
+
+def _compile_init(specs: tuple[FieldSpec, ...]) -> Any:
+    """``__init__`` with a keyword for each field; the default is made afresh where it could be changed."""
+    parameters, body, names = [], [], {"missing": _NO_DEFAULT}
+    for number, spec in enumerate(specs):
+        name, value = spec.name, spec.name
         if spec.default is _NO_DEFAULT:
-            value = dataclasses.field(default_factory=list if isinstance(spec.type, Array) else spec.type)  # type: ignore[arg-type]
+            parameters.append(f"{name}=missing")
+            names[f"make_{number}"] = list if isinstance(spec.type, Array) else spec.type
+            value = f"make_{number}() if {name} is missing else {name}"
         else:
-            value = dataclasses.field(default=spec.default)
-        setattr(cls, spec.name, value)
-    cls.__annotations__["unknown_tagged_fields"] = RawTaggedFields
-    cls.unknown_tagged_fields = ()
-    made = dataclasses.dataclass(slots=True)(cls)
-    made.fields = specs
-    return made  # type: ignore[return-value]
+            parameters.append(f"{name}=default_{number}")
+            names[f"default_{number}"] = spec.default
+        body.append(f"    self.{name} = {value}\n")
+    header = f"def __init__(self, *, {', '.join([*parameters, 'unknown_tagged_fields=()'])}):\n"
+    exec(f"{header}{''.join(body)}    self.unknown_tagged_fields = unknown_tagged_fields\n", names)
+    return names["__init__"]
+
+
+_S = TypeVar("_S", bound=Struct)
+
+
+def replace(value: _S, **changes: Any) -> _S:
+    """A copy in which some fields have other values; what they hold is shared."""
+    values = {spec.name: getattr(value, spec.name) for spec in value.fields}
+    return type(value)(**{**values, "unknown_tagged_fields": value.unknown_tagged_fields, **changes})
 
 
 @dataclass_transform(kw_only_default=True)
 def struct(cls: _T) -> _T:
     """A struct inside messages."""
-    return _as_dataclass(cls)
+    return _with_slots(cls)
 
 
 def _holds_records(wire_type: WireType) -> bool:
@@ -242,7 +290,7 @@ def message(*, versions: str, flexible: str | None = None, key: int = -1) -> Cal
     """A body of ``versions``, of which ``flexible`` use compact lengths and tagged fields (None: no version does)."""
 
     def decorate(cls: _M) -> _M:
-        made = _as_dataclass(cls)
+        made = _with_slots(cls)
         made.api_key = key
         made.valid_versions = parse_versions(versions)
         from_flexible = parse_versions(flexible)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +16,13 @@ import pytest
 import ottla
 
 LIMIT_S = 60
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_reach_commands() -> None:
+    """A shell has what it runs in the background ignore SIGINT, and so would every process that is started here."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class Command:

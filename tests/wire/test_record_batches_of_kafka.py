@@ -6,7 +6,6 @@ import json
 import random
 import subprocess
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from ottla.wire.codec import encode_bytes
 from ottla.wire.compression import LZ4, NONE, ZSTD
 from ottla.wire.control_records import decode_control_key, decode_end_marker, decode_quorum_record
 from ottla.wire.records import CREATE_TIME, Record, RecordBatch, build_batch, iter_batches
-from ottla.wire.schema import uuid_to_text
+from ottla.wire.schema import Struct, uuid_to_text
 
 pytestmark = pytest.mark.slow
 
@@ -58,9 +57,8 @@ def as_hex(data: bytes | None) -> str | None:
 
 def as_json(value: Any) -> Any:
     """A message as Kafka's JSON converters show it."""
-    if is_dataclass(value):
-        names = [field.name for field in fields(value) if field.name != "unknown_tagged_fields"]
-        return {camel_case(name): as_json(getattr(value, name)) for name in names}
+    if isinstance(value, Struct):
+        return {camel_case(spec.name): as_json(getattr(value, spec.name)) for spec in value.fields}
     if isinstance(value, list):
         return [as_json(each) for each in value]
     return uuid_to_text(value) if isinstance(value, bytes) else value
