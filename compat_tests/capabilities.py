@@ -159,6 +159,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "file source and sink: kill -9 of the worker",
         "file source and sink, distributed",
         "archive job",
+        "pipelines",
     ),
     "protocol": (
         "ApiVersions",

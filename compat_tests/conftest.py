@@ -68,7 +68,8 @@ def capability_of(item: Any) -> str:
     mark = item.get_closest_marker("capability")
     assert mark is not None, f"{item.nodeid} has no capability mark"
     name = str(mark.args[0])
-    assert name in capabilities.capabilities(), f"{item.nodeid}: {name!r} is in no group of capabilities.GROUPS"
+    if name not in capabilities.capabilities():
+        raise pytest.UsageError(f"{item.nodeid}: {name!r} is in no group of capabilities.GROUPS")
     return name
 
 
@@ -79,7 +80,8 @@ def client_of(item: Any) -> str:
     mark = item.get_closest_marker("client")
     assert mark is not None, f"{item.nodeid} has neither a client fixture nor a client mark"
     name = str(mark.args[0])
-    assert name in programs.names(), f"{item.nodeid}: nobody is called {name!r}"
+    if name not in programs.names():
+        raise pytest.UsageError(f"{item.nodeid}: no client is called {name!r}")
     return name
 
 
