@@ -50,12 +50,10 @@ class BrokerSettings(Settings):
         at_least=1,
         doc="The largest request; a larger one closes the connection.",
     )
-    # Without a bound a consumer beside the broker is woken for each 64 KiB that sendfile hands over, which costs the
-    # broker more than filling the socket; with Kafka's 102400 it waits for room some ten times in a response of 1 MiB.
     socket_send_buffer_bytes: int = setting(
         "socket.send.buffer.bytes",
-        default=524288,
-        doc="SO_SNDBUF of a connection; -1 leaves it to the kernel, which tunes it. Kafka's default is 102400.",
+        default=102400,
+        doc="SO_SNDBUF of a connection; -1 leaves it to the kernel, which tunes it. Large responses get up to 524288.",
     )
     socket_receive_buffer_bytes: int = setting(
         "socket.receive.buffer.bytes",
