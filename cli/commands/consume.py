@@ -8,6 +8,9 @@ import typer
 
 from .options import DEFAULT_SERVER, HELP, AsJson, BootstrapServer, CommandConfig, CommandProperty, Debug, run
 
+_LETTERS = "How to print a record: %t %p %o %k %s %T %h, %K %S sizes, %% \\n \\t \\x00."
+Template = Annotated[str | None, typer.Option("--format", metavar="TEXT", help=_LETTERS)]
+
 app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=None)
 
 
@@ -32,14 +35,7 @@ def consume(
     from_timestamp: Annotated[
         str | None, typer.Option(metavar="TIME", help="From the first record as new as this: ISO 8601 or milliseconds.")
     ] = None,
-    template: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="TEXT",
-            help="How to print a record: %t %p %o %k %s %T %h, %K %S sizes, %% \\n \\t \\x00.",
-        ),
-    ] = None,
+    template: Template = None,
     as_json: AsJson = False,
     max_messages: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many.")] = None,
     timeout_ms: Annotated[

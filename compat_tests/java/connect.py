@@ -6,8 +6,6 @@ Standalone it keeps the source's place in a file; distributed in a topic, as it 
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
@@ -16,12 +14,11 @@ from typing import Any
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.brokers import free_port
-from ottla.compat_tests.java.tools import SHORT_LIVED
+from ottla.compat_tests.java.program import Program
 from ottla.compat_tests.session import eventually
 
 JARS = "connect-4.3.1"
 TIMEOUT_S = 120.0
-EXIT_AFTER_SIGTERM = 128 + signal.SIGTERM
 SETTINGS = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.storage.StringConverter",
@@ -41,18 +38,14 @@ def sink(path: Path, topic: str) -> dict[str, str]:
     return {"connector.class": "FileStreamSink", "tasks.max": "1", "file": str(path), "topics": topic}
 
 
-class Worker:
+class Worker(Program):
     """The process. What it says goes to a file in ``folder``."""
 
     def __init__(self, folder: Path, bootstrap: str, settings: Mapping[str, str]) -> None:
+        super().__init__(f"{toolchains.jars(JARS)}/*", folder / "connect.log")
         self.folder = folder
         self.address = f"http://127.0.0.1:{free_port()}"
         self._properties = SETTINGS | {"bootstrap.servers": bootstrap, "listeners": self.address} | dict(settings)
-        jars = f"{toolchains.jars(JARS)}/*"
-        level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-        self._java = [str(toolchains.java()), *SHORT_LIVED, level, "-cp", jars]
-        self._log = folder / "connect.log"
-        self._process: subprocess.Popen[bytes] | None = None
 
     def start_standalone(self, connectors: Mapping[str, Mapping[str, str]]) -> None:
         """With these connectors, by name."""
@@ -66,9 +59,7 @@ class Worker:
 
     def _start(self, program: str, *arguments: str) -> None:
         worker = self._file("worker", self._properties)
-        command = [*self._java, f"org.apache.kafka.connect.cli.{program}", worker, *arguments]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        self.launch(f"org.apache.kafka.connect.cli.{program}", worker, *arguments)
 
     def _file(self, name: str, properties: Mapping[str, str]) -> str:
         path = self.folder / f"{name}.properties"
@@ -103,26 +94,3 @@ class Worker:
             return None
         except OSError:
             return None
-
-    def check(self) -> None:
-        """Fail when it has ended by itself."""
-        assert self._process is not None
-        said = self._log.read_text(errors="replace")[-5000:]
-        assert self._process.poll() is None, f"exit status {self._process.returncode}\n{said}"
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self) -> None:
-        """SIGTERM: connectors commit what they have done."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(timeout=60) == EXIT_AFTER_SIGTERM
-
-    def close(self) -> None:
-        """End it if it still runs."""
-        if self._process is not None and self._process.poll() is None:
-            self.kill()

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 from collections import Counter
 from pathlib import Path
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.java.tools import SHORT_LIVED
+from ottla.compat_tests.java.program import Program
 from ottla.compat_tests.raw.transactional import end_offset
 from ottla.compat_tests.session import ClientSession, eventually
 from ottla.compat_tests.wire_client import connect
@@ -18,7 +16,6 @@ JARS = "kafka-streams-4.3.1"
 PARTITIONS = 2
 LINES_AT_ONCE = 20
 TIMEOUT_S = 120.0
-EXIT_AFTER_SIGTERM = 128 + signal.SIGTERM
 
 
 def compile_word_count(folder: Path) -> None:
@@ -26,51 +23,17 @@ def compile_word_count(folder: Path) -> None:
     toolchains.compile_java([Path(__file__).with_name("WordCount.java")], toolchains.jars(JARS), folder)
 
 
-class WordCount:
+class WordCount(Program):
     """The process. ``state`` is the folder of its store; what it says goes to a file in ``folder``."""
 
     def __init__(self, classes: Path, folder: Path, bootstrap: str, application_id: str) -> None:
+        super().__init__(os.pathsep.join([str(classes), f"{toolchains.jars(JARS)}/*"]), folder / "word-count.log")
         self.bootstrap = bootstrap
-        path = os.pathsep.join([str(classes), f"{toolchains.jars(JARS)}/*"])
-        self._java = [
-            str(toolchains.java()),
-            *SHORT_LIVED,
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-cp",
-            path,
-        ]
-        self._arguments = ["WordCount", bootstrap, application_id]
-        self._log = folder / "word-count.log"
-        self._process: subprocess.Popen[bytes] | None = None
+        self._application_id = application_id
 
     def start(self, state: Path, source: str, target: str) -> None:
         """Count the words of ``source`` into ``target``."""
-        command = [*self._java, *self._arguments, str(state), source, target]
-        with self._log.open("ab") as log:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-
-    def check(self) -> None:
-        """Fail when it has ended by itself."""
-        assert self._process is not None
-        said = self._log.read_text(errors="replace")[-5000:]
-        assert self._process.poll() is None, f"exit status {self._process.returncode}\n{said}"
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self) -> None:
-        """SIGTERM: it commits what it has done, and leaves its group."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(timeout=60) == EXIT_AFTER_SIGTERM
-
-    def close(self) -> None:
-        """End it if it still runs."""
-        if self._process is not None and self._process.poll() is None:
-            self.kill()
+        self.launch("WordCount", self.bootstrap, self._application_id, str(state), source, target)
 
 
 class Feed:
