@@ -6,6 +6,7 @@ clients took: a figure measured while it is above about 0.1 says something about
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import time
@@ -41,12 +42,22 @@ def process_tree(root: int) -> list[int]:
 
 
 def cpu_seconds(root: int) -> float:
-    """User and system time of the tree under ``root``, with that of children it has waited for."""
-    ticks = 0
+    """User and system time of the tree under ``root``, with that of children it has waited for.
+
+    A process's own time is read from its CPU clock, in nanoseconds: a load that costs a broker 100 ms would be known
+    only to a tenth by the ticks in /proc.
+    """
+    seconds = 0.0
     for pid in process_tree(root):
         if (fields := _stat_fields(pid)) is not None:
-            ticks += sum(int(field) for field in fields[11:15])
-    return ticks / _TICKS
+            with contextlib.suppress(OSError):  # it ended meanwhile
+                seconds += time.clock_gettime(_cpu_clock(pid)) + sum(int(field) for field in fields[13:15]) / _TICKS
+    return seconds
+
+
+def _cpu_clock(pid: int) -> int:
+    """What clock_getcpuclockid(3) gives on Linux: the clock of all threads of a process, those that ended among them."""
+    return (~pid << 3) | 2
 
 
 def resident_mib(root: int) -> float:

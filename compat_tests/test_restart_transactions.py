@@ -6,10 +6,10 @@ import multiprocessing
 import threading
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import pytest
 
+from ottla.compat_tests.abandoned_transaction import write_and_hang
 from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
@@ -117,16 +117,6 @@ def read_until(client: ClientSession, last: bytes) -> list[bytes | None]:
 
     eventually(is_read)
     return values
-
-
-def write_and_hang(name: str, bootstrap: str, ready: Any) -> None:
-    """In a process of its own, which is killed: a transaction that nobody ends."""
-    producer = CLIENTS[name].connect(bootstrap).producer(model.ProducerSettings(transactional_id="dies"))
-    producer.begin()
-    producer.send("log", b"lost", partition=0)
-    producer.flush()
-    ready.set()
-    threading.Event().wait()
 
 
 @pytest.mark.capability("kill -9 of a client: its successor aborts what was open")
