@@ -1,0 +1,1 @@
+"""``ottla spark …``: one module for each job, and what they have in common."""

@@ -1,0 +1,104 @@
+"""``ottla spark archive``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..archive import Archive, check_reachable, run
+from ..query import Progress
+from ..session import check_setup
+from .session import (
+    DEFAULT_SERVER,
+    BootstrapServer,
+    Jars,
+    LogLevel,
+    Master,
+    SessionOptions,
+    Setting,
+    names,
+    one_line_errors,
+    pairs,
+    session,
+    terminate_as_interrupt,
+    usage_errors,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def archive(
+    output: Annotated[str, typer.Option(metavar="DIR", help="Folder (or URI) for the Parquet files.")],
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to archive.")] = None,
+    pattern: Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")] = None,
+    checkpoint: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Where the job remembers its place. [OUTPUT/_checkpoint]")
+    ] = None,
+    starting_offsets: Annotated[
+        str, typer.Option(metavar="earliest|latest|JSON", help="Where the first run begins; later ones go on.")
+    ] = "earliest",
+    max_offsets_per_trigger: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Records in a micro-batch, at most.")
+    ] = None,
+    every: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Go on for ever, a micro-batch this often.")
+    ] = None,
+    hourly: Annotated[bool, typer.Option("--hourly", help="Folders by topic, date and hour.")] = False,
+    fail_on_data_loss: Annotated[
+        bool, typer.Option(help="Stop when records are gone before they were archived.")
+    ] = True,
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's kafka source (kafka.… for its client).")
+    ] = None,
+    setting: Setting = None,
+    master: Master = "local[*]",
+    jars: Jars = None,
+    log_level: LogLevel = "OFF",
+) -> None:
+    """Write topics to Parquet files, partitioned by topic and date; a second run goes on where the first ended.
+
+    \b
+    Examples:
+      ottla spark archive --topics orders --output archive
+      ottla spark archive --pattern 'orders-.*' --output s3a://bucket/archive --hourly --every 60
+    """
+    with usage_errors():
+        job = Archive(
+            bootstrap_servers=bootstrap_server,
+            output=output,
+            topics=names(topics),
+            pattern=pattern,
+            checkpoint=checkpoint,
+            starting_offsets=starting_offsets,
+            max_offsets_per_trigger=max_offsets_per_trigger,
+            every_s=every,
+            hourly=hourly,
+            fail_on_data_loss=fail_on_data_loss,
+            options=pairs("--option", option),
+        )
+        options = SessionOptions(master, jars, pairs("--setting", setting), log_level)
+    with one_line_errors():
+        check_setup()
+        check_reachable(bootstrap_server)
+        with session(f"archive to {output}", options) as spark:
+            _run(spark, job)
+
+
+def _run(spark: SparkSession, job: Archive) -> None:
+    """Run the job, with a line for each micro-batch, until it ends or SIGINT or SIGTERM ends it."""
+    terminate_as_interrupt()
+    total = 0
+
+    def report(progress: Progress) -> None:
+        nonlocal total
+        total += progress.records
+        typer.echo(f"batch {progress.batch}: {progress.records:,} records")
+
+    try:
+        run(spark, job, report)
+    except KeyboardInterrupt:
+        typer.echo("stopped; the next run goes on from here", err=True)
+    typer.echo(f"archived {total:,} records to {job.output}")
