@@ -36,8 +36,7 @@ check: ## the quick part, under five minutes: ruff, mypy, import-linter, compile
 test: ## everything CI runs: the checks, all tests, stock clients, Java's tools, Spark; nothing may be skipped
 	@tools/setup.sh test
 	@$(MAKE) --no-print-directory static
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests --no-skips $(ARGS)
-	CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest compat_tests $(ARGS)
+	@tools/run_tests.sh $(ARGS)
 
 simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker in simulated time with crashes, torn disks and cut connections
 	@tools/setup.sh check
