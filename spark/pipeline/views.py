@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..query import READER_DEFAULTS, JobError, explain
+from ..query import READER_DEFAULTS, spark_failures
 from .declaration import REJECTED, Pipeline, Source
 
 if TYPE_CHECKING:
@@ -20,18 +20,12 @@ SELECT * EXCEPT (_rank) FROM (
 
 def make_views(spark: SparkSession, pipeline: Pipeline, *, is_stream: bool = True) -> None:
     """Register every source and step; without ``is_stream``, of what the topics hold now. Raises JobError, naming the place."""
-    from pyspark.errors import PySparkException
-
     for name, source in pipeline.sources.items():
-        try:
+        with spark_failures(f"sources.{name}"):
             _make_source(spark, pipeline, name, source, is_stream and not source.table)
-        except PySparkException as error:
-            raise JobError(f"sources.{name}: {explain(str(error))}") from None
     for number, step in enumerate(pipeline.steps):
-        try:
+        with spark_failures(f"steps.{number} (view {step.view})"):
             spark.sql(step.sql).createOrReplaceTempView(step.view)
-        except PySparkException as error:
-            raise JobError(f"steps.{number} (view {step.view}): {explain(str(error))}") from None
 
 
 def _make_source(spark: SparkSession, pipeline: Pipeline, name: str, source: Source, is_stream: bool) -> None:
