@@ -108,7 +108,9 @@ def build_session(
     try:
         return builder.getOrCreate()
     except PySparkException as error:
-        raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}") from error
+        fetched = defaults.get("spark.jars.packages")
+        hint = f" (it was to fetch {fetched} from Maven Central)" if fetched else ""
+        raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}{hint}") from error
     except Py4JJavaError as error:
         raise SparkSetupError(f"Spark did not start: {error.java_exception.getMessage()}") from error
 

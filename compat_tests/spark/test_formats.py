@@ -13,9 +13,11 @@ from typing import Any
 
 import pyarrow.parquet
 import pytest
+import typer
 
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill
+from ottla.spark.commands.session import one_line_errors
 from ottla.spark.pipeline.declaration import Pipeline, read
 from ottla.spark.pipeline.run import first_rows, run
 from ottla.spark.query import JobError
@@ -71,7 +73,6 @@ def stored(folder: Path, *columns: str) -> list[tuple[Any, ...]]:
     return sorted(rows)
 
 
-@pytest.mark.timeout(600)  # Spark is started twice
 def test_avro_to_delta_and_iceberg(kafka: KafkaFormat, stock: ClientSession, topic: str, tmp_path: Path) -> None:
     producer = stock.producer()
     for value in (order("a", 3), order("b", None), b"\x00\x00\x00\x00\x07\xff", order("c", 5)):
@@ -80,13 +81,20 @@ def test_avro_to_delta_and_iceberg(kafka: KafkaFormat, stock: ClientSession, top
     (tmp_path / "order.avsc").write_text(json.dumps(SCHEMA))
     file = tmp_path / "tables.toml"
     file.write_text(TABLES.format(topic=topic, folder=tmp_path))
-    command = [sys.executable, "-m", "ottla", "spark", "run", str(file), "--bootstrap-server", kafka.bootstrap]
-    for _ in range(2):
-        done = subprocess.run(
-            [*command, "--json", "--master", "local[2]"], capture_output=True, text=True, cwd=tmp_path
-        )
-        assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["totals"] == {"delta": 0, "iceberg": 0, "dead": 0}
+    command = [
+        sys.executable,
+        "-m",
+        "ottla",
+        "spark",
+        "run",
+        str(file),
+        "--bootstrap-server",
+        kafka.bootstrap,
+        "--json",
+    ]
+    done = subprocess.run([*command, "--master", "local[2]"], capture_output=True, text=True, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1])["totals"] == {"delta": 4, "iceberg": 4, "dead": 4}
     assert stored(tmp_path / "lake/delta", "at", "total") == [(0, 3), (1, None), (3, 5)]
     assert stored(tmp_path / "lake/iceberg", "id", "at", "total") == [("a", 0, 3), ("b", 1, None), ("c", 3, 5)]
     assert [path.name for path in sorted((tmp_path / "lake/delta").glob("id=*"))] == ["id=a", "id=b", "id=c"]
@@ -159,33 +167,28 @@ def test_a_checkpoint_that_belongs_to_something_else(
 
 
 def test_errors_come_in_one_line_and_with_debug_with_their_stack_traces(
-    kafka: KafkaFormat, stock: ClientSession, topic: str, tmp_path: Path
+    kafka: KafkaFormat, stock: ClientSession, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     fill(stock, topic, 1)
     file = tmp_path / "broken.toml"
     step = '[[steps]]\nview = "n"\nsql = "SELECT 1 / (offset - offset) AS n FROM records"\n[sinks.copy]\nview = "n"'
-    file.write_text(
-        COPY.format(topic=topic, start="", checkpoint="c", folder=tmp_path).replace(
-            '[sinks.copy]\nview = "records"', step
-        )
-    )
-    command = [
-        sys.executable,
-        "-m",
-        "ottla",
-        "spark",
-        "run",
-        str(file),
-        "--bootstrap-server",
-        kafka.bootstrap,
-        "--debug",
-    ]
-    done = subprocess.run([*command, "--master", "local[2]"], capture_output=True, text=True, cwd=tmp_path)
-    lines = done.stderr.splitlines()
-    assert done.returncode == 1
-    assert lines[-1].startswith(f"ottla spark: {file}: sinks.copy: [DIVIDE_BY_ZERO] Division by zero.")
-    assert "Traceback (most recent call last):" in lines
-    assert any(line.startswith("\tat org.apache.spark.sql.execution.streaming.") for line in lines)
-    with pytest.raises(JobError, match=r"^sinks.copy: \[DIVIDE_BY_ZERO\] Division by zero\.") as caught:
-        first_rows(kafka.spark, read(file, bootstrap_servers=kafka.bootstrap), 1)
-    assert "\n" not in str(caught.value)
+    declared = COPY.format(topic=topic, start="", checkpoint="c", folder=tmp_path)
+    file.write_text(declared.replace('[sinks.copy]\nview = "records"', step))
+    pipeline = read(file, bootstrap_servers=kafka.bootstrap)
+    line = "ottla spark: broken.toml: sinks.copy: [DIVIDE_BY_ZERO] Division by zero."
+
+    def failing(debug: bool) -> list[str]:
+        kafka.spark.conf.set("spark.sql.pyspark.jvmStacktrace.enabled", str(debug).lower())
+        with pytest.raises(typer.Exit), one_line_errors("broken.toml", debug=debug):
+            first_rows(kafka.spark, pipeline, 1)
+        return capsys.readouterr().err.splitlines()
+
+    try:
+        shown = failing(debug=True)
+    finally:
+        kafka.spark.conf.unset("spark.sql.pyspark.jvmStacktrace.enabled")
+    assert shown[-1].startswith(line)
+    assert "Traceback (most recent call last):" in shown
+    assert any(line.startswith("\tat org.apache.spark.") for line in shown)
+    (plain,) = [line for line in failing(debug=False) if not line.startswith("{")]
+    assert plain.startswith(line)

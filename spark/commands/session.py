@@ -25,7 +25,10 @@ BootstrapServer = Annotated[
 ]
 Setting = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of the Spark session.")]
 Master = Annotated[str, typer.Option(metavar="URL", help="Spark's master.")]
-Jars = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder with the Kafka connector's jars.")]
+Jars = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder with the jars of the Kafka connector, and of what else is needed."),
+]
 LogLevel = Annotated[
     Literal["OFF", "ERROR", "WARN", "INFO", "DEBUG"],
     typer.Option(metavar="OFF|ERROR|WARN|INFO|DEBUG", help="Spark's own log, on stderr."),
