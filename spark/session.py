@@ -99,6 +99,7 @@ def build_session(
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        **_shuffle_settings(master),
         **connector_settings(jars, packages),
         **(settings or {}),
     }
@@ -113,6 +114,11 @@ def build_session(
         raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}{hint}") from error
     except Py4JJavaError as error:
         raise SparkSetupError(f"Spark did not start: {error.java_exception.getMessage()}") from error
+
+
+def _shuffle_settings(master: str) -> dict[str, str]:
+    """On one machine a partition for each core: Spark's 200 are for clusters, and cost a query with state seconds a batch."""
+    return {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)} if master.startswith("local") else {}
 
 
 def check_setup() -> None:
