@@ -19,11 +19,11 @@ from __future__ import annotations
 import json
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from .query import READER_DEFAULTS, JobError, Progress, explain, follow
+from .query import READER_DEFAULTS, JobError, Watch, follow, spark_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -93,28 +93,20 @@ def check_offsets(text: str) -> None:
         )
 
 
-def run(spark: SparkSession, archive: Archive, report: Callable[[Progress], None] = lambda progress: None) -> int:
+def run(spark: SparkSession, archive: Archive, watch: Watch | None = None) -> int:
     """Archive what the topics hold now, or go on for ever if ``every_s`` says so; the number of records written.
 
-    ``report`` is called once for each micro-batch. An exception, such as KeyboardInterrupt, stops the query in good
-    order before it leaves; the next run goes on from there.
+    An exception stops the query in good order before it leaves; the next run goes on from there.
 
     :raises JobError: an unknown topic, lost data, a checkpoint that does not belong to the output, ...
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
+    with spark_failures():
         check_checkpoint(spark, archive)
         query = start(spark, archive)
         try:
-            return follow({"archive": query}, lambda _, progress: report(progress))["archive"]
+            return follow({"archive": query}, watch)["archive"]
         finally:
             query.stop()
-    except PySparkException as error:
-        raise JobError(explain(str(error))) from error
-    except Py4JJavaError as error:
-        raise JobError(explain(error.java_exception.toString())) from error
 
 
 def check_checkpoint(spark: SparkSession, archive: Archive) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..archive import Archive, check_reachable, run
-from ..query import Progress
 from ..session import check_setup
+from .following import Json, Metrics, Output
 from .session import (
     DEFAULT_SERVER,
     BootstrapServer,
+    Debug,
     Jars,
     LogLevel,
     Master,
@@ -20,13 +21,8 @@ from .session import (
     names,
     one_line_errors,
     pairs,
-    session,
-    terminate_as_interrupt,
     usage_errors,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def archive(
@@ -57,6 +53,9 @@ def archive(
     master: Master = "local[*]",
     jars: Jars = None,
     log_level: LogLevel = "OFF",
+    as_json: Json = False,
+    metrics: Metrics = None,
+    debug: Debug = False,
 ) -> None:
     """Write topics to Parquet files, partitioned by topic and date; a second run goes on where the first ended.
 
@@ -79,26 +78,12 @@ def archive(
             fail_on_data_loss=fail_on_data_loss,
             options=pairs("--option", option),
         )
-        options = SessionOptions(master, jars, pairs("--setting", setting), log_level)
-    with one_line_errors():
+        options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
+    title = f"archive to {output}"
+    shown = Output(title, as_json, metrics, is_one_query=True)
+    with one_line_errors(debug=debug):
         check_setup()
         check_reachable(bootstrap_server)
-        with session(f"archive to {output}", options) as spark:
-            _run(spark, job)
-
-
-def _run(spark: SparkSession, job: Archive) -> None:
-    """Run the job, with a line for each micro-batch, until it ends or SIGINT or SIGTERM ends it."""
-    terminate_as_interrupt()
-    total = 0
-
-    def report(progress: Progress) -> None:
-        nonlocal total
-        total += progress.records
-        typer.echo(f"batch {progress.batch}: {progress.records:,} records")
-
-    try:
-        run(spark, job, report)
-    except KeyboardInterrupt:
-        typer.echo("stopped; the next run goes on from here", err=True)
-    typer.echo(f"archived {total:,} records to {job.output}")
+        with shown.running(title, options) as (spark, watch):
+            total = run(spark, job, watch)
+    shown.end(watch, {"archive": total}, f"archived {total:,} records to {job.output}")
