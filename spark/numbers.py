@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from .audit import SHOWN_RANGES, Ranges
+from .audit import SHOWN_RANGES, Audit, Ranges
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row
@@ -62,30 +62,40 @@ class Numbers(NamedTuple):
         )
 
 
-def count_numbers(rows: DataFrame, number: str, producer: str | None, expected: int | None) -> Numbers:
-    """Audit records. ``number`` and ``producer`` are SQL over their columns, key and value as text; one producer without.
+def count_numbers(rows: DataFrame, audit: Audit) -> Numbers:
+    """Audit records, which have at least the columns topic, partition, offset, key and value.
 
-    Without ``expected`` the greatest number of each producer is its last. Raises what Spark raises.
+    Raises what Spark raises.
     """
-    numbered = _numbered(rows, number, producer, expected)
+    numbered = _numbered(rows, audit)
     blocks = _blocks(numbered).persist()
     try:
-        return Numbers(_partitions(numbered, blocks), list(_producers(numbered, blocks, expected)))
+        producers = list(_producers(numbered, blocks, audit.expected))
+        partitions = _partitions(numbered, blocks)
     finally:
         blocks.unpersist()
+    if audit.expected is not None and audit.producer is None:
+        seen = {each.topic for each in producers}
+        nothing = ((0, audit.expected - 1),)
+        producers += [
+            ProducerNumbers(topic, "", audit.expected, audit.expected, 0, nothing)
+            for topic in audit.topics
+            if topic not in seen
+        ]
+    return Numbers(partitions, producers)
 
 
-def _numbered(rows: DataFrame, number: str, producer: str | None, expected: int | None) -> DataFrame:
+def _numbered(rows: DataFrame, audit: Audit) -> DataFrame:
     """Position, producer and number of each record; null for what is no number, or none that was written."""
     text = rows.withColumn("key", rows["key"].cast("string")).withColumn("value", rows["value"].cast("string"))
     found = text.selectExpr(
         "topic",
         "partition",
         "offset",
-        f"coalesce(CAST({producer or 'NULL'} AS STRING), '') AS producer",
-        f"try_cast({number} AS BIGINT) AS found",
+        f"coalesce(CAST({audit.producer or 'NULL'} AS STRING), '') AS producer",
+        f"try_cast({audit.number} AS BIGINT) AS found",
     )
-    is_one = "found >= 0" if expected is None else f"found >= 0 AND found < {expected}"
+    is_one = "found >= 0" if audit.expected is None else f"found >= 0 AND found < {audit.expected}"
     return found.selectExpr(*_POSITION, "producer", f"CASE WHEN {is_one} THEN found END AS number")
 
 
@@ -197,13 +207,18 @@ def _twice(doubled: DataFrame) -> Iterator[tuple[int, int]]:
 
 def _missing(blocks: DataFrame, total: int) -> Iterator[tuple[int, int]]:
     """The ranges of numbers below ``total`` that are in none of the blocks, ascending, none across two blocks."""
-    every = blocks.sparkSession.range(-(-total // BLOCK)).toDF("block")
-    wanted = every.join(blocks.select("block", "bits"), "block", "left")
-    incomplete = wanted.where(f"bits IS NULL OR bitmap_count(bits) < least({BLOCK}, {total} - block * {BLOCK})")
-    for row in incomplete.orderBy("block").toLocalIterator():
+    incomplete = f"IF(bitmap_count(bits) = {BLOCK}, NULL, bits) AS bits"
+    beyond = 0
+    for row in blocks.selectExpr("block", incomplete).orderBy("block").toLocalIterator():
         first = row["block"] * BLOCK
-        for start, end in unset_bits(row["bits"] or b"", min(BLOCK, total - first)):
-            yield first + start, first + end
+        if beyond < first:
+            yield beyond, first - 1
+        beyond = min(first + BLOCK, total)
+        if row["bits"] is not None:
+            for start, end in unset_bits(row["bits"], beyond - first):
+                yield first + start, first + end
+    if beyond < total:
+        yield beyond, total - 1
 
 
 def unset_bits(bits: bytes, size: int) -> Iterator[tuple[int, int]]:

@@ -101,8 +101,8 @@ def _results(spark: SparkSession, job: Audit) -> tuple[list[Compared] | None, Nu
     compared = compare(spark, job) if job.topics and job.archive is not None else None
     if job.number is None:
         return compared, None
-    numbers = count_numbers(records(spark, job), job.number, job.producer, job.expected)
-    if not numbers.partitions:
+    numbers = count_numbers(records(spark, job), job)
+    if not numbers.producers and not numbers.partitions:
         raise JobError("there are no records")
     return compared, numbers
 
