@@ -143,9 +143,12 @@ class ClientConnection:
             if received == WOULD_BLOCK:
                 await self._connection.wait_readable()
                 turn_started, handled = elapsed(), 0
-            elif handled >= _REQUESTS_PER_TURN or elapsed() - turn_started > _TURN_SECONDS:
-                await trio.lowlevel.checkpoint()
-                turn_started, handled = elapsed(), 0
+            else:
+                self._call.started = elapsed()
+                if handled >= _REQUESTS_PER_TURN or self._call.started - turn_started > _TURN_SECONDS:
+                    await trio.lowlevel.checkpoint()
+                    turn_started = self._call.started = elapsed()
+                    handled = 0
 
     async def _handle_frames(self) -> int:
         """Handle every complete frame in the buffer; how many there were."""
@@ -169,6 +172,7 @@ class ClientConnection:
                 self._answer_bytes += sum(map(size_of, parts))
                 if self._answer_bytes > _MAX_GATHERED_BYTES:
                     await self._flush()
+                    self._call.started = self._elapsed()
         return count
 
     def _receive(self) -> int:

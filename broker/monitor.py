@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base.network import Part
-from ..handlers.call import Call, RequestObserver
+from ..handlers.call import Call, Observation, RequestObserver
 from .flight_recorder import FlightRecorder
 
 
@@ -53,8 +53,10 @@ class Observers:
         self._observers = observers
         self.elapsed = observers[0].elapsed
 
-    def answered(
-        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
-    ) -> None:
-        for observer in self._observers:
-            observer.answered(call, api_key, request_bytes, response, parts)
+    def observation(self, api_key: int, version: int) -> Observation:
+        observations = [observer.observation(api_key, version) for observer in self._observers]
+
+        def observe(call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None) -> float:
+            return max([each(call, frame, response, parts) for each in observations])
+
+        return observe

@@ -5,13 +5,14 @@ The line's fields are also those of the log record (``request``), so that a JSON
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..base.errors import ErrorCode
 from ..base.network import Part, size_of
-from ..handlers.call import Call
+from ..handlers.call import Call, Observation
 from ..handlers.table import HANDLERS
 from ..wire.api_keys import ApiKey
 from ..wire.error_codes import error_finder
@@ -43,12 +44,11 @@ class RequestLog:
         self.elapsed = elapsed
         self._names = {int(key): key.title for key in apis}
 
-    def answered(
-        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
-    ) -> None:
+    def observation(self, api_key: int, version: int) -> Observation:
         name = self._names.get(api_key)
-        if name is None:
-            return
+        return functools.partial(self._write, name) if name is not None else lambda *_: self.elapsed()
+
+    def _write(self, name: str, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None) -> float:
         now = self.elapsed()
         codes = [] if response is None else error_finder(type(response))(response)
         fields = {
@@ -57,13 +57,14 @@ class RequestLog:
             "client_id": call.client_id,
             "peer": call.peer,
             "correlation_id": call.correlation_id,
-            "bytes": request_bytes,
+            "bytes": len(frame),
             "answer_bytes": sum(map(size_of, parts or ())),
             "local_ms": round(((call.waited_since or now) - call.started) * 1000, 3),
             "total_ms": round((now - call.started) * 1000, 3),
             "errors": [ErrorCode(code).name for code in dict.fromkeys(codes)],
         }
         logger.info("%s", _line(fields), extra={"request": fields})
+        return now
 
 
 def _line(fields: dict[str, Any]) -> str:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from ..base.network import Part
 from .services import Services
+
+Observation: TypeAlias = Callable[["Call", memoryview, Any, Sequence[Part] | None], float]
+"""Given a call, its frame, the response and the same as it goes to the client (None: no answer); gives the time it is now.
+
+``call.started`` is when the frame was taken up, ``call.waited_since`` when the handler first had to wait, or 0.
+"""
 
 
 class RequestObserver(Protocol):
@@ -16,13 +22,8 @@ class RequestObserver(Protocol):
         """Seconds that never go back."""
         ...
 
-    def answered(
-        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
-    ) -> None:
-        """``parts`` is ``response`` as it goes to the client, None of a request that has no answer.
-
-        ``call.started`` is when the frame was taken up, ``call.waited_since`` when the handler first had to wait, or 0.
-        """
+    def observation(self, api_key: int, version: int) -> Observation:
+        """What is to be called for each answered request of this API and version."""
         ...
 
 
@@ -37,7 +38,8 @@ class Call:
     """One request of one connection. A connection has one Call, whose header fields change with each request.
 
     ``failed`` is set by Produce and Fetch when an error is in their answer, so that nobody has to look through every one of
-    these for it; ``started`` and ``waited_since`` are there for the observer.
+    these for it; ``started`` and ``waited_since`` are there for the observer. ``observations`` are those that were asked for,
+    by API key and version as ``ServedApis.routes`` are.
     """
 
     __slots__ = (
@@ -49,6 +51,7 @@ class Call:
         "correlation_id",
         "failed",
         "listener",
+        "observations",
         "observer",
         "peer",
         "started",
@@ -69,6 +72,7 @@ class Call:
         self.peer = peer
         self._flush = flush
         self.observer = observer
+        self.observations: dict[int, Observation] = {}
         self.failed = False
         self.started = 0.0
         self.waited_since = 0.0

@@ -127,21 +127,24 @@ def follow(
 
 @contextmanager
 def spark_failures(place: str = "") -> Iterator[None]:
-    """Whatever Spark or its JVM fails with is a JobError of one line, after the place."""
+    """Whatever Spark or its JVM fails with is a JobError of one line, after the place; its notes hold Java's stack trace."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
-    def line(text: str) -> str:
-        return f"{place}: {explain(text)}" if place else explain(text)
+    def failed(text: str, note: str = "") -> JobError:
+        error = JobError(f"{place}: {explain(text)}" if place else explain(text))
+        # Later the JVM has gone that would be asked for it.
+        error.add_note(note)
+        return error
 
     try:
         yield
     except PySparkException as error:
-        raise JobError(line(str(error))) from error
+        raise failed(str(error), str(error)) from error
     except Py4JJavaError as error:
-        raise JobError(line(error.java_exception.toString())) from error
+        raise failed(error.java_exception.toString(), str(error)) from error
     except (Py4JError, ConnectionError) as error:
-        raise JobError(line("Spark's JVM has ended unexpectedly")) from error
+        raise failed("Spark's JVM has ended unexpectedly") from error
 
 
 def _events_after(query: StreamingQuery, last: tuple[str, int]) -> list[dict[str, Any]]:

@@ -4,7 +4,8 @@ The connector is not part of pyspark. Its jars come from the first of these that
 
 1. the folder given by the caller;
 2. the folder named by the environment variable ``OTTLA_SPARK_JARS``;
-3. ``.jars/spark-kafka-4.0.0`` beside the package, where ``tools/fetch_jars.sh spark`` puts them in a checkout;
+3. ``.jars/spark-kafka-4.0.0`` beside the package, where ``tools/fetch_jars.sh spark`` puts them in a checkout, and for
+   a session that needs more than the connector ``.jars/spark-tables-4.0.0``;
 4. Maven Central, by ``spark.jars.packages``: slower to start, and it needs the network the first time.
 
 Everything is bound to loopback, and the session's time zone is UTC. pyspark and the connector are released together and
@@ -16,7 +17,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,25 +38,37 @@ ALREADY_IN_PYSPARK = (
     "com.google.code.findbugs:jsr305",
 )
 _CHECKOUT_JARS = Path(__file__).resolve().parent.parent / ".jars" / f"spark-kafka-{SPARK_VERSION}"
+_TABLE_JARS = f"spark-tables-{SPARK_VERSION}"
 
 
 class SparkSetupError(RuntimeError):
     """Spark cannot start on this machine. ``str()`` is one line that says what to do."""
 
 
-def connector_settings(jars: Path | None = None) -> dict[str, str]:
+def connector_settings(jars: Path | None = None, packages: Sequence[str] = ()) -> dict[str, str]:
     """The Spark settings that bring the connector: ``spark.jars``, or ``spark.jars.packages`` with its excludes.
 
-    :raises SparkSetupError: a folder was named, and it holds no jar.
+    ``packages`` are the coordinates of what else is needed.
+
+    :raises SparkSetupError: a folder was named, and it holds no jar; or not one of those that are needed.
     """
     named = jars or (Path(os.environ[JARS_VARIABLE]) if os.environ.get(JARS_VARIABLE) else None)
     folder = named or _CHECKOUT_JARS
     found = sorted(folder.glob("*.jar"))
+    if found and packages and named is None:
+        found += sorted((folder.parent / _TABLE_JARS).glob("*.jar"))
     if found:
+        for coordinates in packages:
+            artifact = coordinates.split(":")[1]
+            if not any(jar.name.startswith(f"{artifact}-") for jar in found):
+                raise SparkSetupError(f"no {artifact} in {folder}: put its jar there ({coordinates})")
         return {"spark.jars": ",".join(str(jar.resolve()) for jar in found)}
     if named is not None:
         raise SparkSetupError(f"no jars in {named}: it should hold Spark's Kafka connector ({CONNECTOR})")
-    return {"spark.jars.packages": CONNECTOR, "spark.jars.excludes": ",".join(ALREADY_IN_PYSPARK)}
+    return {
+        "spark.jars.packages": ",".join((CONNECTOR, *packages)),
+        "spark.jars.excludes": ",".join(ALREADY_IN_PYSPARK),
+    }
 
 
 def build_session(
@@ -63,11 +76,13 @@ def build_session(
     *,
     master: str = "local[*]",
     jars: Path | None = None,
+    packages: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Start the session ``name`` on ``master`` (or give the one that runs already, as Spark does).
 
-    ``settings`` are Spark's own and win over what is set here.
+    ``packages`` are the coordinates of what it needs beside the connector. ``settings`` are Spark's own and win over what is
+    set here.
 
     :raises SparkSetupError: pyspark or Java is missing, there are no jars in the folder named, Spark refuses a setting.
     """
@@ -84,7 +99,7 @@ def build_session(
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        **connector_settings(jars),
+        **connector_settings(jars, packages),
         **(settings or {}),
     }
     builder = SparkSession.builder.master(master).appName(name)
@@ -93,7 +108,9 @@ def build_session(
     try:
         return builder.getOrCreate()
     except PySparkException as error:
-        raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}") from error
+        fetched = defaults.get("spark.jars.packages")
+        hint = f" (it was to fetch {fetched} from Maven Central)" if fetched else ""
+        raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}{hint}") from error
     except Py4JJavaError as error:
         raise SparkSetupError(f"Spark did not start: {error.java_exception.getMessage()}") from error
 

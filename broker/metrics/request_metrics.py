@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ...base.errors import ErrorCode
 from ...base.network import Part
-from ...handlers.call import Call
+from ...handlers.call import Call, Observation
 from ...wire.api_keys import ApiKey
 from ...wire.error_codes import FindErrors, error_finder
 
@@ -24,7 +24,7 @@ BOUNDS_MS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0
 _BOUNDS = tuple(bound / 1000 for bound in BOUNDS_MS)
 _VERSION_BITS = 8
 _MOST_PENDING = 256  # so few that they stay in the processor's cache
-_LAST_THAT_TELLS = int(ApiKey.FETCH)
+_TELLING = (ApiKey.PRODUCE, ApiKey.FETCH)  # their handlers set Call.failed
 
 
 class Histogram(NamedTuple):
@@ -40,9 +40,27 @@ class RequestTimes:
     ``pending`` are the seconds of requests that did not wait and are not counted yet.
     """
 
-    __slots__ = ("at_once", "at_once_seconds", "find_errors", "local", "pending", "remote", "seconds", "total")
+    __slots__ = (
+        "_api_key",
+        "_elapsed",
+        "_errors",
+        "_find_errors",
+        "_tells_of_errors",
+        "at_once",
+        "at_once_seconds",
+        "local",
+        "pending",
+        "remote",
+        "seconds",
+        "total",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, api_key: int, elapsed: Callable[[], float], errors: Counter[tuple[int, int]]) -> None:
+        self._api_key = api_key
+        self._elapsed = elapsed
+        self._errors = errors
+        self._find_errors: FindErrors | None = None
+        self._tells_of_errors = api_key in _TELLING
         self.pending: list[float] = []
         self.at_once = [0] * (len(_BOUNDS) + 1)
         self.at_once_seconds = 0.0
@@ -50,9 +68,28 @@ class RequestTimes:
         self.local = [0] * (len(_BOUNDS) + 1)
         self.remote = [0] * (len(_BOUNDS) + 1)
         self.seconds = [0.0, 0.0, 0.0]
-        self.find_errors: FindErrors | None = None
 
-    def waited(self, local: float, remote: float) -> None:
+    def observe(self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None) -> float:
+        """An ``Observation``."""
+        if (call.failed or not self._tells_of_errors) and response is not None:
+            self._note_errors(response)
+        now = self._elapsed()
+        if call.waited_since:
+            self._waited(call.waited_since - call.started, now - call.waited_since)
+        else:
+            pending = self.pending
+            pending.append(now - call.started)
+            if len(pending) >= _MOST_PENDING:
+                self.settle()
+        return now
+
+    def _note_errors(self, response: Any) -> None:
+        if self._find_errors is None:
+            self._find_errors = error_finder(type(response))
+        for code in self._find_errors(response):
+            self._errors[self._api_key, code] += 1
+
+    def _waited(self, local: float, remote: float) -> None:
         """Count a request that waited; seconds."""
         for buckets, slot, took in ((self.total, 0, local + remote), (self.local, 1, local), (self.remote, 2, remote)):
             buckets[bisect_left(_BOUNDS, took)] += 1
@@ -86,27 +123,11 @@ class RequestMetrics:
         self.errors: Counter[tuple[int, int]] = Counter()
         self._times: dict[int, RequestTimes] = {}
 
-    def answered(
-        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
-    ) -> None:
-        times = self._times.get(api_key << _VERSION_BITS | call.version)
-        if times is None:
-            times = self._times[api_key << _VERSION_BITS | call.version] = RequestTimes()
-        if (call.failed or api_key > _LAST_THAT_TELLS) and response is not None:
-            self._note_errors(times, api_key, response)
-        if call.waited_since:
-            times.waited(call.waited_since - call.started, self.elapsed() - call.waited_since)
-        else:
-            pending = times.pending
-            pending.append(self.elapsed() - call.started)
-            if len(pending) >= _MOST_PENDING:
-                times.settle()
-
-    def _note_errors(self, times: RequestTimes, api_key: int, response: Any) -> None:
-        if times.find_errors is None:
-            times.find_errors = error_finder(type(response))
-        for code in times.find_errors(response):
-            self.errors[api_key, code] += 1
+    def observation(self, api_key: int, version: int) -> Observation:
+        key = api_key << _VERSION_BITS | version
+        if key not in self._times:
+            self._times[key] = RequestTimes(api_key, self.elapsed, self.errors)
+        return self._times[key].observe
 
     def settle(self) -> None:
         """Count what is pending; called before anything is read."""

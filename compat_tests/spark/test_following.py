@@ -81,9 +81,12 @@ def test_a_stopped_pipeline_writes_no_record_twice(
     assert done < 1000
 
 
-@pytest.mark.timeout(600)  # Spark is started twice
 def test_sigterm_json_and_metrics(
-    kafka: KafkaFormat, stock: ClientSession, make_topic: MakeTopic, tmp_path: Path
+    kafka: KafkaFormat,
+    stock: ClientSession,
+    make_topic: MakeTopic,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source, copy = make_topic(1), make_topic(1)
     fill(stock, source, 2000)
@@ -122,7 +125,7 @@ def test_sigterm_json_and_metrics(
     assert numbers(stock, copy, done) == sorted(value_of(0, number) for number in range(done))
     assert 20 <= done < 2000
 
-    declared(tmp_path, source, copy, 2000)
-    again = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert json.loads(again.stdout.splitlines()[-1]) == {"totals": {"copy": 2000 - done}, "stopped": False}
+    monkeypatch.chdir(tmp_path)
+    pipeline = read(declared(tmp_path, source, copy, 2000), bootstrap_servers=kafka.bootstrap)
+    assert run(kafka.spark, pipeline) == {"copy": 2000 - done}
     assert numbers(stock, copy, 2000) == sorted(value_of(0, number) for number in range(2000))

@@ -80,7 +80,7 @@ class Output:
     def _shown(self, stack: ExitStack, stop: threading.Event) -> _Shown:
         if self.as_json:
             return _JsonLines()
-        if self.is_plain or not sys.stdout.isatty():
+        if self.is_plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
             return _Lines(self.is_one_query)
         from .live_table import LiveTable
 

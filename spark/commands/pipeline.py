@@ -107,14 +107,19 @@ def _checked(
     with one_line_errors(debug=options.debug):
         check_setup()
     with usage_errors():
+        from ..pipeline import needs
         from ..pipeline.declaration import read
         from ..pipeline.topics import check_topics
 
         given = pairs("--setting", setting)
         pipeline = read(file, **instead)
     with one_line_errors(str(file), debug=options.debug):
+        if pipeline.check_sql:
+            from ..pipeline.sql_check import check_sql
+
+            check_sql(pipeline)
         check_topics(pipeline)
-    return pipeline, replace(options, settings=pipeline.settings | given)
+    return pipeline, replace(options, settings=needs.settings(pipeline) | given, packages=needs.packages(pipeline))
 
 
 def _shown(value: object) -> str:

@@ -25,7 +25,10 @@ BootstrapServer = Annotated[
 ]
 Setting = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of the Spark session.")]
 Master = Annotated[str, typer.Option(metavar="URL", help="Spark's master.")]
-Jars = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder with the Kafka connector's jars.")]
+Jars = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder with the jars of the Kafka connector, and of what else is needed."),
+]
 LogLevel = Annotated[
     Literal["OFF", "ERROR", "WARN", "INFO", "DEBUG"],
     typer.Option(metavar="OFF|ERROR|WARN|INFO|DEBUG", help="Spark's own log, on stderr."),
@@ -37,13 +40,17 @@ _STACK_TRACES = "spark.sql.pyspark.jvmStacktrace.enabled"
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How Spark is started for a job. With ``debug`` its errors hold Java's stack traces."""
+    """How Spark is started for a job. With ``debug`` its errors hold Java's stack traces.
+
+    ``packages`` are the coordinates of what it needs beside the Kafka connector.
+    """
 
     master: str = "local[*]"
     jars: Path | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     log_level: str = "OFF"
     debug: bool = False
+    packages: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -54,6 +61,7 @@ def session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
     try:
         with spark_failures():
             spark.sparkContext.setLogLevel(options.log_level)
+            _log_query_contexts(options.debug)
             yield spark
     finally:
         # Its JVM may be what the job failed with.
@@ -107,6 +115,14 @@ def fail(message: str, *, status: int) -> NoReturn:
     raise typer.Exit(status)
 
 
+def _log_query_contexts(is_wanted: bool) -> None:
+    """pyspark logs each error in a query with its stack traces as JSON on stderr, whatever becomes of it."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = not is_wanted
+
+
 def _started(name: str, options: SessionOptions, settings: Mapping[str, str]) -> SparkSession:
     """The session, whose JVM ignores the signals that a terminal or a service manager sends to all: this process stops it.
 
@@ -117,7 +133,9 @@ def _started(name: str, options: SessionOptions, settings: Mapping[str, str]) ->
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     try:
-        return build_session(name, master=options.master, jars=options.jars, settings=settings)
+        return build_session(
+            name, master=options.master, jars=options.jars, packages=options.packages, settings=settings
+        )
     finally:
         signal.signal(signal.SIGINT, interrupt)
         signal.signal(signal.SIGTERM, terminate)

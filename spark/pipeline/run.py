@@ -7,17 +7,16 @@ Spark writes the records of the micro-batch that was under way once more.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from ..group_offsets import GroupOffsets
 from ..query import JobError, Watch, follow, spark_failures
-from .declaration import Pipeline, Sink
+from .declaration import Pipeline
+from .sinks import rows, start
 from .views import make_views
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
+    from pyspark.sql import Row, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 
@@ -32,7 +31,7 @@ def run(spark: SparkSession, pipeline: Pipeline, watch: Watch | None = None) -> 
     try:
         for name, sink in pipeline.sinks.items():
             with spark_failures(f"sinks.{name}"):
-                queries[name] = _start(spark, pipeline, name, sink)
+                queries[name] = start(spark, pipeline, name, sink)
         with _group(pipeline) as group:
             return _follow(queries, watch, group)
     finally:
@@ -46,7 +45,7 @@ def plans(spark: SparkSession, pipeline: Pipeline) -> dict[str, str]:
     found = {}
     for name, sink in pipeline.sinks.items():
         with spark_failures(f"sinks.{name}"):
-            plan = spark.sql("EXPLAIN FORMATTED SELECT * FROM {rows}", rows=_rows(spark, sink))
+            plan = spark.sql("EXPLAIN FORMATTED SELECT * FROM {rows}", rows=rows(spark, sink))
             found[name] = str(plan.collect()[0][0])
     return found
 
@@ -57,47 +56,8 @@ def first_rows(spark: SparkSession, pipeline: Pipeline, count: int) -> dict[str,
     found = {}
     for name, sink in pipeline.sinks.items():
         with spark_failures(f"sinks.{name}"):
-            found[name] = _rows(spark, sink).limit(count).collect()
+            found[name] = rows(spark, sink).limit(count).collect()
     return found
-
-
-def _rows(spark: SparkSession, sink: Sink) -> DataFrame:
-    """What the sink writes."""
-    rows = spark.table(sink.view)
-    if sink.topic is None:
-        return rows
-    value = sink.value or "to_json(struct(*))"
-    columns = [f"CAST({value} AS BINARY) AS value"]
-    if sink.key is not None:
-        columns.append(f"CAST({sink.key} AS BINARY) AS key")
-    if sink.headers:
-        pairs = ", ".join(
-            f"named_struct('key', '{header}', 'value', CAST({expression} AS BINARY))"
-            for header, expression in sink.headers.items()
-        )
-        columns.append(f"array({pairs}) AS headers")
-    return rows.selectExpr(*columns)
-
-
-def _start(spark: SparkSession, pipeline: Pipeline, name: str, sink: Sink) -> StreamingQuery:
-    writer = _rows(spark, sink).writeStream.queryName(f"{pipeline.name}.{name}").outputMode(sink.output_mode)
-    writer = writer.option("checkpointLocation", f"{_location(pipeline.checkpoint)}/{name}")
-    if sink.topic is not None:
-        servers = sink.bootstrap_servers or pipeline.bootstrap_servers
-        writer = writer.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", sink.topic)
-    elif sink.parquet is not None:
-        writer = writer.format("parquet").option("path", _location(sink.parquet)).partitionBy(*sink.partition_by)
-    else:
-        writer = writer.format("console").option("truncate", "false")
-    writer = writer.options(**sink.options)
-    if pipeline.trigger == "once":
-        return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=pipeline.trigger).start()
-
-
-def _location(path: str) -> str:
-    """A path as Spark takes it: it would look for a relative one where its JVM was started."""
-    return path.rstrip("/") if urlsplit(path).scheme else str(Path(path).absolute())
 
 
 def _follow(queries: dict[str, StreamingQuery], watch: Watch | None, group: GroupOffsets | None) -> dict[str, int]:
@@ -108,10 +68,10 @@ def _follow(queries: dict[str, StreamingQuery], watch: Watch | None, group: Grou
         with spark_failures():
             return follow(queries, watch, group)
     except JobError as error:
-        if not isinstance(error.__cause__, PySparkException):
-            raise
-        failed = next((name for name, query in queries.items() if query.exception() is not None), None)
-        raise (JobError(f"sinks.{failed}: {error}") if failed else error) from error.__cause__
+        if isinstance(error.__cause__, PySparkException):
+            failed = next((name for name, query in queries.items() if query.exception() is not None), None)
+            error.args = (f"sinks.{failed}: {error}" if failed else str(error),)
+        raise
 
 
 def _group(pipeline: Pipeline) -> AbstractContextManager[GroupOffsets | None]:

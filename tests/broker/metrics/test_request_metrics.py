@@ -29,7 +29,7 @@ class Requests:
         if remote_ms:
             call.waited_since = self._now
             self._now += remote_ms / 1000
-        self.metrics.answered(call, int(key), 1, response, [])
+        self.metrics.observation(int(key), version)(call, memoryview(b""), response, [])
 
     async def _never(self) -> None:
         raise AssertionError
