@@ -19,7 +19,7 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for index, name in enumerate(head):
         is_number = all(isinstance(row[index], int) for row in rows)
         table.add_column(name, justify="right" if is_number else "left", overflow="fold")
