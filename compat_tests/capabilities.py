@@ -159,6 +159,9 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "file source and sink: kill -9 of the worker",
         "file source and sink, distributed",
         "archive job",
+        "audit job",
+        "load job",
+        "replay job",
         "pipelines",
     ),
     "protocol": (
