@@ -159,6 +159,8 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "file source and sink: kill -9 of the worker",
         "file source and sink, distributed",
         "archive job",
+        "mirror job",
+        "lag job",
         "pipelines",
     ),
     "protocol": (

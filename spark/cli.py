@@ -8,6 +8,8 @@ from __future__ import annotations
 import typer
 
 from .commands.archive import archive
+from .commands.lag import lag
+from .commands.mirror import mirror
 from .commands.pipeline import explain_pipeline, run_pipeline
 
 app = typer.Typer(
@@ -26,5 +28,7 @@ def main() -> None:
 
 
 app.command("archive")(archive)
+app.command("mirror")(mirror)
+app.command("lag")(lag)
 app.command("run")(run_pipeline)
 app.command("explain")(explain_pipeline)
