@@ -1,16 +1,15 @@
 """The last commits of each group in each partition, out of ``__consumer_offsets``.
 
-All commits of a group are in one partition of that topic, and so come to one task in their order: it decodes them with
-the broker's own schemas, and keeps a window for each group and partition.
+All commits of a group for a partition are in one partition of that topic, and so come to one task in their order: it decodes
+them with the broker's own schemas, and keeps a window for each. Spark's own Kafka source leaves internal topics out, so
+tasks read with confluent-kafka.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,18 +20,15 @@ from ...wire.messages.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from ..query import READER_DEFAULTS
 
 if TYPE_CHECKING:
-    import pyarrow
     from pyspark.sql import SparkSession
 
 OFFSETS_TOPIC = "__consumer_offsets"
 EARLIEST = -2
-_PLAN_WITH_CONSUMER = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-_RESULT = (
-    "group STRING, topic STRING, partition INT, is_cleared BOOLEAN, offsets ARRAY<LONG>, timestamps_ms ARRAY<LONG>"
-)
+_TIMEOUT_S = 60.0
+Span = tuple[int, int, int]
+"""A partition, and the offsets from which and before which to read it."""
 
 
 class Place(NamedTuple):
@@ -59,70 +55,59 @@ def read_windows(
     starts: Mapping[int, int],
     ends: Mapping[int, int],
 ) -> dict[Place, Window]:
-    """The last ``size`` commits of groups whose whole name matches, between these offsets of the topic, by its partition."""
-    records = (
-        spark.read.format("kafka")
-        .options(**READER_DEFAULTS)
-        .option("kafka.bootstrap.servers", bootstrap_servers)
-        # Offsets committed in transactions that were aborted are none.
-        .option("kafka.isolation.level", "read_committed")
-        .option("assign", json.dumps({OFFSETS_TOPIC: list(ends)}))
-        .option("startingOffsets", _offsets({partition: starts.get(partition, EARLIEST) for partition in ends}))
-        .option("endingOffsets", _offsets(ends))
-        .option("failOnDataLoss", "false")
-        .load()
-    )
-    windows = records.select("key", "value").mapInArrow(lambda batches: _windows(batches, groups, size), _RESULT)
-    with _internal_topics_readable(spark):
-        rows = windows.collect()
-    return {
-        Place(row.group, row.topic, row.partition): Window(
-            deque(zip(row.offsets, row.timestamps_ms, strict=True), size), row.is_cleared
-        )
-        for row in rows
-    }
+    """The last ``size`` commits of groups whose whole name matches, between these offsets of the topic, by its partition.
+
+    The ends are those of read_committed. Any error of the client is raised, in Spark's wrapping.
+    """
+    spans = [(partition, starts.get(partition, EARLIEST), end) for partition, end in ends.items()]
+    new = [(partition, start, end) for partition, start, end in spans if max(start, 0) < end]
+    if not new:
+        return {}
+    context = spark.sparkContext
+    tasks = context.parallelize(new, min(len(new), context.defaultParallelism))
+    return dict(tasks.mapPartitions(lambda some: _windows(bootstrap_servers, groups, size, list(some))).collect())
 
 
-@contextmanager
-def _internal_topics_readable(spark: SparkSession) -> Iterator[None]:
-    """Let Spark plan with a consumer: where it plans with an admin client, it leaves internal topics out."""
-    before = spark.conf.get(_PLAN_WITH_CONSUMER)
-    spark.conf.set(_PLAN_WITH_CONSUMER, "true")
-    try:
-        yield
-    finally:
-        spark.conf.set(_PLAN_WITH_CONSUMER, before)
-
-
-def _offsets(by_partition: Mapping[int, int]) -> str:
-    return json.dumps({OFFSETS_TOPIC: {str(partition): offset for partition, offset in by_partition.items()}})
-
-
-def _windows(batches: Iterator[pyarrow.RecordBatch], groups: str, size: int) -> Iterator[pyarrow.RecordBatch]:
+def _windows(bootstrap_servers: str, groups: str, size: int, spans: Sequence[Span]) -> Iterator[tuple[Place, Window]]:
     """What a task does."""
-    import pyarrow
-
     pattern = re.compile(groups)
     found: dict[Place, Window] = {}
-    for batch in batches:
-        for key, value in zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True):
-            note(found, key, value, pattern, size)
-    yield pyarrow.RecordBatch.from_pydict(
+    for key, value in _records(bootstrap_servers, spans):
+        note(found, key, value, pattern, size)
+    return iter(found.items())
+
+
+def _records(bootstrap_servers: str, spans: Sequence[Span]) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """Key and value of all records in these parts of the topic."""
+    from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+    consumer = Consumer(
         {
-            "group": pyarrow.array([place.group for place in found], pyarrow.string()),
-            "topic": pyarrow.array([place.topic for place in found], pyarrow.string()),
-            "partition": pyarrow.array([place.partition for place in found], pyarrow.int32()),
-            "is_cleared": pyarrow.array([window.is_cleared for window in found.values()], pyarrow.bool_()),
-            "offsets": _longs([[offset for offset, _ in window.commits] for window in found.values()]),
-            "timestamps_ms": _longs([[timestamp for _, timestamp in window.commits] for window in found.values()]),
+            "bootstrap.servers": bootstrap_servers,
+            "group.id": "ottla-lag",  # demanded, and not joined
+            "enable.auto.commit": False,
+            # Offsets committed in transactions that were aborted are none.
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "log_level": 0,
         }
     )
-
-
-def _longs(lists: list[list[int]]) -> pyarrow.Array:
-    import pyarrow
-
-    return pyarrow.array(lists, pyarrow.list_(pyarrow.int64()))
+    try:
+        consumer.assign([TopicPartition(OFFSETS_TOPIC, partition, start) for partition, start, _ in spans])
+        left = {partition: end for partition, _, end in spans}
+        while left:
+            message = consumer.poll(_TIMEOUT_S)
+            if message is None:
+                raise RuntimeError(f"{OFFSETS_TOPIC}: the brokers do not answer")
+            error, partition = message.error(), message.partition()
+            if error is not None and error.code() != KafkaError._PARTITION_EOF:
+                raise KafkaException(error)
+            if error is not None or message.offset() >= left.get(partition, 0):
+                left.pop(partition, None)
+            else:
+                yield message.key(), message.value()
+    finally:
+        consumer.close()
 
 
 def note(
