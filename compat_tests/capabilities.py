@@ -162,6 +162,8 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "audit job",
         "load job",
         "replay job",
+        "mirror job",
+        "lag job",
         "pipelines",
     ),
     "protocol": (
