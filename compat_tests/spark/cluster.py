@@ -13,8 +13,9 @@ import re
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ from ottla.compat_tests.session import eventually
 
 START_TIMEOUT_S = 120.0
 DAEMON_MEMORY = "256m"
+JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+"""For processes that live for half a minute, or have next to nothing to do."""
 
 
 class Daemon:
@@ -37,6 +40,7 @@ class Daemon:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(folder),
             "SPARK_DAEMON_MEMORY": DAEMON_MEMORY,
+            "SPARK_DAEMON_JAVA_OPTS": JVM_OPTIONS,
             "PYSPARK_PYTHON": sys.executable,
         }
         self._log = folder / f"{name}.log"
@@ -84,7 +88,7 @@ class Cluster:
         self.workers: list[Daemon] = []
         try:
             self.master = self._master.said(r"(spark://127\.0\.0\.1:\d+)")
-            self._address = self._master.said(r"started at (http://127\.0\.0\.1:\d+)")
+            self._address = "http://127.0.0.1:" + self._master.said(r"'MasterUI' on port (\d+)")
             for number in range(workers):
                 options = [
                     "--cores",
@@ -110,15 +114,23 @@ class Cluster:
 
     def wait_for_workers(self, alive: int) -> None:
         """Until the master counts so many."""
-        eventually(lambda: self.state()["aliveworkers"] == alive, START_TIMEOUT_S)
 
-    def settings(self) -> list[str]:
+        def are_alive() -> bool:
+            try:
+                return bool(self.state()["aliveworkers"] == alive)
+            except urllib.error.HTTPError:
+                return False  # it listens before its pages are there
+
+        eventually(are_alive, START_TIMEOUT_S)
+
+    def settings(self, **more: str) -> list[str]:
         """What the command of a job needs to run on the cluster, with one executor of one core on each worker."""
         spark = {
             "spark.executor.memory": self.EXECUTOR_MEMORY,
             "spark.executor.cores": "1",
             "spark.cores.max": str(len(self.workers)),
             "spark.sql.shuffle.partitions": "2",
+            **more,
         }
         return ["--master", self.master, *(word for item in spark.items() for word in ("--setting", "=".join(item)))]
 
@@ -163,11 +175,26 @@ class Job:
 
     def batches(self) -> int:
         """How many micro-batches are done, by its checkpoint."""
-        return len([path for path in self._commits.glob("[0-9]*") if path.name.isdigit()])
+        return max((int(path.name) + 1 for path in self._commits.glob("[0-9]*")), default=0)
 
     def wait_for_batches(self, number: int, timeout_s: float = START_TIMEOUT_S) -> None:
         """Until so many are done in all, with more to do: AssertionError when it has ended by then."""
-        eventually(lambda: self.batches() >= number or self._process.poll() is not None, timeout_s)
+        self._wait_until(lambda: self.batches() >= number, timeout_s)
+
+    def wait_for_offsets(self, topic: str, ends: Sequence[int], timeout_s: float = START_TIMEOUT_S) -> None:
+        """Until it has come to ``ends`` in the partitions of its only source, a topic, without ending."""
+        wanted = {topic: {str(partition): end for partition, end in enumerate(ends)}}
+        self._wait_until(lambda: self._offsets() == wanted, timeout_s)
+
+    def _offsets(self) -> Any:
+        done = self.batches()
+        if not done:
+            return None
+        *_, source = (self._commits.parent / "offsets" / str(done - 1)).read_text().splitlines()
+        return json.loads(source)
+
+    def _wait_until(self, check: Callable[[], bool], timeout_s: float) -> None:
+        eventually(lambda: check() or self._process.poll() is not None, timeout_s)
         assert self._process.poll() is None, f"it has ended: {self.said()[-3000:]}"
 
     def wait(self, timeout_s: float) -> None:
