@@ -52,7 +52,12 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "kafka-console-producer, kafka-console-consumer, kafka-consumer-groups, kafka-get-offsets",
         "batch read",
         "streaming read",
+        "200 topics by pattern",
         "data loss",
+        "gaps: compaction, transactions",
+        "retention under a query",
+        "continuous mode",
+        "real-time mode",
     ),
     "offsets by time, lag": (
         "consume from a timestamp",
@@ -151,6 +156,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "kill -9: a repeated batch is still known",
         "exactly_once_v2: kill -9 of the broker",
         "broker killed under a query",
+        "ends never go back",
     ),
     "Streams, Connect, Spark jobs": (
         "exactly_once_v2: word count",
@@ -165,6 +171,8 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "mirror job",
         "lag job",
         "pipelines",
+        "a cluster of workers",
+        "declarative pipelines",
     ),
     "protocol": (
         "ApiVersions",
