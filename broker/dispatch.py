@@ -37,6 +37,10 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
             route = call.broker.served.find_route(key)
         except UnservedApiVersionsError:
             return _unsupported_api_version(correlation_id, call.broker.served)
+    if key != call.key:
+        call.change_kind(key, route.api_key)
+    elif not call.is_plain:
+        call.begin_plain()
     handler, version = route.handler, route.version
     assert handler.handle is not None
     assert handler.request_class is not None
@@ -45,27 +49,23 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     request = decode(handler.request_class, version, frame[body_offset:], ignore_rest=True)
     call.version = version
     call.correlation_id = correlation_id
-    call.failed, call.waited_since = False, 0.0
     try:
         try:
             response = await handler.handle(call, request)
         except KafkaError as error:
-            call.failed = True
+            call.fail()
             response = _error(handler, request, error)
         parts = None if response is None else _frame(route.encode_response_header(correlation_id), version, response)
     except (ProtocolError, CloseConnection):
         raise
     except Exception:
         # Encoding too can fail: an answer may hold what its version cannot carry.
-        call.failed = True
+        call.fail()
         logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.peer)
         response = _error(handler, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         parts = _frame(route.encode_response_header(correlation_id), version, response)
-    if call.observer is not None:
-        observe = call.observations.get(key)
-        if observe is None:
-            observe = call.observations[key] = call.observer.observation(route.api_key, version)
-        call.started = observe(call, frame, response, parts)
+    if not call.is_plain:
+        call.tell_closely(frame, response, parts)
     return parts
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..base.network import Part
-from ..handlers.call import Call, Observation, RequestObserver
+from ..handlers.call import Call, RequestObserver
 from .flight_recorder import FlightRecorder
 
 
@@ -53,10 +53,15 @@ class Observers:
         self._observers = observers
         self.elapsed = observers[0].elapsed
 
-    def observation(self, api_key: int, version: int) -> Observation:
-        observations = [observer.observation(api_key, version) for observer in self._observers]
+    def wants_each(self, api_key: int) -> bool:
+        return any(observer.wants_each(api_key) for observer in self._observers)
 
-        def observe(call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None) -> float:
-            return max([each(call, frame, response, parts) for each in observations])
+    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+        for observer in self._observers:
+            observer.answered_at_once(key, count, seconds)
 
-        return observe
+    def answered(
+        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
+    ) -> None:
+        for observer in self._observers:
+            observer.answered(call, frame, response, parts, local, remote)

@@ -5,14 +5,13 @@ The line's fields are also those of the log record (``request``), so that a JSON
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..base.errors import ErrorCode
 from ..base.network import Part, size_of
-from ..handlers.call import Call, Observation
+from ..handlers.call import Call
 from ..handlers.table import HANDLERS
 from ..wire.api_keys import ApiKey
 from ..wire.error_codes import error_finder
@@ -44,12 +43,18 @@ class RequestLog:
         self.elapsed = elapsed
         self._names = {int(key): key.title for key in apis}
 
-    def observation(self, api_key: int, version: int) -> Observation:
-        name = self._names.get(api_key)
-        return functools.partial(self._write, name) if name is not None else lambda *_: self.elapsed()
+    def wants_each(self, api_key: int) -> bool:
+        return api_key in self._names
 
-    def _write(self, name: str, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None) -> float:
-        now = self.elapsed()
+    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+        """None of those is to be logged."""
+
+    def answered(
+        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
+    ) -> None:
+        name = self._names.get(call.key >> 16)
+        if name is None:
+            return
         codes = [] if response is None else error_finder(type(response))(response)
         fields = {
             "api": name,
@@ -59,12 +64,11 @@ class RequestLog:
             "correlation_id": call.correlation_id,
             "bytes": len(frame),
             "answer_bytes": sum(map(size_of, parts or ())),
-            "local_ms": round(((call.waited_since or now) - call.started) * 1000, 3),
-            "total_ms": round((now - call.started) * 1000, 3),
+            "local_ms": round(local * 1000, 3),
+            "total_ms": round((local + remote) * 1000, 3),
             "errors": [ErrorCode(code).name for code in dict.fromkeys(codes)],
         }
         logger.info("%s", _line(fields), extra={"request": fields})
-        return now
 
 
 def _line(fields: dict[str, Any]) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
 from ..archive import Archive, check_reachable, run
+from ..compaction import Compacted
 from ..session import check_setup
 from .following import Json, Metrics, Output
 from .session import (
@@ -46,6 +49,10 @@ def archive(
     fail_on_data_loss: Annotated[
         bool, typer.Option(help="Stop when records are gone before they were archived.")
     ] = True,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Afterwards make few large files of the small ones of days that are over.")
+    ] = False,
+    target_file_size: Annotated[int, typer.Option(metavar="MB", min=1, help="Size of the large ones, about.")] = 128,
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's kafka source (kafka.… for its client).")
     ] = None,
@@ -63,6 +70,7 @@ def archive(
     Examples:
       ottla spark archive --topics orders --output archive
       ottla spark archive --pattern 'orders-.*' --output s3a://bucket/archive --hourly --every 60
+      ottla spark archive --pattern 'orders-.*' --output archive --compact
     """
     with usage_errors():
         job = Archive(
@@ -76,6 +84,7 @@ def archive(
             every_s=every,
             hourly=hourly,
             fail_on_data_loss=fail_on_data_loss,
+            compact_bytes=target_file_size * 1_000_000 if compact else None,
             options=pairs("--option", option),
         )
         options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
@@ -85,5 +94,12 @@ def archive(
         check_setup()
         check_reachable(bootstrap_server)
         with shown.running(title, options) as (spark, watch):
-            total = run(spark, job, watch)
+            total = run(spark, job, watch, lambda compacted: _print_compacted(compacted, as_json))
     shown.end(watch, {"archive": total}, f"archived {total:,} records to {job.output}")
+
+
+def _print_compacted(compacted: Compacted, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"compacted": asdict(compacted)}))
+    else:
+        typer.echo(f"compacted {compacted.folder}: {compacted.before} files into {compacted.after}")
