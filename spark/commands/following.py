@@ -54,7 +54,7 @@ class Output:
         """Spark, and what a job on it is to be given to be followed. Raises SparkSetupError and JobError."""
         stop = threading.Event()
         with ExitStack() as stack:
-            stack.enter_context(_first_signal_sets(stop))
+            stack.enter_context(first_signal_sets(stop))
             metrics = stack.enter_context(served(self.metrics)) if self.metrics else None
             spark = stack.enter_context(session(name, options))
             shown = self._shown(stack, stop)
@@ -120,8 +120,8 @@ class _JsonLines:
 
 
 @contextmanager
-def _first_signal_sets(stop: threading.Event) -> Iterator[None]:
-    """The second one does what it always does: it ends the process, and with its pipe the JVM's."""
+def first_signal_sets(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT set it. The second one does what it always does: it ends the process, and with its pipe the JVM's."""
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         stop.set()

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from ..archive import exists
+from ..files import Files
 from ..query import JobError
+from ..sink_log import FOLDER
 from .declaration import Pipeline, Sink
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def _into(writer: DataStreamWriter, pipeline: Pipeline, sink: Sink) -> DataStrea
 
 def _check_checkpoint(spark: SparkSession, place: str, output: str, checkpoint: str) -> None:
     """With a new checkpoint, Spark takes each batch for one that these files hold already, and writes nothing."""
-    if exists(spark, f"{output}/_spark_metadata") and not exists(spark, checkpoint):
+    files = Files(spark)
+    if files.exists(f"{output}/{FOLDER}") and not files.exists(checkpoint):
         raise JobError(
             f"{place}: {output} was written with another checkpoint than {checkpoint}: name that one, or another folder"
         )
