@@ -61,8 +61,9 @@ def test_what_is_needed_beside_the_connector_is_looked_for_in_the_folder(tmp_pat
         SparkSetupError, match=r"^no delta-spark_2.13 in \S+jars: put its jar there \(io.delta:delta-spark"
     ):
         connector_settings(folder, [avro, "io.delta:delta-spark_2.13:4.0.0"])
-    folder_with_jars(tmp_path / "checkout", "connector.jar")
-    folder_with_jars(tmp_path / "spark-tables-4.0.0", "delta-spark_2.13-4.0.0.jar")
+    (tmp_path / "checkout").mkdir()
+    folder_with_jars(tmp_path / "checkout" / "spark-kafka-4.0.0", "connector.jar")
+    folder_with_jars(tmp_path / "checkout" / "spark-tables-4.0.0", "delta-spark_2.13-4.0.0.jar")
     assert "delta-spark" in connector_settings(packages=["io.delta:delta-spark_2.13:4.0.0"])["spark.jars"]
     assert "delta-spark" not in connector_settings()["spark.jars"]
 
