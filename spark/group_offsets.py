@@ -9,6 +9,7 @@ micro-batch, and at the end.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 Partition = tuple[str, int]
+_LAST_TRIES_S = 10.0
+_BETWEEN_TRIES_S = 0.2
+_CONNECT_MS = 5_000
 logger = logging.getLogger(__name__)
 
 
@@ -37,7 +41,7 @@ class GroupOffsets:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         if kind is None:
-            self._commit_changes()
+            self._commit_last()
         self._disconnect()
 
     def note(self, name: str, read: Mapping[Partition, int]) -> None:
@@ -45,11 +49,21 @@ class GroupOffsets:
         self._read[name] = {**self._read.get(name, {}), **read}
         self._commit_changes()
 
-    def _commit_changes(self) -> None:
+    def _commit_last(self) -> None:
+        """What is not committed yet, again and again for a while: a new cluster's coordinator may not be there at once."""
+        deadline = time.monotonic() + _LAST_TRIES_S
+        while self._commit_changes() and time.monotonic() < deadline:
+            time.sleep(_BETWEEN_TRIES_S)
+        if self._commit_changes():
+            logger.warning("the last offsets could not be committed to the group %s", self._group_id)
+
+    def _commit_changes(self) -> bool:
+        """Whether something should be, and is not."""
         wanted = self._behind_all()
         changed = {where: offset for where, offset in wanted.items() if self._committed.get(where) != offset}
         if changed and not self._is_refused:
-            self._commit(changed)
+            return not self._commit(changed)
+        return False
 
     def _behind_all(self) -> dict[Partition, int]:
         behind: dict[Partition, int] = {}
@@ -58,7 +72,8 @@ class GroupOffsets:
                 behind[where] = min(offset, behind.get(where, offset))
         return behind
 
-    def _commit(self, offsets: Mapping[Partition, int]) -> None:
+    def _commit(self, offsets: Mapping[Partition, int]) -> bool:
+        """Whether that is settled: they are committed, or they never will be."""
         from kafka import KafkaAdminClient, TopicPartition
         from kafka.errors import KafkaError, NoError
         from kafka.structs import OffsetAndMetadata
@@ -66,18 +81,23 @@ class GroupOffsets:
         wanted = {TopicPartition(*where): OffsetAndMetadata(offset, "", -1) for where, offset in offsets.items()}
         try:
             if self._admin is None:
-                self._admin = KafkaAdminClient(bootstrap_servers=self._bootstrap_servers.split(","))
+                self._admin = KafkaAdminClient(
+                    bootstrap_servers=self._bootstrap_servers.split(","), bootstrap_timeout_ms=_CONNECT_MS
+                )
             refusals = set(self._admin.alter_group_offsets(self._group_id, wanted).values()) - {NoError}
         except KafkaError as error:
-            logger.info("offsets are committed to the group %s with the next micro-batch: %r", self._group_id, error)
-            self._disconnect()
-            return
+            refusals = {type(error)}
         if not refusals:
             self._committed.update(offsets)
-        elif not all(error.retriable for error in refusals):
-            self._is_refused = True
-            why = ", ".join(sorted(error.__name__ for error in refusals))
-            logger.warning("no more offsets are committed to the group %s: %s", self._group_id, why)
+            return True
+        why = ", ".join(sorted(error.__name__ for error in refusals))
+        if all(error.retriable for error in refusals):
+            logger.info("no offsets were committed to the group %s this time: %s", self._group_id, why)
+            self._disconnect()
+            return False
+        self._is_refused = True
+        logger.warning("no more offsets are committed to the group %s: %s", self._group_id, why)
+        return True
 
     def _disconnect(self) -> None:
         if self._admin is not None:

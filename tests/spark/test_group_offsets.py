@@ -56,7 +56,7 @@ def test_one_connection_for_all_commits(broker: Broker, group_id: str) -> None:
 def test_a_commit_that_failed_is_made_good_at_the_end(broker: Broker, group_id: str) -> None:
     with GroupOffsets(broker.bootstrap_servers, group_id) as group:
         group.note("copy", {("orders", 0): 1})
-        broker.faults.add(api="OffsetCommit", error="NOT_COORDINATOR")
+        broker.faults.add(api="OffsetCommit", error="NOT_COORDINATOR", count=4)
         group.note("copy", {("orders", 0): 2})
     assert committed(broker, group_id) == {0: 2}
 
