@@ -11,7 +11,7 @@ ARGS :=
 SEEDS := 300
 
 .DEFAULT_GOAL := help
-.PHONY: run setup check test simulate bench compat-oracle docs clean help static
+.PHONY: run setup check test test-spark-4.2 simulate bench bench-archive compat-oracle compat-spark docs clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -36,8 +36,11 @@ check: ## the quick part, under five minutes: ruff, mypy, import-linter, compile
 test: ## everything CI runs: the checks, all tests, stock clients, Java's tools, Spark; nothing may be skipped
 	@tools/setup.sh test
 	@$(MAKE) --no-print-directory static
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests --no-skips $(ARGS)
-	CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest compat_tests $(ARGS)
+	@tools/run_tests.sh $(ARGS)
+
+test-spark-4.2: ## the tests of Spark on pyspark 4.2.0, in a virtualenv of its own; not a part of `make test`
+	@tools/setup.sh spark-4.2
+	CI=true PATH="$(CURDIR)/.venv-spark-4.2/bin:$$PATH" .venv-spark-4.2/bin/python -m pytest compat_tests --client spark $(ARGS)
 
 simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker in simulated time with crashes, torn disks and cut connections
 	@tools/setup.sh check
@@ -47,9 +50,19 @@ bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios 
 	@tools/setup.sh bench
 	$(PYTHON_IN_VENV) -m bench $(ARGS)
 
+bench-archive: ## a topic through `ottla spark archive` while job, broker and worker are killed; ARGS="--records 200000"
+	@tools/setup.sh bench
+	@tools/fetch_jars.sh spark
+	$(PYTHON_IN_VENV) -m bench.spark_archive $(ARGS)
+
 compat-oracle: ## run compat_tests on Ottla and Apache Kafka and write docs/compatibility.md; ARGS="kafka --client kcat" for a part
 	@tools/setup.sh test
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_oracle.sh $(ARGS)
+
+compat-spark: ## the tests of Spark, 4.0.0 and 4.2.0, on Ottla and Apache Kafka; writes docs/spark-versions.md
+	@tools/setup.sh test
+	@tools/setup.sh spark-4.2
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_spark.sh $(ARGS)
 
 docs: ## the documentation as a site in site/, after writing what is generated in docs/ anew; a warning is an error
 	@tools/setup.sh docs
@@ -59,7 +72,7 @@ docs: ## the documentation as a site in site/, after writing what is generated i
 	$(PYTHON_IN_VENV) -m mkdocs build --strict
 
 clean: ## remove what make built; ./data stays
-	rm -rf $(VENV) .venv-kafka-python-2 .jars .clients build dist site *.egg-info
+	rm -rf $(VENV) .venv-kafka-python-2 .venv-spark-4.2 .jars .clients build dist site *.egg-info
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9.-]+:.*## / { printf "make %-15s %s\n", $$1, $$2 }' Makefile

@@ -23,9 +23,10 @@ import typer
 from confluent_kafka import KafkaException
 from rich.console import Console
 
-from .brokers import ApacheKafka, Kind, Ottla, OttlaWithMetrics, ProfiledOttla, RunningBroker
+from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
 from .java import ToolFailed
 from .many_and_large import MANY_AND_LARGE
+from .metrics_cost import main as measure_metrics
 from .report import Results, profile_table
 from .rows import LIFECYCLES, LOADS, WARM_UP, Figure
 
@@ -94,13 +95,12 @@ def _about(kinds: list[Kind], pairs: int, scale: float) -> list[str]:
     ]
 
 
-def _command(rows: str, pairs: int, scale: float, only_ottla: bool, metrics_cost: bool) -> str:
+def _command(rows: str, pairs: int, scale: float, only_ottla: bool) -> str:
     """The command that makes the same table again."""
     options = ["--rows", rows] if rows else []
     options += ["--pairs", str(pairs)] if pairs != _PAIRS else []
     options += ["--scale", f"{scale:g}"] if scale != 1 else []
     options += ["--only-ottla"] if only_ottla else []
-    options += ["--metrics-cost"] if metrics_cost else []
     return f"make bench ARGS={shlex.quote(shlex.join(options))}" if options else "make bench"
 
 
@@ -112,7 +112,7 @@ def main(
     scale: Annotated[float, typer.Option(min=0.001, help="Multiplies the number of records.")] = 1.0,
     only_ottla: Annotated[bool, typer.Option("--only-ottla", help="Without Apache Kafka: no ratios.")] = False,
     metrics_cost: Annotated[
-        bool, typer.Option("--metrics-cost", help="Ottla with --metrics against Ottla without, instead of Kafka.")
+        bool, typer.Option("--metrics-cost", help="Only what --metrics costs a request; --scale is for its pairs.")
     ] = False,
     output: Annotated[Path | None, typer.Option(help="Page to write; docs/bench.md when nothing is left out.")] = None,
     profile: Annotated[
@@ -126,11 +126,12 @@ def main(
         names = [row.name for row in (*LIFECYCLES, *MANY_AND_LARGE)] + [row.name for row in LOADS]
         print(*names, sep="\n")
         return
+    if metrics_cost:
+        measure_metrics(scale)
+        return
     kinds: list[Kind] = [Ottla(), ApacheKafka()]
     if only_ottla or profile:
         kinds = [ProfiledOttla() if profile else Ottla()]
-    elif metrics_cost:
-        kinds = [OttlaWithMetrics(), Ottla()]
     wanted = re.compile(rows)
     with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=folder) as temporary:
         bench = Bench(kinds, pairs, scale, Path(temporary))
@@ -140,10 +141,10 @@ def main(
     bench.results.print(console if console.is_terminal else Console(width=170))
     if profile:
         print(*profile_table(bench.profiles), sep="\n")
-    if output is None and not rows and len(kinds) > 1 and not metrics_cost:
+    if output is None and not rows and len(kinds) > 1:
         output = _PAGE
     if output is not None:
-        command = _command(rows, pairs, scale, only_ottla, metrics_cost)
+        command = _command(rows, pairs, scale, only_ottla)
         output.write_text(bench.results.markdown(command, _about(kinds, pairs, scale)))
     for missed in bench.results.missed():
         print(f"missed: {missed}")

@@ -60,15 +60,6 @@ class Ottla:
         ]
 
 
-class OttlaWithMetrics(Ottla):
-    """What ``--metrics`` costs is what this takes more; nobody scrapes it meanwhile."""
-
-    name = "Ottla with metrics"
-
-    def prepare(self, folder: Path, port: int) -> list[str]:
-        return [*super().prepare(folder, port), "--metrics", "127.0.0.1:0"]
-
-
 class ProfiledOttla(Ottla):
     """Ottla under ``profiled_broker``, which writes what it counts to ``profile.json``."""
 

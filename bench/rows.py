@@ -109,7 +109,7 @@ class _Shape:
     compression: str = "none"
 
     def records(self, scale: float) -> int:
-        return max(2000, int((2_000_000 if self.size == 100 else 500_000) * scale))
+        return max(2000, int((1_000_000 if self.size == 100 else 250_000) * scale))
 
     def __str__(self) -> str:
         plural = "" if self.partitions == 1 else "s"

@@ -143,32 +143,43 @@ class ClientConnection:
             if received == WOULD_BLOCK:
                 await self._connection.wait_readable()
                 turn_started, handled = elapsed(), 0
-            elif handled >= _REQUESTS_PER_TURN or elapsed() - turn_started > _TURN_SECONDS:
-                await trio.lowlevel.checkpoint()
-                turn_started, handled = elapsed(), 0
+            else:
+                now = elapsed()
+                if handled >= _REQUESTS_PER_TURN or now - turn_started > _TURN_SECONDS:
+                    await trio.lowlevel.checkpoint()
+                    turn_started = now = elapsed()
+                    handled = 0
+                self._call.take_up(now)
 
     async def _handle_frames(self) -> int:
         """Handle every complete frame in the buffer; how many there were."""
         count = 0
-        while self._end - self._start >= 4 and not self._stopping:
-            size = _SIZE.unpack_from(self._buffer, self._start)[0]
-            if not 0 <= size <= self._max_request:
-                raise ProtocolError(f"a frame of {size} bytes (socket.request.max.bytes is {self._max_request})")
-            frame_start = self._start + 4
-            frame_end = frame_start + size
-            if frame_end > self._end:
-                break
-            self.busy = True
-            with self._buffer[frame_start:frame_end] as frame:
-                parts = await answer(self._call, frame)
-            self.busy = False
-            self._start = frame_end
-            count += 1
-            if parts is not None:
-                self._answers += parts
-                self._answer_bytes += sum(map(size_of, parts))
-                if self._answer_bytes > _MAX_GATHERED_BYTES:
-                    await self._flush()
+        call = self._call
+        try:
+            while self._end - self._start >= 4 and not self._stopping:
+                size = _SIZE.unpack_from(self._buffer, self._start)[0]
+                if not 0 <= size <= self._max_request:
+                    raise ProtocolError(f"a frame of {size} bytes (socket.request.max.bytes is {self._max_request})")
+                frame_start = self._start + 4
+                frame_end = frame_start + size
+                if frame_end > self._end:
+                    break
+                self.busy = True
+                with self._buffer[frame_start:frame_end] as frame:
+                    parts = await answer(call, frame)
+                self.busy = False
+                self._start = frame_end
+                count += 1
+                call.answered += 1
+                if parts is not None:
+                    self._answers += parts
+                    self._answer_bytes += sum(map(size_of, parts))
+                    if self._answer_bytes > _MAX_GATHERED_BYTES:
+                        call.tell()
+                        await self._flush()
+                        call.take_up(self._elapsed())
+        finally:
+            call.tell()
         return count
 
     def _receive(self) -> int:

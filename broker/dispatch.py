@@ -14,10 +14,10 @@ from typing import Any
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part, size_of
 from ..handlers.call import Call, CloseConnection
-from ..handlers.table import Handler, ServedApis
+from ..handlers.table import Handler, ServedApis, UnservedApiVersionsError
 from ..wire.api_keys import ApiKey
 from ..wire.codec import decode, encode
-from ..wire.headers import decode_request_header, encode_response_header
+from ..wire.headers import response_header_encoder, rest_of_header, start_of_request
 
 logger = logging.getLogger(__name__)
 
@@ -30,51 +30,48 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
 
     Raises ProtocolError and CloseConnection, after which the connection is to be closed.
     """
-    observer = call.observer
-    if observer is not None:
-        call.failed, call.waited_since, call.started = False, 0.0, observer.elapsed()
-    header, body_offset = decode_request_header(frame)
-    api_key, version = header.api_key, header.api_version
-    handler = call.broker.served.by_key.get(api_key)
-    if handler is None:
-        raise ProtocolError(f"API key {api_key} is not served")
-    if not handler.lowest <= version <= handler.highest:
-        if api_key == ApiKey.API_VERSIONS:
-            return _unsupported_api_version(header.correlation_id, call.broker.served)
-        raise ProtocolError(f"{handler.api_key.name} version {version} is not served")
-    if handler.handle is None:
-        handler.load()
+    key, correlation_id, length = start_of_request(frame)
+    route = call.broker.served.routes.get(key)
+    if route is None:
+        try:
+            route = call.broker.served.find_route(key)
+        except UnservedApiVersionsError:
+            return _unsupported_api_version(correlation_id, call.broker.served)
+    if key != call.key:
+        call.change_kind(key, route.api_key)
+    elif not call.is_plain:
+        call.begin_plain()
+    handler, version = route.handler, route.version
     assert handler.handle is not None
     assert handler.request_class is not None
+    call.client_id, body_offset = rest_of_header(frame, route.header_version, length)
     # Kafka does not look at what follows a request: librdkafka's Metadata 13 for all topics has three bytes too many.
     request = decode(handler.request_class, version, frame[body_offset:], ignore_rest=True)
     call.version = version
-    call.correlation_id = header.correlation_id
-    call.client_id = header.client_id
+    call.correlation_id = correlation_id
     try:
         try:
             response = await handler.handle(call, request)
         except KafkaError as error:
-            call.failed = True
+            call.fail()
             response = _error(handler, request, error)
-        parts = None if response is None else frame_response(header.correlation_id, api_key, version, response)
+        parts = None if response is None else _frame(route.encode_response_header(correlation_id), version, response)
     except (ProtocolError, CloseConnection):
         raise
     except Exception:
         # Encoding too can fail: an answer may hold what its version cannot carry.
-        call.failed = True
+        call.fail()
         logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.peer)
         response = _error(handler, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-        parts = frame_response(header.correlation_id, api_key, version, response)
-    if observer is not None:
-        observer.answered(call, api_key, len(frame), response, parts)
+        parts = _frame(route.encode_response_header(correlation_id), version, response)
+    if not call.is_plain:
+        call.tell_closely(frame, response, parts)
     return parts
 
 
-def frame_response(correlation_id: int, api_key: int, version: int, response: Any) -> list[Part]:
+def _frame(header: bytes, version: int, response: Any) -> list[Part]:
     """Size, header and body, as parts for the connection."""
     parts = encode(response, version)
-    header = encode_response_header(correlation_id, api_key, version)
     if len(parts) == 1 and type(body := parts[0]) is bytes and len(body) < _SMALL_BODY:
         return [b"".join((_SIZE.pack(len(header) + len(body)), header, body))]
     size = len(header) + sum(map(size_of, parts))
@@ -89,4 +86,5 @@ def _error(handler: Handler, request: Any, error: KafkaError) -> Any:
 def _unsupported_api_version(correlation_id: int, served: ServedApis) -> list[Part]:
     from ..handlers.api_versions import unsupported_version
 
-    return frame_response(correlation_id, ApiKey.API_VERSIONS, 0, unsupported_version(served))
+    encode_header = response_header_encoder(ApiKey.API_VERSIONS, 0)
+    return _frame(encode_header(correlation_id), 0, unsupported_version(served))

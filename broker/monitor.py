@@ -53,8 +53,15 @@ class Observers:
         self._observers = observers
         self.elapsed = observers[0].elapsed
 
+    def wants_each(self, api_key: int) -> bool:
+        return any(observer.wants_each(api_key) for observer in self._observers)
+
+    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+        for observer in self._observers:
+            observer.answered_at_once(key, count, seconds)
+
     def answered(
-        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
+        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
     ) -> None:
         for observer in self._observers:
-            observer.answered(call, api_key, request_bytes, response, parts)
+            observer.answered(call, frame, response, parts, local, remote)

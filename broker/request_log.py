@@ -43,13 +43,18 @@ class RequestLog:
         self.elapsed = elapsed
         self._names = {int(key): key.title for key in apis}
 
+    def wants_each(self, api_key: int) -> bool:
+        return api_key in self._names
+
+    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+        """None of those is to be logged."""
+
     def answered(
-        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
+        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
     ) -> None:
-        name = self._names.get(api_key)
+        name = self._names.get(call.key >> 16)
         if name is None:
             return
-        now = self.elapsed()
         codes = [] if response is None else error_finder(type(response))(response)
         fields = {
             "api": name,
@@ -57,10 +62,10 @@ class RequestLog:
             "client_id": call.client_id,
             "peer": call.peer,
             "correlation_id": call.correlation_id,
-            "bytes": request_bytes,
+            "bytes": len(frame),
             "answer_bytes": sum(map(size_of, parts or ())),
-            "local_ms": round(((call.waited_since or now) - call.started) * 1000, 3),
-            "total_ms": round((now - call.started) * 1000, 3),
+            "local_ms": round(local * 1000, 3),
+            "total_ms": round((local + remote) * 1000, 3),
             "errors": [ErrorCode(code).name for code in dict.fromkeys(codes)],
         }
         logger.info("%s", _line(fields), extra={"request": fields})

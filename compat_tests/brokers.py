@@ -139,9 +139,11 @@ class KafkaProcess(BrokerProcess):
 
 
 @contextlib.contextmanager
-def process(kind: str, folder: Path, data_folders: int = 1) -> Iterator[BrokerProcess]:
+def process(
+    kind: str, folder: Path, data_folders: int = 1, properties: Mapping[str, str] | None = None
+) -> Iterator[BrokerProcess]:
     """A started broker, ``ottla`` or ``kafka``, with its data under ``folder``."""
-    broker = (OttlaProcess if kind == "ottla" else KafkaProcess)(folder, data_folders)
+    broker = (OttlaProcess if kind == "ottla" else KafkaProcess)(folder, data_folders, properties)
     try:
         broker.start()
         yield broker

@@ -23,6 +23,7 @@ MARKS = (
     "client(name): the column of the table, for tests that take no client library",
     "restart: kills or restarts the broker, so it cannot run against somebody else's",
     "not_offered(reason): the client's public API has no way to ask for it",
+    "since_spark(version): asks for what this release of Spark was the first to have",
 )
 STDERR_KEPT = 4_000
 NOT_OURS = "kills or restarts the broker, which is not ours"

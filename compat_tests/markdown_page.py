@@ -61,13 +61,14 @@ def page(reports: Sequence[Report]) -> str:
     return "\n".join(filter(None, blocks))
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    lines = [list(map(_literal, head))]
-    lines += [["---"] * len(lines[0]), *(list(map(_literal, row)) for row in rows)]
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table in Markdown, of cells that are plain text."""
+    lines = [list(map(literal, head))]
+    lines += [["---"] * len(lines[0]), *(list(map(literal, row)) for row in rows)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def _literal(text: str) -> str:
+def literal(text: str) -> str:
     """Text that Markdown and HTML leave as it is, in a cell of a table, too."""
     for character in "\\`*_[]<>|":
         text = text.replace(character, f"\\{character}")
@@ -82,7 +83,7 @@ def _tables(report: Report) -> str:
     clients = report.clients()
     libraries = [name for name in clients if name in CLIENTS]
     others = [name for name in clients if name in programs.PROGRAMS]
-    blocks = [f"## {_literal(report.broker)}\n", _code(report.command)]
+    blocks = [f"## {literal(report.broker)}\n", _code(report.command)]
     blocks.append(f"On {report.date}, in {report.seconds} s: {report.summary()}.\n")
     blocks += [_cells(report, names) for names in (libraries, others) if names]
     return "\n".join(blocks)
@@ -101,34 +102,34 @@ def _cells(report: Report, clients: Sequence[str]) -> str:
         found = [cells.get((client, row)) for client in clients]
         if any(found):
             rows.append((row, *map(text, found)))
-    return _table(("", *clients), rows).replace("\\*\\*", "**")
+    return table(("", *clients), rows).replace("\\*\\*", "**")
 
 
 def _differences(first: Report, second: Report) -> str:
     """Tests that the two brokers answered in different ways."""
     outcomes = {result.test: result.outcome for result in second.results}
     lines = [
-        f"- {_literal(result.client)}, {_literal(result.capability)} ({_literal(result.test)}): "
-        f"{result.outcome}, on {_literal(second.broker)} {outcomes[result.test]}\n"
+        f"- {literal(result.client)}, {literal(result.capability)} ({literal(result.test)}): "
+        f"{result.outcome}, on {literal(second.broker)} {outcomes[result.test]}\n"
         for result in first.results
         if outcomes.get(result.test, result.outcome) != result.outcome
     ]
     text = "".join(lines) or "None: every test that ran on both had the same outcome.\n"
-    return f"## Where {_literal(first.broker)} and {_literal(second.broker)} differ\n\n{text}"
+    return f"## Where {literal(first.broker)} and {literal(second.broker)} differ\n\n{text}"
 
 
 def _reasons(report: Report, outcome: str, title: str) -> str:
     if outcome == record.FAIL:
         lines = [
-            f"- {_literal(result.client)}, {_literal(result.capability)} ({_literal(result.test)}): {_literal(result.reason)}\n"
+            f"- {literal(result.client)}, {literal(result.capability)} ({literal(result.test)}): {literal(result.reason)}\n"
             for result in report.of(outcome)
         ]
     else:
         lines = [
-            f"- {_literal(client)}: {_literal(reason)} ({tests} {'test' if tests == 1 else 'tests'})\n"
+            f"- {literal(client)}: {literal(reason)} ({tests} {'test' if tests == 1 else 'tests'})\n"
             for client, reason, tests in report.reasons(outcome)
         ]
-    return f"## {title} on {_literal(report.broker)}\n\n{''.join(lines)}"
+    return f"## {title} on {literal(report.broker)}\n\n{''.join(lines)}"
 
 
 def _not_applicable(reports: Sequence[Report]) -> str:
@@ -141,7 +142,7 @@ def _not_applicable(reports: Sequence[Report]) -> str:
     rows = [(client, capability, reason) for (client, capability), reason in sorted(found.items())]
     if not rows:
         return ""
-    return "## What clients do not offer\n\n" + _table(("client", "capability", "why it is n/a"), rows)
+    return "## What clients do not offer\n\n" + table(("client", "capability", "why it is n/a"), rows)
 
 
 def _clients(reports: Sequence[Report]) -> str:
@@ -152,7 +153,7 @@ def _clients(reports: Sequence[Report]) -> str:
         versions = dict.fromkeys(report.versions.get(name, "") for report in reports)
         what = programs.PROGRAMS[name].what if name in programs.PROGRAMS else "client library"
         rows.append((name, what, ", ".join(filter(None, versions))))
-    return "## Clients\n\n" + _table(("client", "what it is", "version"), rows)
+    return "## Clients\n\n" + table(("client", "what it is", "version"), rows)
 
 
 def main() -> None:

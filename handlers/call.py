@@ -10,18 +10,30 @@ from .services import Services
 
 
 class RequestObserver(Protocol):
-    """Is told of every request that was answered; nothing is measured for a connection that has none."""
+    """Is told of every request that was answered; nothing is measured for a connection that has none.
+
+    Requests that need no closer look, and that were read together and are of one kind, are told of together: to look at the
+    clock for each would cost the smallest ones some percent.
+    """
 
     def elapsed(self) -> float:
         """Seconds that never go back."""
         ...
 
+    def wants_each(self, api_key: int) -> bool:
+        """Whether each request of this API is to be given to ``answered``, even one that neither waited nor failed."""
+        ...
+
+    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+        """So many requests of one API and version (``Call.key``) took so long together, and neither waited nor failed."""
+        ...
+
     def answered(
-        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
+        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
     ) -> None:
         """``parts`` is ``response`` as it goes to the client, None of a request that has no answer.
 
-        ``call.started`` is when the frame was taken up, ``call.waited_since`` when the handler first had to wait, or 0.
+        ``local`` are the seconds before the handler first had to wait, ``remote`` those from then on.
         """
         ...
 
@@ -36,24 +48,29 @@ class CloseConnection(Exception):
 class Call:
     """One request of one connection. A connection has one Call, whose header fields change with each request.
 
-    ``failed`` is set by Produce and Fetch when an error is in their answer, so that nobody has to look through every one of
-    these for it; ``started`` and ``waited_since`` are there for the observer.
+    What is there for the observer: ``key`` are API key and version as ``start_of_request`` gives them, ``answered`` counts
+    the requests since the clock was last looked at (``started``) that it was not told of, and ``is_plain`` says that the one
+    at hand needs no closer look: it has neither failed nor waited.
     """
 
     __slots__ = (
         "_flush",
+        "_is_each_wanted",
+        "_started",
+        "_waited_since",
+        "answered",
         "broker",
         "client_id",
         "client_software_name",
         "client_software_version",
         "correlation_id",
         "failed",
+        "is_plain",
+        "key",
         "listener",
         "observer",
         "peer",
-        "started",
         "version",
-        "waited_since",
     )
 
     def __init__(
@@ -69,17 +86,64 @@ class Call:
         self.peer = peer
         self._flush = flush
         self.observer = observer
-        self.failed = False
-        self.started = 0.0
-        self.waited_since = 0.0
+        self._is_each_wanted = False
+        self._started = 0.0
+        self.key = -1
+        self.answered = 0
+        self.begin_plain()
         self.version = 0
         self.correlation_id = 0
         self.client_id = ""
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
 
+    def take_up(self, now: float) -> None:
+        """A turn of the connection begins: requests that were read are answered from now on."""
+        self._started = now
+        self.answered = 0
+
+    def change_kind(self, key: int, api_key: int) -> None:
+        """The request at hand is of another kind than those before it."""
+        self.tell()
+        if self.observer is not None:
+            self._is_each_wanted = self.observer.wants_each(api_key)
+        self.key = key
+        self.begin_plain()
+
+    def tell(self) -> None:
+        """Tell the observer of those it was not told of yet."""
+        if self.observer is not None and self.answered:
+            now = self.observer.elapsed()
+            self.observer.answered_at_once(self.key, self.answered, now - self._started)
+            self.take_up(now)
+
+    def tell_closely(self, frame: memoryview, response: Any, parts: Sequence[Part] | None) -> None:
+        """Tell of the request at hand, which was just answered. Those before it have the same local time that it has."""
+        if self.observer is None:
+            return
+        now = self.observer.elapsed()
+        until = self._waited_since or now
+        local = (until - self._started) / (self.answered + 1)
+        if self.answered:
+            self.observer.answered_at_once(self.key, self.answered, local * self.answered)
+        self.observer.answered(self, frame, response, parts, local, now - until)
+        self.take_up(now)
+        self.answered = -1  # it is counted like any other when it is done
+
+    def begin_plain(self) -> None:
+        """Nothing is to be said yet of the request that is taken up."""
+        self.is_plain = not self._is_each_wanted
+        self.failed = False
+        self._waited_since = 0.0
+
+    def fail(self) -> None:
+        """Note that an error is in the answer; Produce and Fetch do, so that nobody has to look through each of theirs."""
+        self.failed = True
+        self.is_plain = False
+
     async def flush(self) -> None:
         """Send the answers already made on this connection; a handler calls it before it waits for anything."""
-        if self.observer is not None and not self.waited_since:
-            self.waited_since = self.observer.elapsed()
+        if self.observer is not None and not self._waited_since:
+            self._waited_since = self.observer.elapsed()
+            self.is_plain = False
         await self._flush()

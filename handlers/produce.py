@@ -84,7 +84,7 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
                 answer = _append(call, name, data, request, now_ms, waiting)
             if answer.error_code:
                 failed = answer
-                call.failed = True
+                call.fail()
             answers.append(answer)
         if answers:
             topics.append(
@@ -200,7 +200,7 @@ async def _wait(call: Call, waiting: Waiting, request: ProduceRequest) -> None:
             if request.acks == -1:
                 await partition.wait_for_high_watermark(result.last_offset + 1, deadline - trio.current_time())
         except KafkaError as error:
-            call.failed = True
+            call.fail()
             answer.error_code = error.code
             answer.error_message = error.message
             answer.base_offset = -1

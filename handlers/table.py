@@ -10,8 +10,9 @@ import importlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from ..base.errors import KafkaError
+from ..base.errors import KafkaError, ProtocolError
 from ..wire.api_keys import ApiKey
+from ..wire.headers import key_and_version, request_header_version, response_header_encoder
 from ..wire.registry import request_class
 from .call import Call
 
@@ -89,11 +90,46 @@ HANDLERS = (
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Route:
+    """One version of a served API: what is to be known of its requests before they are read."""
+
+    handler: Handler
+    api_key: int
+    version: int
+    header_version: int
+    encode_response_header: Callable[[int], bytes]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class ServedApis:
-    """What one broker serves: the handlers by key, and whether it tells of features (ZooKeeper mode has none)."""
+    """What one broker serves: the handlers by key, and whether it tells of features (ZooKeeper mode has none).
+
+    ``routes`` has those that were asked for, by API key and version as ``start_of_request`` gives them.
+    """
 
     by_key: Mapping[int, Handler]
     has_features: bool = True
+    routes: dict[int, Route] = dataclasses.field(default_factory=dict, init=False)
+
+    def find_route(self, key: int) -> Route:
+        """Raises ProtocolError for what is not served, UnservedApiVersionsError where that is a version of ApiVersions."""
+        api_key, version = key_and_version(key)
+        handler = self.by_key.get(api_key)
+        if handler is None:
+            raise ProtocolError(f"API key {api_key} is not served")
+        if not handler.lowest <= version <= handler.highest:
+            if api_key == ApiKey.API_VERSIONS:
+                raise UnservedApiVersionsError
+            raise ProtocolError(f"{handler.api_key.name} version {version} is not served")
+        if handler.handle is None:
+            handler.load()
+        headers = request_header_version(api_key, version), response_header_encoder(api_key, version)
+        route = self.routes[key] = Route(handler, api_key, version, *headers)
+        return route
+
+
+class UnservedApiVersionsError(Exception):
+    """The client is newer than the broker; the answer tells it which versions there are, instead of an end (KIP-511)."""
 
 
 SERVED = ServedApis({int(handler.api_key): handler for handler in HANDLERS})

@@ -4,11 +4,12 @@ The connector is not part of pyspark. Its jars come from the first of these that
 
 1. the folder given by the caller;
 2. the folder named by the environment variable ``OTTLA_SPARK_JARS``;
-3. ``.jars/spark-kafka-4.0.0`` beside the package, where ``tools/fetch_jars.sh spark`` puts them in a checkout;
+3. ``.jars/spark-kafka-VERSION`` beside the package, where ``tools/fetch_jars.sh spark`` puts them in a checkout, and for
+   a session that needs more than the connector ``.jars/spark-tables-VERSION``;
 4. Maven Central, by ``spark.jars.packages``: slower to start, and it needs the network the first time.
 
 Everything is bound to loopback, and the session's time zone is UTC. pyspark and the connector are released together and
-must be of one version: ``SPARK_VERSION``.
+must be of one version: ``SPARK_VERSION``, or another one of ``FETCHED_BY``.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 SPARK_VERSION = "4.0.0"
 JARS_VARIABLE = "OTTLA_SPARK_JARS"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
+# The versions whose connector is tested, and what fetches its jars in a checkout. Maven Central lacks a part of 4.2.0's
+# (the token provider, which 4.1.0-preview1's replaces), so that it cannot be named by coordinates.
+FETCHED_BY = {SPARK_VERSION: "tools/fetch_jars.sh spark", "4.2.0": "tools/fetch_jars.sh spark-4.2"}
 # What a pip-installed pyspark already holds, and Ivy would fetch a second time (53 of 63 MB).
 ALREADY_IN_PYSPARK = (
     "org.apache.hadoop:hadoop-client-api",
@@ -36,26 +40,45 @@ ALREADY_IN_PYSPARK = (
     "org.scala-lang.modules:scala-parallel-collections_2.13",
     "com.google.code.findbugs:jsr305",
 )
-_CHECKOUT_JARS = Path(__file__).resolve().parent.parent / ".jars" / f"spark-kafka-{SPARK_VERSION}"
+_CHECKOUT_JARS = Path(__file__).resolve().parent.parent / ".jars"
 
 
 class SparkSetupError(RuntimeError):
     """Spark cannot start on this machine. ``str()`` is one line that says what to do."""
 
 
-def connector_settings(jars: Path | None = None) -> dict[str, str]:
+def connector_settings(
+    jars: Path | None = None, packages: Sequence[str] = (), version: str = SPARK_VERSION
+) -> dict[str, str]:
     """The Spark settings that bring the connector: ``spark.jars``, or ``spark.jars.packages`` with its excludes.
 
-    :raises SparkSetupError: a folder was named, and it holds no jar.
+    ``packages`` are the coordinates of what else is needed.
+
+    :raises SparkSetupError: a folder was named, and it holds no jar, or not one of those that are needed; or it must be named
+        for this version, and is not.
     """
     named = jars or (Path(os.environ[JARS_VARIABLE]) if os.environ.get(JARS_VARIABLE) else None)
-    folder = named or _CHECKOUT_JARS
+    folder = named or _CHECKOUT_JARS / f"spark-kafka-{version}"
     found = sorted(folder.glob("*.jar"))
+    if found and packages and named is None:
+        found += sorted((_CHECKOUT_JARS / f"spark-tables-{version}").glob("*.jar"))
     if found:
+        for coordinates in packages:
+            artifact = coordinates.split(":")[1]
+            if not any(jar.name.startswith(f"{artifact}-") for jar in found):
+                raise SparkSetupError(f"no {artifact} in {folder}: put its jar there ({coordinates})")
         return {"spark.jars": ",".join(str(jar.resolve()) for jar in found)}
     if named is not None:
         raise SparkSetupError(f"no jars in {named}: it should hold Spark's Kafka connector ({CONNECTOR})")
-    return {"spark.jars.packages": CONNECTOR, "spark.jars.excludes": ",".join(ALREADY_IN_PYSPARK)}
+    if version != SPARK_VERSION:
+        raise SparkSetupError(
+            f"pyspark {version} needs its Kafka connector in a folder of jars, named by {JARS_VARIABLE} (in a checkout: "
+            f"{FETCHED_BY[version]}); pyspark {SPARK_VERSION} does without"
+        )
+    return {
+        "spark.jars.packages": ",".join((CONNECTOR, *packages)),
+        "spark.jars.excludes": ",".join(ALREADY_IN_PYSPARK),
+    }
 
 
 def build_session(
@@ -63,15 +86,17 @@ def build_session(
     *,
     master: str = "local[*]",
     jars: Path | None = None,
+    packages: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Start the session ``name`` on ``master`` (or give the one that runs already, as Spark does).
 
-    ``settings`` are Spark's own and win over what is set here.
+    ``packages`` are the coordinates of what it needs beside the connector. ``settings`` are Spark's own and win over what is
+    set here.
 
     :raises SparkSetupError: pyspark or Java is missing, there are no jars in the folder named, Spark refuses a setting.
     """
-    check_setup()
+    version = check_setup()
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from py4j.protocol import Py4JJavaError
@@ -84,7 +109,7 @@ def build_session(
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        **connector_settings(jars),
+        **connector_settings(jars, packages, version),
         **(settings or {}),
     }
     builder = SparkSession.builder.master(master).appName(name)
@@ -93,20 +118,23 @@ def build_session(
     try:
         return builder.getOrCreate()
     except PySparkException as error:
-        raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}") from error
+        fetched = defaults.get("spark.jars.packages")
+        hint = f" (it was to fetch {fetched} from Maven Central)" if fetched else ""
+        raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}{hint}") from error
     except Py4JJavaError as error:
         raise SparkSetupError(f"Spark did not start: {error.java_exception.getMessage()}") from error
 
 
-def check_setup() -> None:
-    """Look for pyspark and Java without starting either; SparkSetupError names what is missing."""
+def check_setup() -> str:
+    """Look for pyspark and Java without starting either; SparkSetupError names what is missing. The version of pyspark."""
     try:
         import pyspark
     except ImportError:
         raise SparkSetupError("pyspark is missing: pip install 'ottla[spark]'") from None
-    if pyspark.__version__ != SPARK_VERSION:
+    version: str = pyspark.__version__
+    if version not in FETCHED_BY:
         raise SparkSetupError(
-            f"pyspark {pyspark.__version__} is installed, its Kafka connector is not known to resolve: "
+            f"pyspark {version} is installed, its Kafka connector is not known to resolve: "
             f"pip install pyspark=={SPARK_VERSION}"
         )
     home = os.environ.get("JAVA_HOME")
@@ -114,3 +142,4 @@ def check_setup() -> None:
         raise SparkSetupError(f"JAVA_HOME is {home}, and there is no bin/java in it: Spark needs Java 17")
     if not home and shutil.which("java") is None:
         raise SparkSetupError("java is missing: Spark needs Java 17 (on PATH, or named by JAVA_HOME)")
+    return version

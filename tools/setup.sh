@@ -7,8 +7,9 @@
 #   tools/setup.sh test     all of that, Spark, the jars, kcat, .venv-kafka-python-2 (the last 2.x in a venv of its own),
 #                           and clients in other languages
 #   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
+#   tools/setup.sh spark-4.2  .venv-spark-4.2 with what the tests of Spark need, pyspark 4.2.0 being the Spark; and its jars
 #
-# Each step leaves a stamp in .venv with the checksum of pyproject.toml, and is repeated when that file changes. A
+# Each step leaves a stamp in its virtualenv with the checksum of pyproject.toml, and is repeated when that file changes. A
 # virtualenv is made anew when the checkout was moved, for its scripts hold absolute paths.
 set -eu
 
@@ -93,10 +94,20 @@ install_kafka_python_2() {
     fi
 }
 
+install_spark_4_2() {
+    make_venv .venv-spark-4.2
+    if ! stamped .venv-spark-4.2 spark; then
+        echo "setup: installing pyspark 4.2.0 into .venv-spark-4.2" >&2
+        pip_install .venv-spark-4.2 --editable '.[compat]' 'pyspark[pipelines]==4.2.0' 'pydantic>=2.7' 'pandas>=2.2,<3' \
+            'pyarrow>=18' 'pytest-timeout>=2.3'
+        echo "$wanted" >.venv-spark-4.2/.stamp-spark
+    fi
+}
+
 missing=
 case $level in
 run | check | docs) find_python ;;
-test | bench)
+test | bench | spark-4.2)
     find_python
     java_is_17 || missing="${missing:+$missing, }Java 17 or newer (java)"
     need mvn "Maven (mvn)"
@@ -119,6 +130,11 @@ if [ -n "$missing" ]; then
 fi
 
 wanted=$(cksum <pyproject.toml)
+if [ "$level" = spark-4.2 ]; then
+    install_spark_4_2
+    tools/fetch_jars.sh spark-4.2
+    exit
+fi
 make_venv .venv
 mkdir -p .venv/typing
 # Type checkers don't follow the hook of an editable install; they find the package through this link.

@@ -13,6 +13,7 @@ length in every header, so that the first three fields and it can be read before
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..base.errors import ProtocolError
@@ -21,6 +22,8 @@ from .primitives import read_unknown_tags, read_uvarint
 
 _START = struct.Struct(">hhi")
 _START_AND_LENGTH = struct.Struct(">hhih")
+_KEY_AND_VERSION = struct.Struct(">hh")
+_KEYED_START = struct.Struct(">Iih")
 _CORRELATION_ID = struct.Struct(">i")
 _FLEXIBLE_RESPONSE = struct.Struct(">ix")
 
@@ -52,24 +55,46 @@ def decode_request_header(buffer: bytes | bytearray | memoryview) -> tuple[Reque
 
     Unknown tagged fields are skipped. Raises ProtocolError when the header is malformed or its API key has no name.
     """
+    key, correlation_id, length = start_of_request(buffer)
+    api_key, version = key_and_version(key)
     try:
-        api_key, version, correlation_id, length = _START_AND_LENGTH.unpack_from(buffer)
         header_version = request_header_version(api_key, version)
-        if header_version == 0:
-            return RequestHeader(api_key, version, correlation_id, ""), _START.size
-        position = _START_AND_LENGTH.size + max(length, 0)
-        if position > len(buffer):
-            raise ProtocolError(f"client id announces {length} bytes, beyond the end of the frame")
-        client_id = str(buffer[_START_AND_LENGTH.size : position], "utf-8")
-        if header_version == 2:
-            position = _skip_tags(buffer, position)
-        return RequestHeader(api_key, version, correlation_id, client_id), position
+    except KeyError:
+        raise ProtocolError(f"API key {api_key} does not exist") from None
+    client_id, position = rest_of_header(buffer, header_version, length)
+    return RequestHeader(api_key, version, correlation_id, client_id), position
+
+
+def key_and_version(key: int) -> tuple[int, int]:
+    """The two 16-bit numbers, with their signs, that ``start_of_request`` gives as one."""
+    return _KEY_AND_VERSION.unpack(key.to_bytes(4))
+
+
+def start_of_request(buffer: bytes | bytearray | memoryview) -> tuple[int, int, int]:
+    """API key and version as one number (the key shifted left by 16), the correlation id, and the length of the client id.
+
+    Raises ProtocolError when the buffer is too short.
+    """
+    try:
+        return _KEYED_START.unpack_from(buffer)
+    except struct.error:
+        raise ProtocolError(f"request header cut short, {len(buffer)} bytes") from None
+
+
+def rest_of_header(buffer: bytes | bytearray | memoryview, header_version: int, length: int) -> tuple[str, int]:
+    """The client id, which has ``length`` bytes, and the offset of the body. Raises ProtocolError when it is malformed."""
+    if header_version == 0:
+        return "", _START.size
+    end = _START_AND_LENGTH.size + length if length > 0 else _START_AND_LENGTH.size
+    if end > len(buffer):
+        raise ProtocolError(f"client id announces {length} bytes, beyond the end of the frame")
+    try:
+        client_id = str(buffer[_START_AND_LENGTH.size : end], "utf-8")
+        return client_id, end if header_version == 1 else _skip_tags(buffer, end)
     except (struct.error, IndexError):
         raise ProtocolError(f"request header cut short, {len(buffer)} bytes") from None
     except UnicodeDecodeError as error:
         raise ProtocolError(f"client id: {error}") from None
-    except KeyError:
-        raise ProtocolError(f"API key {api_key} does not exist") from None
 
 
 def _skip_tags(buffer: bytes | bytearray | memoryview, position: int) -> int:
@@ -91,11 +116,9 @@ def encode_request_header(api_key: int, version: int, correlation_id: int, clien
     return start + length + name + (b"\x00" if header_version == 2 else b"")
 
 
-def encode_response_header(correlation_id: int, api_key: int, version: int) -> bytes:
-    """The header before the answer to a request of this key and version."""
-    if response_header_version(api_key, version):
-        return _FLEXIBLE_RESPONSE.pack(correlation_id)
-    return _CORRELATION_ID.pack(correlation_id)
+def response_header_encoder(api_key: int, version: int) -> Callable[[int], bytes]:
+    """What makes the header before the answer to a request of this key and version, given its correlation id."""
+    return (_FLEXIBLE_RESPONSE if response_header_version(api_key, version) else _CORRELATION_ID).pack
 
 
 def decode_response_header(buffer: bytes | bytearray | memoryview, api_key: int, version: int) -> tuple[int, int]:

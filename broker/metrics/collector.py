@@ -57,7 +57,6 @@ class BrokerCollector:
 
     def _request_metrics(self) -> Iterator[Metric]:
         requests = self._requests
-        requests.settle()
         counts = [((_title(key), str(version)), count) for key, version, count in requests.counts()]
         yield _simple(families.REQUESTS, counts)
         errors = [((_title(key), error_name(code)), count) for (key, code), count in sorted(requests.errors.items())]

@@ -2,14 +2,14 @@
 
 Times are Kafka's: *total* from taking the request up to having its answer ready, *local* the part before the handler first
 had to wait for something, *remote* the part from then on. Most requests never wait: then total and local are the same and
-remote is 0. Of these the time is only put on a list, and ``settle`` counts many at once, with one bucket instead of three:
-counting each by itself would cost a request three times as much.
+remote is 0. Of these one bucket is counted instead of three; and those that were read together are told of together
+(``RequestObserver``), each counting with their mean.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import Counter
+from bisect import bisect_left
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -22,9 +22,8 @@ from ...wire.error_codes import FindErrors, error_finder
 
 BOUNDS_MS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0)
 _BOUNDS = tuple(bound / 1000 for bound in BOUNDS_MS)
-_VERSION_BITS = 8
-_MOST_PENDING = 256  # so few that they stay in the processor's cache
-_LAST_THAT_TELLS = int(ApiKey.FETCH)
+_VERSION_BITS = 16  # as in Call.key
+_TELLING = (ApiKey.PRODUCE, ApiKey.FETCH)  # their handlers call Call.fail
 
 
 class Histogram(NamedTuple):
@@ -35,15 +34,11 @@ class Histogram(NamedTuple):
 
 
 class RequestTimes:
-    """One API at one version. A bucket's index is that of its bound; the last one is beyond all bounds.
+    """One API at one version. A bucket's index is that of its bound; the last one is beyond all bounds."""
 
-    ``pending`` are the seconds of requests that did not wait and are not counted yet.
-    """
-
-    __slots__ = ("at_once", "at_once_seconds", "find_errors", "local", "pending", "remote", "seconds", "total")
+    __slots__ = ("at_once", "at_once_seconds", "find_errors", "local", "remote", "seconds", "total")
 
     def __init__(self) -> None:
-        self.pending: list[float] = []
         self.at_once = [0] * (len(_BOUNDS) + 1)
         self.at_once_seconds = 0.0
         self.total = [0] * (len(_BOUNDS) + 1)
@@ -58,21 +53,6 @@ class RequestTimes:
             buckets[bisect_left(_BOUNDS, took)] += 1
             self.seconds[slot] += took
 
-    def settle(self) -> None:
-        """Count what is pending."""
-        took = self.pending
-        if not took:
-            return
-        took.sort()
-        before = 0
-        for slot, bound in enumerate(_BOUNDS):
-            up_to = bisect_right(took, bound)
-            self.at_once[slot] += up_to - before
-            before = up_to
-        self.at_once[-1] += len(took) - before
-        self.at_once_seconds += sum(took)
-        took.clear()
-
     @property
     def count(self) -> int:
         return sum(self.at_once) + sum(self.total)
@@ -84,34 +64,31 @@ class RequestMetrics:
     def __init__(self, elapsed: Callable[[], float]) -> None:
         self.elapsed = elapsed
         self.errors: Counter[tuple[int, int]] = Counter()
-        self._times: dict[int, RequestTimes] = {}
+        self._times: defaultdict[int, RequestTimes] = defaultdict(RequestTimes)
+
+    def wants_each(self, api_key: int) -> bool:
+        """Because of the errors that may be in an answer."""
+        return api_key not in _TELLING
+
+    def answered_at_once(self, key: int, count: int, seconds: float) -> None:
+        times = self._times[key]
+        times.at_once[bisect_left(_BOUNDS, seconds / count)] += count
+        times.at_once_seconds += seconds
 
     def answered(
-        self, call: Call, api_key: int, request_bytes: int, response: Any, parts: Sequence[Part] | None
+        self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
     ) -> None:
-        times = self._times.get(api_key << _VERSION_BITS | call.version)
-        if times is None:
-            times = self._times[api_key << _VERSION_BITS | call.version] = RequestTimes()
-        if (call.failed or api_key > _LAST_THAT_TELLS) and response is not None:
-            self._note_errors(times, api_key, response)
-        if call.waited_since:
-            times.waited(call.waited_since - call.started, self.elapsed() - call.waited_since)
+        api_key = call.key >> _VERSION_BITS
+        times = self._times[call.key]
+        if response is not None and (call.failed or api_key not in _TELLING):
+            if times.find_errors is None:
+                times.find_errors = error_finder(type(response))
+            for code in times.find_errors(response):
+                self.errors[api_key, code] += 1
+        if remote:
+            times.waited(local, remote)
         else:
-            pending = times.pending
-            pending.append(self.elapsed() - call.started)
-            if len(pending) >= _MOST_PENDING:
-                times.settle()
-
-    def _note_errors(self, times: RequestTimes, api_key: int, response: Any) -> None:
-        if times.find_errors is None:
-            times.find_errors = error_finder(type(response))
-        for code in times.find_errors(response):
-            self.errors[api_key, code] += 1
-
-    def settle(self) -> None:
-        """Count what is pending; called before anything is read."""
-        for times in self._times.values():
-            times.settle()
+            self.answered_at_once(call.key, 1, local)
 
     def counts(self) -> Iterator[tuple[int, int, int]]:
         """API key, version, and how many requests there were."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,24 @@ from ottla.spark.session import SparkSetupError, build_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What an older Spark that is installed has none of is not applicable to it."""
+    try:
+        installed = importlib.metadata.version("pyspark")
+    except importlib.metadata.PackageNotFoundError:
+        return  # the session's fixture will say so
+    for item in items:
+        mark = item.get_closest_marker("since_spark")
+        if mark is not None and numbers(installed) < numbers(mark.args[0]):
+            reason = f"pyspark {installed} has none of it: it is new in Spark {mark.args[0]}"
+            item.add_marker(pytest.mark.not_offered(reason))
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """The release that a version belongs to, as in (4, 1)."""
+    return tuple(int(part) for part in version.split(".")[:2])
 
 
 @pytest.fixture(scope="session")

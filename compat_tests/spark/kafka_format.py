@@ -23,8 +23,11 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-# A query that is stuck should fail its test long before Kafka's own two minutes.
+# A query that is stuck should fail its test long before Kafka's own two minutes. Behind each poll Spark asks for both ends of
+# the partition, and the answers wait for that of the fetch that its client has sent ahead: at the end of a partition, each
+# task takes as long as a fetch may wait for data, which is half a second unless it is said.
 CLIENT_OPTIONS = {
+    "kafka.fetch.max.wait.ms": "20",
     "kafka.default.api.timeout.ms": "60000",
     "kafka.request.timeout.ms": "10000",
     "kafkaConsumer.pollTimeoutMs": "60000",

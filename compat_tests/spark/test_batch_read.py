@@ -8,8 +8,10 @@ from collections.abc import Callable
 import pytest
 
 from ottla.compat_tests.clients import model
+from ottla.compat_tests.raw.requests import batch, produce
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill, offsets, positions, span, spark_fails, value_of
+from ottla.compat_tests.wire_client import connect
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("batch read")]
 MakeTopic = Callable[..., str]
@@ -179,6 +181,19 @@ def test_a_record_larger_than_every_fetch_limit(
     limits = {"kafka.max.partition.fetch.bytes": "1000", "kafka.fetch.max.bytes": "1000"}
     rows = kafka.read(subscribe=topic, **limits).orderBy("offset").collect()
     assert [bytes(row.value) for row in rows] == [b"before", big, b"after"]
+
+
+def test_a_batch_larger_than_every_fetch_limit(kafka: KafkaFormat, bootstrap: str, topic: str) -> None:
+    values = [b"%04d" % number + bytes(500) for number in range(2000)]
+    with connect(bootstrap) as connection:
+        for part in (values[:1], values[1:1999], values[1999:]):
+            assert produce(connection, topic, batch(*part)).error_code == 0
+    limits = {"kafka.max.partition.fetch.bytes": "1000", "kafka.fetch.max.bytes": "1000"}
+    rows = kafka.read(subscribe=topic, **limits).orderBy("offset").collect()
+    assert [bytes(row.value) for row in rows] == values
+    inside = {"startingOffsets": offsets({topic: {0: 1000}}), "endingOffsets": offsets({topic: {0: 1100}})}
+    rows = kafka.read(subscribe=topic, **limits, **inside).orderBy("offset").collect()
+    assert [bytes(row.value) for row in rows] == values[1000:1100]
 
 
 def test_an_empty_topic(kafka: KafkaFormat, topic: str) -> None:

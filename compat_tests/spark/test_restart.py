@@ -1,4 +1,4 @@
-"""The broker is killed under running queries: they go on, with every acknowledged record once and in order."""
+"""The broker dies or is restarted under running queries: they go on, with every acknowledged record once and in order."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def stock(broker_process: brokers.BrokerProcess) -> Iterator[ClientSession]:
     session.close()
 
 
-def test_streams_survive_kill_and_restart(
+def test_streams_survive_a_kill_and_a_restart(
     spark: SparkSession, broker_process: brokers.BrokerProcess, stock: ClientSession, tmp_path: Path
 ) -> None:
     kafka = KafkaFormat(spark, broker_process.bootstrap, tmp_path)
@@ -45,10 +45,10 @@ def test_streams_survive_kill_and_restart(
     ]
     try:
         written = 0
-        for _ in range(2):
+        for shut_down in (broker_process.kill, broker_process.stop):
             # Acknowledged, and at once the broker is gone: the queries are in the middle of it or have not begun.
             fill(stock, "source", 2000, 2000, first=written)
-            broker_process.kill()
+            shut_down()
             broker_process.start()
             fill(stock, "source", 500, 500, first=written + 2000)
             written += 2500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import pytest
@@ -113,6 +114,18 @@ def test_starting_points(kafka: KafkaFormat, stock: ClientSession, make_topic: M
     fill(stock, topic, 0, 5)
     latest.run(kafka.read_stream(subscribe=topic, startingOffsets="latest"), checkpoint)
     assert latest.all() == [(topic, 1, n) for n in range(30, 35)]
+
+
+@reading
+def test_starts_at_a_timestamp_inside_a_compressed_batch(kafka: KafkaFormat, stock: ClientSession, topic: str) -> None:
+    start = int(time.time() * 1000) - 60_000
+    producer = stock.producer(linger_ms=200, compression="zstd")
+    for number in range(100):
+        producer.send(topic, b"x", partition=0, timestamp_ms=start + 10 * number)
+    producer.flush()
+    rows = Rows()
+    rows.run(kafka.read_stream(subscribe=topic, startingTimestamp=str(start + 421)), kafka.new_checkpoint())
+    assert rows.all() == span(topic, 100, start=43)
 
 
 @reading

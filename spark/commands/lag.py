@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import threading
 from typing import Annotated
 
 import typer
@@ -12,9 +13,11 @@ from ..archive import check_reachable
 from ..lag.job import GroupLag, Lag, run
 from ..lag.rules import Status
 from ..session import check_setup
+from .following import first_signal_sets
 from .session import (
     DEFAULT_SERVER,
     BootstrapServer,
+    Debug,
     Jars,
     LogLevel,
     Master,
@@ -23,7 +26,6 @@ from .session import (
     one_line_errors,
     pairs,
     session,
-    terminate_as_interrupt,
     usage_errors,
 )
 
@@ -43,6 +45,7 @@ def lag(
     master: Master = "local[*]",
     jars: Jars = None,
     log_level: LogLevel = "OFF",
+    debug: Debug = False,
 ) -> None:
     """Show how far consumer groups are behind, and which of them are in trouble, by Burrow's rules.
 
@@ -53,16 +56,15 @@ def lag(
     """
     with usage_errors():
         job = Lag(bootstrap_server, groups, window, every, output)
-        options = SessionOptions(master, jars, pairs("--setting", setting), log_level)
-    terminate_as_interrupt()
-    with one_line_errors():
+        options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
+    stop = threading.Event()
+    with one_line_errors(debug=debug), first_signal_sets(stop):
         check_setup()
         check_reachable(bootstrap_server)
         with session("lag", options) as spark:
-            try:
-                run(spark, job, _show_json if as_json else _show_table)
-            except KeyboardInterrupt:
-                typer.echo("stopped", err=True)
+            run(spark, job, _show_json if as_json else _show_table, stop)
+    if stop.is_set():
+        typer.echo("stopped", err=True)
 
 
 def _show_json(now_ms: int, groups: list[GroupLag]) -> None:

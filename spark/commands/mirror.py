@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from ..archive import check_reachable
 from ..mirror.job import Mirror, Mirrored, run
-from ..query import Progress
 from ..session import check_setup
+from .following import Json, Metrics, Output
 from .session import (
+    Debug,
     Jars,
     LogLevel,
     Master,
@@ -19,13 +20,8 @@ from .session import (
     names,
     one_line_errors,
     pairs,
-    session,
-    terminate_as_interrupt,
     usage_errors,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def mirror(
@@ -54,6 +50,9 @@ def mirror(
     master: Master = "local[*]",
     jars: Jars = None,
     log_level: LogLevel = "OFF",
+    as_json: Json = False,
+    metrics: Metrics = None,
+    debug: Debug = False,
 ) -> None:
     """Copy topics to another cluster, each record once; consumer groups can be moved there.
 
@@ -76,29 +75,20 @@ def mirror(
             every_s=every,
             fail_on_data_loss=fail_on_data_loss,
         )
-        options = SessionOptions(master, jars, pairs("--setting", setting), log_level)
-    with one_line_errors():
+        options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
+    title = f"mirror to {target}"
+    shown = Output(title, as_json, metrics, is_one_query=True)
+    done = Mirrored()
+    with one_line_errors(debug=debug):
         check_setup()
         check_reachable(source)
         check_reachable(target)
-        with session(f"mirror to {target}", options) as spark:
-            _run(spark, job)
-
-
-def _run(spark: SparkSession, job: Mirror) -> None:
-    """Run the job, with a line for each micro-batch, until it ends or SIGINT or SIGTERM ends it."""
-    terminate_as_interrupt()
-    done = Mirrored()
-
-    def report(progress: Progress) -> None:
-        typer.echo(f"batch {progress.batch}: {progress.records:,} records")
-
-    try:
-        run(spark, job, done, report)
-    except KeyboardInterrupt:
-        typer.echo("stopped; the next run goes on from here", err=True)
-    typer.echo(f"mirrored {done.records:,} records to {job.target}")
-    for group in done.carried.groups:
-        typer.echo(f"group {group}: offsets are at the target")
-    for group in done.carried.in_use:
-        typer.echo(f"group {group}: in use at the target, left alone")
+        with shown.running(title, options) as (spark, watch):
+            run(spark, job, done, watch)
+    shown.end(
+        watch,
+        {"mirror": done.records},
+        f"mirrored {done.records:,} records to {target}",
+        *(f"group {group}: offsets are at the target" for group in done.carried.groups),
+        *(f"group {group}: in use at the target, left alone" for group in done.carried.in_use),
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
+import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..kafka_admin import admin_client
-from ..query import JobError, explain
+from ..query import JobError, spark_failures
 from .commits import OFFSETS_TOPIC, Place, read_windows
 from .rules import Commit, Status, judge
 
@@ -80,23 +81,27 @@ class GroupLag:
         return sum(partition.lag for partition in self.partitions)
 
 
-def run(spark: SparkSession, lag: Lag, report: Callable[[int, list[GroupLag]], None]) -> None:
-    """Look once, or for ever if ``every_s`` says so; ``report`` gets the time in ms and the groups. Raises JobError."""
-    from pyspark.errors import PySparkException
+def run(
+    spark: SparkSession,
+    lag: Lag,
+    report: Callable[[int, list[GroupLag]], None],
+    stop: threading.Event | None = None,
+) -> None:
+    """Look once, or until ``stop`` is set if ``every_s`` says so; ``report`` gets the time in ms and the groups.
 
+    Raises JobError.
+    """
+    stop = stop or threading.Event()
     watch = Watch(spark, lag)
-    try:
+    with spark_failures():
         while True:
             now_ms = int(time.time() * 1000)
             groups = watch.look(now_ms)
             if lag.output is not None:
                 _store(spark, lag.output, now_ms, groups)
             report(now_ms, groups)
-            if lag.every_s is None:
+            if lag.every_s is None or stop.wait(lag.every_s):
                 return
-            time.sleep(lag.every_s)
-    except PySparkException as error:
-        raise JobError(explain(str(error))) from error
 
 
 class Watch:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..kafka_admin import admin_client
-from ..query import READER_DEFAULTS, JobError, Progress, explain, follow
+from ..query import READER_DEFAULTS, JobError, Watch, explain, follow, spark_failures
 from .groups import Carried, carry_over, read_maps
 from .topics import GROUP_PREFIX, Topic, find_topics, make_alike
 from .writer import COLUMNS, RESULT, Destination, write
@@ -79,27 +79,23 @@ class Mirrored:
     carried: Carried = field(default_factory=Carried)
 
 
-def run(
-    spark: SparkSession, mirror: Mirror, mirrored: Mirrored, report: Callable[[Progress], None] = lambda progress: None
-) -> None:
+def run(spark: SparkSession, mirror: Mirror, mirrored: Mirrored, watch: Watch | None = None) -> None:
     """Mirror what the topics hold now, or go on for ever if ``every_s`` says so; ``mirrored`` is kept up to date.
 
-    ``report`` is called for each micro-batch with the records read. An exception, such as KeyboardInterrupt, stops the
-    query in good order before it leaves; the next run goes on from there. Raises JobError.
+    The next run goes on where this one ended, however it did. Raises JobError.
     """
-    from pyspark.errors import PySparkException
-
     group_id = prepare(mirror)
     sink = _Sink(mirror, group_id, mirrored)
     try:
-        query = _start(spark, mirror, sink)
-        try:
-            with _repeatedly(mirror, group_id, mirrored):
-                follow({"mirror": query}, lambda _, progress: report(progress))
-        finally:
-            query.stop()
-    except PySparkException as error:
-        raise sink.failure or JobError(explain(str(error))) from error
+        with spark_failures():
+            query = _start(spark, mirror, sink)
+            try:
+                with _repeatedly(mirror, group_id, mirrored):
+                    follow({"mirror": query}, watch)
+            finally:
+                query.stop()
+    except JobError as error:
+        raise sink.failure or error from error
     _carry_over(mirror, group_id, mirrored)
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from ottla.compat_tests.html_page import html_page
 from ottla.compat_tests.markdown_page import page
 from ottla.compat_tests.record import Report, Result, together
+from ottla.compat_tests.spark import versions_page
 
 EVIL = "</td></pre><script>alert('x')</script>\" onmouseover=\"x & | [y](z) `q`"
 
@@ -89,3 +92,28 @@ def test_of_two_runs_on_one_broker_the_later_result_counts(report: Report) -> No
     shown = page([both])
     assert f"    command {EVIL}\n    second\n" in shown
     assert "On 2026-02-01, in 10 s: 1 skipped, 3 passed." in shown
+
+
+def test_versions_of_spark(tmp_path: Path) -> None:
+    """A column for each version and broker, ours first; of a test that ran again the last result."""
+
+    def run(broker: str, spark: str, *results: tuple[str, str, str]) -> Report:
+        found = [Result(test, "spark", row, outcome, "why" * (outcome != "pass")) for test, row, outcome in results]
+        return Report(broker, "command", "2026-01-31", 7, {"spark": f"pyspark {spark}"}, found)
+
+    ours = versions_page.OURS
+    read, real_time = ("t1", "batch read"), ("t3", "real-time mode")
+    runs = [
+        run("Apache Kafka 4.3.1", "4.0.0", (*read, "pass"), (*real_time, "n/a")),
+        run(ours, "4.2.0", (*read, "fail"), ("t2", "batch read", "pass"), (*real_time, "pass")),
+        run(ours, "4.0.0", (*read, "fail"), (*real_time, "n/a")),
+        run(ours, "4.0.0", (*read, "pass")),
+    ]
+    files = [tmp_path / f"{number}.json" for number in range(len(runs))]
+    for file, report in zip(files, runs, strict=True):
+        file.write_text(json.dumps(report.as_json()))
+    shown = versions_page.page(versions_page.columns_of(files))
+    assert f"|  | pyspark 4.0.0, {ours} | pyspark 4.2.0, {ours} | pyspark 4.0.0, Apache Kafka 4.3.1 |\n" in shown
+    assert "| batch read | 1 pass | **1 fail, 1 pass** | 1 pass |\n" in shown
+    assert "| real-time mode | n/a | 1 pass | n/a |\n" in shown
+    assert f"## Not passed: pyspark 4.2.0, {ours}\n\n- t1: fail, why\n" in shown

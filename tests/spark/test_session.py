@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ottla.spark import session
-from ottla.spark.session import SPARK_VERSION, SparkSetupError, check_setup, connector_settings
+from ottla.spark.session import FETCHED_BY, SPARK_VERSION, SparkSetupError, check_setup, connector_settings
 
 
 @pytest.fixture
@@ -42,18 +42,44 @@ def test_jars_of_a_folder(tmp_path: Path) -> None:
 def test_the_folder_given_wins_over_the_environment_and_that_over_the_checkout(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder_with_jars(tmp_path / "checkout", "checkout.jar")
-    assert connector_settings() == {"spark.jars": f"{tmp_path}/checkout/checkout.jar"}
+    (tmp_path / "checkout").mkdir()
+    for version in FETCHED_BY:
+        folder = folder_with_jars(tmp_path / "checkout" / f"spark-kafka-{version}", "checkout.jar")
+        assert connector_settings(version=version) == {"spark.jars": f"{folder}/checkout.jar"}
+    assert f"spark-kafka-{SPARK_VERSION}" in connector_settings()["spark.jars"]
     monkeypatch.setenv(session.JARS_VARIABLE, str(folder_with_jars(tmp_path / "variable", "variable.jar")))
     assert connector_settings() == {"spark.jars": f"{tmp_path}/variable/variable.jar"}
     given = folder_with_jars(tmp_path / "given", "given.jar")
     assert connector_settings(given) == {"spark.jars": f"{tmp_path}/given/given.jar"}
 
 
+def test_what_is_needed_beside_the_connector_is_looked_for_in_the_folder(tmp_path: Path) -> None:
+    avro = "org.apache.spark:spark-avro_2.13:4.0.0"
+    folder = folder_with_jars(tmp_path / "jars", "spark-avro_2.13-4.0.0.jar")
+    assert connector_settings(folder, [avro]) == {"spark.jars": f"{folder}/spark-avro_2.13-4.0.0.jar"}
+    with pytest.raises(
+        SparkSetupError, match=r"^no delta-spark_2.13 in \S+jars: put its jar there \(io.delta:delta-spark"
+    ):
+        connector_settings(folder, [avro, "io.delta:delta-spark_2.13:4.0.0"])
+    folder_with_jars(tmp_path / "checkout", "connector.jar")
+    folder_with_jars(tmp_path / "spark-tables-4.0.0", "delta-spark_2.13-4.0.0.jar")
+    assert "delta-spark" in connector_settings(packages=["io.delta:delta-spark_2.13:4.0.0"])["spark.jars"]
+    assert "delta-spark" not in connector_settings()["spark.jars"]
+
+
+def test_without_jars_spark_fetches_what_is_needed_beside_the_connector() -> None:
+    assert connector_settings(packages=["a:b:1"])["spark.jars.packages"].endswith(f":{SPARK_VERSION},a:b:1")
+
+
 def test_without_jars_spark_fetches_the_connector_and_nothing_that_pyspark_has() -> None:
     settings = connector_settings()
     assert settings["spark.jars.packages"] == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
     assert "org.apache.hadoop:hadoop-client-runtime" in settings["spark.jars.excludes"].split(",")
+
+
+def test_4_2_cannot_be_fetched_by_spark() -> None:
+    with pytest.raises(SparkSetupError, match=r"^pyspark 4.2.0 needs .* OTTLA_SPARK_JARS .*fetch_jars.sh spark-4.2"):
+        connector_settings(version="4.2.0")
 
 
 def test_a_named_folder_without_jars_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,14 +113,17 @@ def test_java_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         check_setup()
 
 
-@pytest.mark.usefixtures("pyspark")
-def test_java_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("version", FETCHED_BY)
+def test_java_is_there(
+    pyspark: types.ModuleType, version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vars(pyspark)["__version__"] = version
     java = tmp_path / "bin" / "java"
     java.parent.mkdir()
     java.write_text("#!/bin/sh\n")
     java.chmod(0o755)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    check_setup()
+    assert check_setup() == version
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(java.parent))
-    check_setup()
+    assert check_setup() == version

@@ -11,7 +11,7 @@ from ottla.wire.headers import (
     decode_request_header,
     decode_response_header,
     encode_request_header,
-    encode_response_header,
+    response_header_encoder,
 )
 
 REQUEST_HEADERS = [
@@ -70,7 +70,7 @@ def test_malformed_request_headers(data: str, reason: str) -> None:
     [(ApiKey.FETCH, 11, "00000007"), (ApiKey.FETCH, 12, "0000000700"), (ApiKey.API_VERSIONS, 4, "00000007")],
 )
 def test_response_headers(key: ApiKey, version: int, expected: str) -> None:
-    encoded = encode_response_header(7, key, version)
+    encoded = response_header_encoder(key, version)(7)
     assert encoded.hex() == expected
     assert decode_response_header(encoded + b"body", key, version) == (7, len(encoded))
 

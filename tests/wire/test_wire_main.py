@@ -8,7 +8,7 @@ import sys
 
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import encode_bytes
-from ottla.wire.headers import encode_request_header, encode_response_header
+from ottla.wire.headers import encode_request_header, response_header_encoder
 from ottla.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from ottla.wire.records import Record, build_batch
 
@@ -92,7 +92,7 @@ def test_decode_a_response() -> None:
     assert topic["partitions"][1]["records"] is None
     assert "error" in topic["partitions"][2]["records"]
 
-    frame = encode_response_header(3, ApiKey.FETCH, 13) + body
+    frame = response_header_encoder(ApiKey.FETCH, 13)(3) + body
     shown = json.loads(
         run("decode", "response", "--frame", "--key", "1", "--version", "13", "-", given=frame.hex().encode()).stdout
     )

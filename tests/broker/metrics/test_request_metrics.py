@@ -14,39 +14,50 @@ from ottla.wire.messages.produce import PartitionProduceResponse, ProduceRespons
 
 
 class Requests:
-    """Answers requests at times that are given, in milliseconds."""
+    """One connection whose requests take times that are given, in milliseconds, on a clock that stands still between."""
 
     def __init__(self) -> None:
         self._now = 1000.0
         self.metrics = RequestMetrics(lambda: self._now)
+        self._call = Call(None, "", "", self._send_nothing, self.metrics)  # type: ignore[arg-type]
+        self._call.take_up(self._now)
 
-    def answer(
+    async def answer(
         self, key: ApiKey, version: int, response: Any, local_ms: float, remote_ms: float = 0.0, *, failed: bool = False
     ) -> None:
-        call = Call(None, "", "", self._never, self.metrics)  # type: ignore[arg-type]
-        call.version, call.started, call.failed = version, self._now, failed
+        """Do with the call what dispatch, a handler and the connection do."""
+        call = self._call
+        if (kind := int(key) << 16 | version) != call.key:
+            call.change_kind(kind, int(key))
+        elif not call.is_plain:
+            call.begin_plain()
         self._now += local_ms / 1000
         if remote_ms:
-            call.waited_since = self._now
+            await call.flush()
             self._now += remote_ms / 1000
-        self.metrics.answered(call, int(key), 1, response, [])
+        if failed:
+            call.fail()
+        if not call.is_plain:
+            call.tell_closely(memoryview(b""), response, [])
+        call.answered += 1
 
-    async def _never(self) -> None:
-        raise AssertionError
+    def end_turn(self) -> None:
+        """What was read is answered."""
+        self._call.tell()
+
+    async def _send_nothing(self) -> None:
+        pass
 
 
 def at_most(cumulative: list[int], bound_ms: float) -> int:
     return cumulative[BOUNDS_MS.index(bound_ms)]
 
 
-@pytest.mark.parametrize("settle_between", [True, False])
-def test_histograms_hold_both_kinds_of_requests(settle_between: bool) -> None:
+async def test_histograms_hold_both_kinds_of_requests() -> None:
     requests = Requests()
     for version, local_ms, remote_ms in ((11, 0.3, 0), (11, 0.3, 0), (12, 7, 0), (12, 0.3, 700), (11, 60_000, 0)):
-        requests.answer(ApiKey.PRODUCE, version, None, local_ms, remote_ms)
-        if settle_between:
-            requests.metrics.settle()
-    requests.metrics.settle()
+        await requests.answer(ApiKey.PRODUCE, version, None, local_ms, remote_ms)
+        requests.end_turn()
     ((api_key, (total, local, remote)),) = requests.metrics.histograms()
     assert api_key == ApiKey.PRODUCE
     assert list(requests.metrics.counts()) == [(0, 11, 3), (0, 12, 2)]
@@ -62,11 +73,28 @@ def test_histograms_hold_both_kinds_of_requests(settle_between: bool) -> None:
     assert remote.sum_ms == pytest.approx(700)
 
 
-def test_errors_are_looked_for_where_nobody_tells_of_them() -> None:
+async def test_requests_read_together_count_with_the_mean_of_their_kind() -> None:
     requests = Requests()
-    requests.answer(ApiKey.LIST_GROUPS, 3, ListGroupsResponse(error_code=15), 1)
-    requests.answer(ApiKey.LIST_GROUPS, 3, ListGroupsResponse(), 1)
+    for version, local_ms, remote_ms in ((11, 1, 0), (11, 3, 0), (12, 40, 0), (12, 0, 0), (12, 20, 200), (12, 7, 0)):
+        await requests.answer(ApiKey.PRODUCE, version, None, local_ms, remote_ms)
+    requests.end_turn()
+    assert list(requests.metrics.counts()) == [(0, 11, 2), (0, 12, 4)]
+    ((_, (total, local, remote)),) = requests.metrics.histograms()
+    assert total.sum_ms == pytest.approx(271)
+    assert local.sum_ms == pytest.approx(71)
+    assert remote.sum_ms == pytest.approx(200)
+    # Two of 2 ms; two of 20 ms before the one that waited, which has as much of its own; one of 7 ms.
+    assert [at_most(local.cumulative, bound) for bound in (1, 2.5, 5, 10, 25)] == [0, 2, 2, 3, 6]
+    assert [at_most(remote.cumulative, bound) for bound in (0.05, 100, 250)] == [5, 5, 6]
+
+
+async def test_errors_are_looked_for_where_nobody_tells_of_them() -> None:
+    requests = Requests()
+    await requests.answer(ApiKey.LIST_GROUPS, 3, ListGroupsResponse(error_code=15), 1)
+    await requests.answer(ApiKey.LIST_GROUPS, 3, ListGroupsResponse(), 1)
     partitions = [PartitionProduceResponse(index=0, error_code=3), PartitionProduceResponse(index=1)]
     response = ProduceResponse(responses=[TopicProduceResponse(partition_responses=partitions)])
-    requests.answer(ApiKey.PRODUCE, 11, response, 1, failed=True)
+    await requests.answer(ApiKey.PRODUCE, 11, response, 1, failed=True)
+    requests.end_turn()
     assert requests.metrics.errors == {(ApiKey.LIST_GROUPS, 15): 1, (ApiKey.PRODUCE, 3): 1}
+    assert list(requests.metrics.counts()) == [(0, 11, 1), (16, 3, 2)]

@@ -1,0 +1,211 @@
+"""``python -m bench.spark_archive``: a topic through ``ottla spark archive`` on a cluster of two workers, while things die.
+
+On Ottla, and then on Apache Kafka: the topic is filled; archived with nothing in the way, for the records per second; and
+archived again, while the job is killed and started anew twice, the broker is killed and started, and a worker is killed, all
+by SIGKILL. What is in the second archive is then compared with what was produced, record by record: the number in a value
+follows from partition and offset, so a row is right or it is not, and each must be there once.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from confluent_kafka import Producer
+from rich.console import Console
+
+from ottla.compat_tests.spark.cluster import Cluster, Job, running
+from ottla.spark.session import build_session
+
+from .brokers import ApacheKafka, Kind, Ottla, RunningBroker
+
+_TOPIC, _PARTITIONS, _VALUE_BYTES = "events", 4, 100
+_BATCHES = 20
+_LIMIT_S = 3600.0
+_console = Console(stderr=True, highlight=False)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What an archive holds, against ``_TOPIC`` as it was filled."""
+
+    rows: int
+    lost: int
+    doubled: int
+    wrong: int
+
+
+def fill(broker: RunningBroker, records: int) -> None:
+    """Number n goes to partition n % 4 as its record n // 4."""
+    broker.create_topic(_TOPIC, _PARTITIONS)
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "enable.idempotence": True,
+            "linger.ms": 20,
+            "batch.size": 1 << 18,
+            "queue.buffering.max.messages": 500_000,
+        }
+    )
+    for number in range(records):
+        while True:
+            try:
+                producer.produce(_TOPIC, b"%0*d" % (_VALUE_BYTES, number), partition=number % _PARTITIONS)
+                break
+            except BufferError:
+                producer.poll(0.1)
+    if producer.flush(_LIMIT_S):
+        raise RuntimeError("not all records could be written")
+
+
+class Run:
+    """One archive of the whole topic by jobs on ``cluster``."""
+
+    def __init__(self, broker: RunningBroker, cluster: Cluster, folder: Path, records: int) -> None:
+        folder.mkdir()
+        self.lake = folder / "lake"
+        self._folder = folder
+        self._checkpoint = self.lake / "_checkpoint"
+        source = ["--bootstrap-server", broker.bootstrap, "--topics", _TOPIC, "--output", str(self.lake)]
+        each = -(-records // _BATCHES)
+        self._command = ["archive", *source, "--max-offsets-per-trigger", str(each), *cluster.settings()]
+        self.job = self._new_job()
+
+    def _new_job(self) -> Job:
+        return Job(self._folder, "archive", *self._command, checkpoint=self._checkpoint)
+
+    def at(self, batches: int, event: str, happens: Callable[[], None]) -> None:
+        """Once so many micro-batches are done, and the next one has begun."""
+        self.job.wait_for_batches(batches, _LIMIT_S)
+        happens()
+        _console.print(f"after {batches} of {_BATCHES} micro-batches: {event}")
+
+    def restart_job(self) -> None:
+        """SIGKILL, and the same command again."""
+        self.job.kill()
+        self.job = self._new_job()
+
+    def seconds(self) -> float:
+        """From the plan of the first micro-batch to the end of the last."""
+        began = (self._checkpoint / "offsets" / "0").stat().st_mtime
+        return max(path.stat().st_mtime for path in (self._checkpoint / "commits").glob("[0-9]*")) - began
+
+
+def undisturbed(broker: RunningBroker, folder: Path, records: int) -> tuple[float, float]:
+    """Records per second, and the broker's CPU seconds."""
+    with running(folder / "cluster") as cluster, broker.measured("archive") as span:
+        run = Run(broker, cluster, folder / "undisturbed", records)
+        try:
+            run.job.wait(_LIMIT_S)
+        finally:
+            run.job.kill()
+    return records / run.seconds(), span.broker_cpu_s
+
+
+def disturbed(broker: RunningBroker, folder: Path, records: int) -> tuple[Audit, float]:
+    """What is in the archive, and the seconds that it took."""
+
+    def restart_broker() -> None:
+        broker.kill()
+        broker.start()
+
+    with running(folder / "cluster-2") as cluster:
+        run = Run(broker, cluster, folder / "disturbed", records)
+        try:
+            run.at(3, "the job is killed and started", run.restart_job)
+            run.at(7, "the broker is killed and started", restart_broker)
+            run.at(11, "a worker is killed", cluster.workers[0].kill)
+            run.at(15, "the job is killed and started", run.restart_job)
+            run.job.wait(_LIMIT_S)
+        finally:
+            run.job.kill()
+    return audited(run.lake, records), run.seconds()
+
+
+def audited(lake: Path, records: int) -> Audit:
+    """Read the whole archive as Spark reads it."""
+    spark = build_session("audit", master="local[*]", settings={"spark.driver.memory": "2g"})
+    try:
+        number = "CAST(CAST(value AS STRING) AS BIGINT)"
+        is_right = f"length(value) = {_VALUE_BYTES} AND {number} = offset * {_PARTITIONS} + partition"
+        positions = spark.read.parquet(str(lake)).groupBy("partition", "offset")
+        found = (
+            positions.agg({"*": "count"})
+            .selectExpr("coalesce(sum(`count(1)`), 0) AS rows", "count(*) AS positions")
+            .collect()[0]
+        )
+        wrong = spark.read.parquet(str(lake)).where(f"NOT ({is_right}) OR {number} >= {records}").count()
+    finally:
+        spark.stop()
+    return Audit(found.rows, records - found.positions + wrong, found.rows - found.positions, wrong)
+
+
+def measured(kind: Kind, folder: Path, records: int) -> list[str]:
+    """A row of the table."""
+    folder.mkdir()
+    with RunningBroker(kind, folder / "broker") as broker:
+        began = time.monotonic()
+        fill(broker, records)
+        _console.print(f"{kind.name}: {records:,} records written in {time.monotonic() - began:.0f} s")
+        rate, cpu_s = undisturbed(broker, folder, records)
+        _console.print(f"{kind.name}: archived, {rate:,.0f} records/s, {cpu_s:.1f} CPU s of the broker")
+        audit, seconds = disturbed(broker, folder, records)
+        _console.print(f"{kind.name}: archived under fire in {seconds:.0f} s, {audit}")
+    figures = [f"{rate:,.0f}", f"{cpu_s:.2f}", f"{seconds:.0f}"]
+    return [kind.name, *figures, *(f"{each:,}" for each in (audit.rows, audit.lost, audit.doubled, audit.wrong))]
+
+
+def page(records: int, output: Path | None, rows: list[list[str]]) -> str:
+    """Markdown: the command, what was done, the table."""
+    options = ["--records", str(records), *(["--output", str(output)] if output else [])]
+    head = ["", "records/s", "broker CPU s", "s, disturbed", "rows", "lost", "doubled", "wrong"]
+    table = [head, ["---"] * len(head), *rows]
+    machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+    return f"""\
+# An archive, while things die
+
+Made by
+
+    make bench-archive ARGS={shlex.quote(shlex.join(options))}
+
+on {machine}, which the broker, Spark's master, two workers and the job shared.
+{records:,} records of {_VALUE_BYTES} bytes in {_PARTITIONS} partitions went through `ottla spark archive` in {_BATCHES}
+micro-batches. *records/s* and *broker CPU s* are of a run with nothing in the way, the rate from the plan of the first micro-batch to the end
+of the last. In a second run the job was killed (SIGKILL) and started anew after 3 micro-batches, the broker after 7, one of
+the workers was killed after 11 and stayed away, and the job once more after 15. *rows* and what follows is what Spark reads
+in that second archive, compared record by record with what was produced.
+
+{"".join(f"| {' | '.join(line)} |" + chr(10) for line in table)}"""
+
+
+def main(
+    records: Annotated[int, typer.Option(min=_BATCHES, help="How many to archive.")] = 20_000_000,
+    only_ottla: Annotated[bool, typer.Option("--only-ottla", help="Without Apache Kafka.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Page to write.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Where the data goes; a temporary folder by default.")] = None,
+) -> None:
+    """Archive a topic on Ottla and on Apache Kafka, undisturbed and under fire, and audit what is there."""
+    kinds: list[Kind] = [Ottla()] if only_ottla else [Ottla(), ApacheKafka()]
+    with tempfile.TemporaryDirectory(prefix="ottla-archive-", dir=folder) as temporary:
+        rows = [measured(kind, Path(temporary) / str(number), records) for number, kind in enumerate(kinds)]
+    text = page(records, output, rows)
+    print(text)
+    if output is not None:
+        output.write_text(text)
+    expected = [f"{records:,}", "0", "0", "0"]
+    if any(row[4:] != expected for row in rows):
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command()(main)
+    app()

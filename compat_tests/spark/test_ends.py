@@ -1,0 +1,162 @@
+"""The end of a partition, once shown to anybody, is never taken back; and what lies before it can be read.
+
+Spark plans with the end it is told, keeps it in its checkpoint, and takes an earlier one for loss of data: "offset was changed
+from A to B". So the broker is asked for it all the time, while it is written to, killed, stopped and started.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.compat_tests import brokers
+from ottla.compat_tests.clients.kafka_python import Client
+from ottla.compat_tests.raw.requests import fetch
+from ottla.compat_tests.session import ClientSession, eventually
+from ottla.compat_tests.spark.kafka_format import KafkaFormat, positions, span, value_of
+from ottla.compat_tests.wire_client import Connection, Operator, connect
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.client("spark"),
+    pytest.mark.capability("ends never go back"),
+    pytest.mark.restart,
+]
+LATEST = -1
+COMMITTED = {"kafka.isolation.level": "read_committed"}
+
+
+@pytest.fixture
+def stock(broker_process: brokers.BrokerProcess) -> Iterator[ClientSession]:
+    """The client that writes, on the broker that will be killed."""
+    session = ClientSession("kafka-python", Client(broker_process.bootstrap))
+    yield session
+    session.close()
+
+
+def end(connection: Connection, topic: str, isolation_level: int) -> int | None:
+    """What ListOffsets says the end of partition 0 is; None while nobody leads it."""
+    wanted = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)]
+    request = ListOffsetsRequest(
+        replica_id=-1,
+        isolation_level=isolation_level,
+        topics=[ListOffsetsTopic(name=topic, partitions=wanted)],
+    )
+    (answer,) = connection.call(request, 9).topics[0].partitions
+    return answer.offset if answer.error_code == ErrorCode.NONE else None
+
+
+def ends(connection: Connection, topic: str) -> dict[str, int | None]:
+    """All that a client can take for the end of partition 0."""
+    part = fetch(connection, topic, {0: 0})[0]
+    is_good = part.error_code == ErrorCode.NONE
+    return {
+        "latest": end(connection, topic, 0),
+        "latest, read_committed": end(connection, topic, 1),
+        "high watermark": part.high_watermark if is_good else None,
+        "last stable offset": part.last_stable_offset if is_good else None,
+    }
+
+
+class Watcher(threading.Thread):
+    """Asks for the ends over and over, on a new connection when the old one breaks, and keeps each that went back."""
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__()
+        self._server, self._topic = bootstrap, topic
+        self._stopped = threading.Event()
+        self.shown: dict[str, int] = {}
+        self.went_back: list[tuple[str, int, int]] = []
+
+    def run(self) -> None:
+        while not self._stopped.wait(0.01):
+            try:
+                with connect(self._server, timeout_s=10) as connection:
+                    while not self._stopped.wait(0.001):
+                        self._look(connection)
+            except (OSError, EOFError):
+                continue
+
+    def _look(self, connection: Connection) -> None:
+        for name, offset in ends(connection, self._topic).items():
+            if offset is None:
+                continue
+            if offset < self.shown.get(name, 0):
+                self.went_back.append((name, self.shown[name], offset))
+            self.shown[name] = max(offset, self.shown.get(name, 0))
+
+    def has_seen_more_than(self, offset: int) -> bool:
+        """Whether the end has moved on."""
+        return self.shown.get("latest", 0) > offset
+
+    def stop(self) -> None:
+        """No more questions."""
+        self._stopped.set()
+        self.join()
+
+
+def test_over_restarts(
+    spark: SparkSession, broker_process: brokers.BrokerProcess, stock: ClientSession, tmp_path: Path
+) -> None:
+    Operator(broker_process.bootstrap).create_topic("log", 1, {})
+    kafka = KafkaFormat(spark, broker_process.bootstrap, tmp_path)
+    watcher = Watcher(broker_process.bootstrap, "log")
+    watcher.start()
+    try:
+        producer = stock.producer(idempotent=True)
+        written = 0
+        for shut_down in (broker_process.kill, broker_process.stop, broker_process.kill):
+            seen = watcher.shown.get("latest", 0)
+            for _ in range(3000):
+                producer.send("log", value_of(0, written), partition=0)
+                written += 1
+            # In the middle of it: some of them are shown, others on their way or not sent at all.
+            eventually(partial(watcher.has_seen_more_than, seen))
+            shut_down()
+            shown = watcher.shown["latest"]
+            broker_process.start()
+            in_between = {"startingOffsets": "earliest", "endingOffsets": f'{{"log": {{"0": {shown}}}}}'}
+            assert positions(kafka.read(subscribe="log", **in_between)) == span("log", shown)
+            producer.flush()
+        eventually(lambda: set(watcher.shown.values()) == {written})
+    finally:
+        watcher.stop()
+    assert watcher.went_back == []
+    assert positions(kafka.read(subscribe="log", **COMMITTED)) == span("log", written)
+
+
+def test_an_open_transaction(
+    spark: SparkSession, broker_process: brokers.BrokerProcess, stock: ClientSession, tmp_path: Path
+) -> None:
+    Operator(broker_process.bootstrap).create_topic("log", 1, {})
+    kafka = KafkaFormat(spark, broker_process.bootstrap, tmp_path)
+    stock.produce("log", [b"before"] * 5)
+    producer = stock.producer(transactional_id="open")
+    producer.begin()
+    for _ in range(3):
+        producer.send("log", b"in a transaction", partition=0)
+    producer.flush()
+    stock.produce("log", [b"behind"] * 2)
+    shown = {"latest": 10, "latest, read_committed": 5, "high watermark": 10, "last stable offset": 5}
+    for shut_down in (broker_process.kill, broker_process.stop):
+        with connect(broker_process.bootstrap) as connection:
+            assert ends(connection, "log") == shown
+        shut_down()
+        broker_process.start()
+        Operator(broker_process.bootstrap).wait_until_ready("log", 1)
+    with connect(broker_process.bootstrap) as connection:
+        assert ends(connection, "log") == shown
+    assert positions(kafka.read(subscribe="log", **COMMITTED)) == span("log", 5)
+    stock.producer(transactional_id="open")  # the successor, who ends what was open
+    eventually(
+        lambda: positions(kafka.read(subscribe="log", **COMMITTED)) == [*span("log", 5), *span("log", 10, start=8)]
+    )
