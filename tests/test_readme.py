@@ -92,7 +92,7 @@ def test_pipelines(address: str, tmp_path: Path) -> None:
     assert "counts: 2 records read" in lines
     assert {"the 3", "cat 2", "dog 1"} <= set(lines)
     assert "archived 5 records to lake" in lines
-    audited = [line.split() for line in lines if re.match(r"(lines|word-counts) ", line)]
+    audited = [line.split() for line in lines if re.match(r"(lines|word-counts)\s", line)]
     assert [(topic, archived, differences) for topic, _, _, _, _, archived, *differences in audited] == [
         ("lines", "2", ["0"] * 4),
         ("word-counts", "3", ["0"] * 4),
