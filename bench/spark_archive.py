@@ -177,11 +177,13 @@ Made by
     make bench-archive ARGS={shlex.quote(shlex.join(options))}
 
 on {machine}, which the broker, Spark's master, two workers and the job shared.
-{records:,} records of {_VALUE_BYTES} bytes in {_PARTITIONS} partitions went through `ottla spark archive` in {_BATCHES}
-micro-batches. *records/s* and *broker CPU s* are of a run with nothing in the way, the rate from the plan of the first micro-batch to the end
-of the last. In a second run the job was killed (SIGKILL) and started anew after 3 micro-batches, the broker after 7, one of
-the workers was killed after 11 and stayed away, and the job once more after 15. *rows* and what follows is what Spark reads
-in that second archive, compared record by record with what was produced.
+{records:,} records of {_VALUE_BYTES} bytes in {_PARTITIONS} partitions went through `ottla spark archive`, in {_BATCHES}
+micro-batches.
+
+*records/s* and *broker CPU s* are of a run with nothing in the way, the rate from the plan of the first micro-batch to the
+end of the last. In a second run the job was killed (SIGKILL) and started anew after 3 micro-batches, the broker after 7, one
+of the workers was killed after 11 and stayed away, and the job once more after 15. *rows* and what follows is what Spark
+reads in that second archive, compared record by record with what was produced.
 
 {"".join(f"| {' | '.join(line)} |" + chr(10) for line in table)}"""
 
