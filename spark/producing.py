@@ -171,7 +171,7 @@ class _SourcePartition:
                 (committed,) = self._group.committed([confluent_kafka.TopicPartition(*self._place)], TIMEOUT_S)
                 if committed.error is not None:
                     raise confluent_kafka.KafkaException(committed.error)
-                return max(committed.offset, 0)
+                return max(int(committed.offset), 0)
             except confluent_kafka.KafkaException as failure:
                 if failure.args[0].code() not in again or time.monotonic() > deadline:
                     raise
