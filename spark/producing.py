@@ -24,6 +24,7 @@ PLAIN_COLUMNS = ("key", "value", "headers", "timestamp_ms", "target_partition")
 COLUMNS = ("topic", "partition", "offset", *PLAIN_COLUMNS)
 RESULT = "written LONG"
 TIMEOUT_S = 60.0
+_RETRY_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -153,11 +154,28 @@ class _SourcePartition:
                 "enable.auto.commit": False,
             }
         )
-        # As of now, because no predecessor can commit any more.
-        (committed,) = self._group.committed([confluent_kafka.TopicPartition(*self._place)], TIMEOUT_S)
-        if committed.error is not None:
-            raise RuntimeError(str(committed.error))
-        self._next_offset = max(committed.offset, 0)
+        self._next_offset = self._read_offset()
+
+    def _read_offset(self) -> int:
+        """What is committed: as of now, because no predecessor can commit any more.
+
+        A broker that has just become the group's coordinator may have to be asked again.
+        """
+        import confluent_kafka
+
+        error = confluent_kafka.KafkaError
+        again = (error.NOT_COORDINATOR, error.COORDINATOR_NOT_AVAILABLE, error.COORDINATOR_LOAD_IN_PROGRESS)
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                (committed,) = self._group.committed([confluent_kafka.TopicPartition(*self._place)], TIMEOUT_S)
+                if committed.error is not None:
+                    raise confluent_kafka.KafkaException(committed.error)
+                return max(int(committed.offset), 0)
+            except confluent_kafka.KafkaException as failure:
+                if failure.args[0].code() not in again or time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_S)
 
     def write(self, batch: pyarrow.RecordBatch) -> int:
         """Write what is not behind the committed offset, in portions of a second if there is a rate; how much it was."""
