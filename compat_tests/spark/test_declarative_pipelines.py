@@ -58,7 +58,6 @@ def test_a_topic_as_a_table(kafka: KafkaFormat, stock: ClientSession, topic: str
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
         "spark.ui.enabled": "false",
     }
     command = [program, "run", "--spec", str(tmp_path / "spark-pipeline.yml"), "--remote", "local[2]"]
@@ -67,9 +66,9 @@ def test_a_topic_as_a_table(kafka: KafkaFormat, stock: ClientSession, topic: str
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Run is COMPLETED" in done.stdout + done.stderr
-    records = kafka.spark.read.parquet(str(tmp_path / "warehouse" / "records"))
+    records = kafka.spark.read.parquet(str(tmp_path / "spark-warehouse" / "records"))
     assert [row.offset for row in records.orderBy("offset").collect()] == list(range(995))
-    digits = kafka.spark.read.parquet(str(tmp_path / "warehouse" / "digits"))
+    digits = kafka.spark.read.parquet(str(tmp_path / "spark-warehouse" / "digits"))
     assert sorted((row.digit, row.records) for row in digits.collect()) == [
         (digit, 100 if digit < 5 else 99) for digit in range(10)
     ]
