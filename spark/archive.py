@@ -7,8 +7,9 @@ A row is a record as Spark's ``kafka`` source gives it: ``key`` and ``value`` (b
 
 Nothing is lost and nothing doubled, whenever the job is killed: before a micro-batch runs, its offsets are written to
 the checkpoint, so it is repeated with the same records; after it ran, its files are listed in ``_spark_metadata`` in one
-step. Spark reads only listed files. Another reader sees the folders as they are, where a killed job may have left files
-of a batch that was repeated later; ``spark.read.parquet(output).inputFiles()`` names the true ones.
+step (``sink_log``). Spark reads only listed files. Another reader sees the folders as they are, where a killed job may have
+left files of a batch that was repeated later; ``sink_log.archive_files`` names the true ones, and compaction
+(``compaction``) deletes the others.
 
 The batch numbers of checkpoint and ``_spark_metadata`` belong together: with a new checkpoint over an old archive, Spark
 would take every batch for one already written and skip it. So that is refused.
@@ -16,23 +17,40 @@ would take every batch for one already written and skip it. So that is refused.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import re
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .query import READER_DEFAULTS, JobError, Progress, explain, follow
+from . import sink_log
+from .compaction import Compacted, compact
+from .files import Files
+from .query import READER_DEFAULTS, JobError, Watch, follow, spark_failures
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 
+LOCK = "_archive.lock"
+SCHEMA = (
+    "key BINARY, value BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>, "
+    "topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP, date DATE"
+)
+_LIST_INTERVAL = "spark.sql.streaming.fileSink.log.compactInterval"
+
+
 @dataclass(frozen=True)
 class Archive:
-    """What to archive, from where, to where. Paths are local or any URI that Spark can write to."""
+    """What to archive, from where, to where. Paths are local or any URI that Spark can write to.
+
+    With ``compact_bytes``, small files become ones of about that size at the end (see ``compaction``).
+    """
 
     bootstrap_servers: str
     output: str
@@ -44,6 +62,7 @@ class Archive:
     every_s: float | None = None
     hourly: bool = False
     fail_on_data_loss: bool = True
+    compact_bytes: int | None = None
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -54,6 +73,8 @@ class Archive:
                 re.compile(self.pattern)
             except re.error as error:
                 raise JobError(f"the pattern {self.pattern!r} is not a regular expression: {error}") from None
+        if self.compact_bytes is not None and self.every_s is not None:
+            raise JobError("only a run that ends can compact: leave --every or --compact out")
         if self.starting_offsets not in ("earliest", "latest"):
             check_offsets(self.starting_offsets)
 
@@ -93,40 +114,59 @@ def check_offsets(text: str) -> None:
         )
 
 
-def run(spark: SparkSession, archive: Archive, report: Callable[[Progress], None] = lambda progress: None) -> int:
+def run(
+    spark: SparkSession,
+    archive: Archive,
+    watch: Watch | None = None,
+    report: Callable[[Compacted], None] = lambda compacted: None,
+) -> int:
     """Archive what the topics hold now, or go on for ever if ``every_s`` says so; the number of records written.
 
-    ``report`` is called once for each micro-batch. An exception, such as KeyboardInterrupt, stops the query in good
-    order before it leaves; the next run goes on from there.
+    An exception stops the query in good order before it leaves; the next run goes on from there. ``report`` is called for
+    each folder that was compacted.
 
     :raises JobError: an unknown topic, lost data, a checkpoint that does not belong to the output, ...
     """
-    from py4j.protocol import Py4JJavaError
-    from pyspark.errors import PySparkException
-
-    try:
-        check_checkpoint(spark, archive)
-        query = start(spark, archive)
+    files = Files(spark)
+    with spark_failures(), _alone(files, archive.output):
+        check_checkpoint(files, archive)
+        query = start(spark, archive, is_new=not files.exists(f"{archive.output}/{sink_log.FOLDER}"))
         try:
-            return follow({"archive": query}, lambda _, progress: report(progress))["archive"]
+            total = follow({"archive": query}, watch)["archive"]
         finally:
             query.stop()
-    except PySparkException as error:
-        raise JobError(explain(str(error))) from error
-    except Py4JJavaError as error:
-        raise JobError(explain(error.java_exception.toString())) from error
+        is_stopped = watch is not None and watch.stop.is_set()
+        if archive.compact_bytes is not None and not is_stopped and files.exists(f"{archive.output}/{sink_log.FOLDER}"):
+            compact(spark, archive.output, archive.compact_bytes, report)
+        return total
 
 
-def check_checkpoint(spark: SparkSession, archive: Archive) -> None:
+@contextmanager
+def _alone(files: Files, output: str) -> Iterator[None]:
+    """JobError if another archive job writes there, as far as one can know: on another file system one cannot."""
+    local = files.local(output)
+    if local is None:
+        yield
+        return
+    Path(local).mkdir(parents=True, exist_ok=True)
+    with (Path(local) / LOCK).open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise JobError(f"another archive job is writing to {output}") from None
+        yield
+
+
+def check_checkpoint(files: Files, archive: Archive) -> None:
     """JobError if the output was written with another checkpoint."""
-    if exists(spark, f"{archive.output}/_spark_metadata") and not exists(spark, archive.checkpoint_location):
+    if files.exists(f"{archive.output}/{sink_log.FOLDER}") and not files.exists(archive.checkpoint_location):
         raise JobError(
             f"{archive.output} holds an archive that was written with another checkpoint than "
             f"{archive.checkpoint_location}: name that one, or another output"
         )
 
 
-def start(spark: SparkSession, archive: Archive) -> StreamingQuery:
+def start(spark: SparkSession, archive: Archive, *, is_new: bool) -> StreamingQuery:
     """Start the streaming query that writes the archive."""
     stream = spark.readStream.format("kafka").options(**archive.reader_options()).load()
     partitions = ["topic", "date", "hour"] if archive.hourly else ["topic", "date"]
@@ -138,9 +178,16 @@ def start(spark: SparkSession, archive: Archive) -> StreamingQuery:
         .option("path", archive.output)
         .option("checkpointLocation", archive.checkpoint_location)
     )
-    if archive.every_s is None:
+    if archive.every_s is not None:
+        return writer.trigger(processingTime=f"{int(archive.every_s * 1000)} milliseconds").start()
+    if not is_new:
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{int(archive.every_s * 1000)} milliseconds").start()
+    # Only what is in a compact list can be compacted. Spark keeps to the interval that an archive has begun with.
+    spark.conf.set(_LIST_INTERVAL, "1")
+    try:
+        return writer.trigger(availableNow=True).start()
+    finally:
+        spark.conf.unset(_LIST_INTERVAL)
 
 
 def rows(stream: DataFrame, *, hourly: bool) -> DataFrame:
@@ -149,13 +196,11 @@ def rows(stream: DataFrame, *, hourly: bool) -> DataFrame:
     return stream.selectExpr(*columns, *(["hour(timestamp) AS hour"] if hourly else []))
 
 
-def exists(spark: SparkSession, path: str) -> bool:
-    """Is there such a file or folder on whatever file system the path names?"""
-    jvm = spark._jvm
-    assert jvm is not None, "not a session with a JVM of its own"
-    hadoop_path = jvm.org.apache.hadoop.fs.Path(path)
-    configuration = spark._jsparkSession.sessionState().newHadoopConf()
-    return bool(hadoop_path.getFileSystem(configuration).exists(hadoop_path))
+def read_archive(spark: SparkSession, output: str) -> DataFrame:
+    """An archive's records. JobError if there is none."""
+    if not Files(spark).exists(f"{output}/{sink_log.FOLDER}"):
+        raise JobError(f"{output} is no archive: it has no {sink_log.FOLDER}")
+    return spark.read.schema(SCHEMA).parquet(output)
 
 
 def check_reachable(bootstrap_servers: str, timeout_s: float = 3.0) -> None:

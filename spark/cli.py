@@ -8,7 +8,12 @@ from __future__ import annotations
 import typer
 
 from .commands.archive import archive
+from .commands.audit import audit
+from .commands.lag import lag
+from .commands.load import load
+from .commands.mirror import mirror
 from .commands.pipeline import explain_pipeline, run_pipeline
+from .commands.replay import replay
 
 app = typer.Typer(
     name="spark",
@@ -26,5 +31,10 @@ def main() -> None:
 
 
 app.command("archive")(archive)
+app.command("load")(load)
+app.command("replay")(replay)
+app.command("audit")(audit)
+app.command("mirror")(mirror)
+app.command("lag")(lag)
 app.command("run")(run_pipeline)
 app.command("explain")(explain_pipeline)

@@ -4,7 +4,8 @@ The connector is not part of pyspark. Its jars come from the first of these that
 
 1. the folder given by the caller;
 2. the folder named by the environment variable ``OTTLA_SPARK_JARS``;
-3. ``.jars/spark-kafka-VERSION`` beside the package, where ``tools/fetch_jars.sh spark`` puts them in a checkout;
+3. ``.jars/spark-kafka-VERSION`` beside the package, where ``tools/fetch_jars.sh spark`` puts them in a checkout, and for
+   a session that needs more than the connector ``.jars/spark-tables-VERSION``;
 4. Maven Central, by ``spark.jars.packages``: slower to start, and it needs the network the first time.
 
 Everything is bound to loopback, and the session's time zone is UTC. pyspark and the connector are released together and
@@ -16,7 +17,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,15 +47,26 @@ class SparkSetupError(RuntimeError):
     """Spark cannot start on this machine. ``str()`` is one line that says what to do."""
 
 
-def connector_settings(jars: Path | None = None, version: str = SPARK_VERSION) -> dict[str, str]:
+def connector_settings(
+    jars: Path | None = None, packages: Sequence[str] = (), version: str = SPARK_VERSION
+) -> dict[str, str]:
     """The Spark settings that bring the connector: ``spark.jars``, or ``spark.jars.packages`` with its excludes.
 
-    :raises SparkSetupError: a folder was named, and it holds no jar; or it must be named for this version, and is not.
+    ``packages`` are the coordinates of what else is needed.
+
+    :raises SparkSetupError: a folder was named, and it holds no jar, or not one of those that are needed; or it must be named
+        for this version, and is not.
     """
     named = jars or (Path(os.environ[JARS_VARIABLE]) if os.environ.get(JARS_VARIABLE) else None)
     folder = named or _CHECKOUT_JARS / f"spark-kafka-{version}"
     found = sorted(folder.glob("*.jar"))
+    if found and packages and named is None:
+        found += sorted((_CHECKOUT_JARS / f"spark-tables-{version}").glob("*.jar"))
     if found:
+        for coordinates in packages:
+            artifact = coordinates.split(":")[1]
+            if not any(jar.name.startswith(f"{artifact}-") for jar in found):
+                raise SparkSetupError(f"no {artifact} in {folder}: put its jar there ({coordinates})")
         return {"spark.jars": ",".join(str(jar.resolve()) for jar in found)}
     if named is not None:
         raise SparkSetupError(f"no jars in {named}: it should hold Spark's Kafka connector ({CONNECTOR})")
@@ -63,7 +75,10 @@ def connector_settings(jars: Path | None = None, version: str = SPARK_VERSION) -
             f"pyspark {version} needs its Kafka connector in a folder of jars, named by {JARS_VARIABLE} (in a checkout: "
             f"{FETCHED_BY[version]}); pyspark {SPARK_VERSION} does without"
         )
-    return {"spark.jars.packages": CONNECTOR, "spark.jars.excludes": ",".join(ALREADY_IN_PYSPARK)}
+    return {
+        "spark.jars.packages": ",".join((CONNECTOR, *packages)),
+        "spark.jars.excludes": ",".join(ALREADY_IN_PYSPARK),
+    }
 
 
 def build_session(
@@ -71,11 +86,13 @@ def build_session(
     *,
     master: str = "local[*]",
     jars: Path | None = None,
+    packages: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
     """Start the session ``name`` on ``master`` (or give the one that runs already, as Spark does).
 
-    ``settings`` are Spark's own and win over what is set here.
+    ``packages`` are the coordinates of what it needs beside the connector. ``settings`` are Spark's own and win over what is
+    set here.
 
     :raises SparkSetupError: pyspark or Java is missing, there are no jars in the folder named, Spark refuses a setting.
     """
@@ -92,7 +109,8 @@ def build_session(
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        **connector_settings(jars, version),
+        **_shuffle_settings(master),
+        **connector_settings(jars, packages, version),
         **(settings or {}),
     }
     builder = SparkSession.builder.master(master).appName(name)
@@ -101,9 +119,16 @@ def build_session(
     try:
         return builder.getOrCreate()
     except PySparkException as error:
-        raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}") from error
+        fetched = defaults.get("spark.jars.packages")
+        hint = f" (it was to fetch {fetched} from Maven Central)" if fetched else ""
+        raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}{hint}") from error
     except Py4JJavaError as error:
         raise SparkSetupError(f"Spark did not start: {error.java_exception.getMessage()}") from error
+
+
+def _shuffle_settings(master: str) -> dict[str, str]:
+    """On one machine a partition for each core: Spark's 200 are for clusters, and cost a query with state seconds a batch."""
+    return {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)} if master.startswith("local") else {}
 
 
 def check_setup() -> str:

@@ -22,6 +22,7 @@ from .pages import quickstarts, run_pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 QUICKSTARTS = quickstarts()
+BIN = Path(sys.executable).parent
 SPARK_JARS = ROOT / ".jars" / "spark-kafka-4.0.0"
 
 pytestmark = pytest.mark.slow
@@ -48,7 +49,7 @@ def run(name: str, address: str, folder: Path, code: str | None = None, **enviro
 
 
 def test_every_quickstart_is_run_here() -> None:
-    run_here = {"kafka-python", "confluent-kafka", "pyspark", "console-tools", "embedded", "pytest"}
+    run_here = {"kafka-python", "confluent-kafka", "pyspark", "console-tools", "embedded", "pytest", "pipelines"}
     assert QUICKSTARTS.keys() == run_here
     assert (ROOT / "README.md").read_text().count("<!-- quickstart:") == len(run_here)
 
@@ -82,6 +83,20 @@ def test_console_tools(address: str, tmp_path: Path) -> None:
     assert re.search(r"^shell\s+console\s+\d\s+\d\s+\d\s+0\s", printed, re.MULTILINE)
     assert "Completed updating config for topic console." in printed
     assert re.search(r"PartitionCount: 3\s.*retention.ms=60000", printed)
+
+
+def test_pipelines(address: str, tmp_path: Path) -> None:
+    toolchains.java()
+    printed = run("pipelines", address, tmp_path, OTTLA_BOOTSTRAP_SERVER=address, PATH=f"{BIN}:{os.environ['PATH']}")
+    lines = printed.splitlines()
+    assert "counts: 2 records read" in lines
+    assert {"the 3", "cat 2", "dog 1"} <= set(lines)
+    assert "archived 5 records to lake" in lines
+    audited = [line.split() for line in lines if re.match(r"(lines|word-counts)\s", line)]
+    assert [(topic, archived, differences) for topic, _, _, _, _, archived, *differences in audited] == [
+        ("lines", "2", ["0"] * 4),
+        ("word-counts", "3", ["0"] * 4),
+    ]
 
 
 def test_pyspark(address: str, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@
 #   tools/fetch_jars.sh zookeeper  kafka-3.9.2: Apache Kafka's last server for ZooKeeper, and ZooKeeper's own
 #   tools/fetch_jars.sh streams    kafka-streams-4.3.1: Kafka Streams
 #   tools/fetch_jars.sh connect    connect-4.3.1: Kafka Connect and its connectors for files
-#   tools/fetch_jars.sh spark      spark-kafka-4.0.0: Spark's Kafka connector
+#   tools/fetch_jars.sh spark      spark-kafka-4.0.0: Spark's Kafka connector and its Avro; spark-tables-4.0.0: Delta, Iceberg
 #   tools/fetch_jars.sh spark-4.2  spark-kafka-4.2.0: the same for pyspark 4.2.0
 #
 # A folder already fetched from the same description is left alone, so it costs nothing to call this again. Other files
@@ -62,7 +62,10 @@ for name in "$@"; do
     zookeeper) fetch kafka-3.9.2 ;;
     streams) fetch kafka-streams-4.3.1 ;;
     connect) fetch connect-4.3.1 ;;
-    spark) fetch spark-kafka-4.0.0 ;;
+    spark)
+        fetch spark-kafka-4.0.0
+        fetch spark-tables-4.0.0
+        ;;
     spark-4.2) fetch spark-kafka-4.2.0 ;;
     *)
         echo "fetch_jars: no set of jars is called $name (wire, kafka, zookeeper, streams, connect, spark, spark-4.2)" >&2

@@ -28,6 +28,9 @@ def produce(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     num_records: Annotated[int, typer.Option(metavar="N", min=1, help="Records to send.")] = 100_000,
     record_size: Annotated[int, typer.Option(metavar="BYTES", min=0, help="Size of each value.")] = 100,
+    numbered: Annotated[
+        bool, typer.Option("--numbered", help="Values are the numbers from 0, filled up with blanks.")
+    ] = False,
     throughput: Annotated[
         float | None, typer.Option(metavar="N", min=0.001, help="Records in a second. [as many as go]")
     ] = None,
@@ -52,6 +55,7 @@ def produce(
     Examples:
       ottla perf produce --topic load --num-records 200000 --record-size 1000
       ottla perf produce --topic load --throughput 5000 --command-property linger.ms=5
+      ottla perf produce --topic load --num-records 200000 --numbered
     """
     from ..tools import client, perf
 
@@ -63,6 +67,7 @@ def produce(
         topic,
         num_records=num_records,
         record_size=record_size,
+        is_numbered=numbered,
         throughput=throughput,
         acks=acks,
         compression=compression,

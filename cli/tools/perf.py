@@ -27,6 +27,7 @@ def produce(
     num_records: int,
     record_size: int,
     throughput: float | None,
+    is_numbered: bool,
     acks: str,
     compression: str,
     as_json: bool,
@@ -38,7 +39,7 @@ def produce(
         compression_type=None if compression == "none" else compression,
     )
     # Random bytes don't compress; half of the value being zeros is nearer to what people send.
-    value = os.urandom((record_size + 1) // 2) + bytes(record_size // 2)
+    value = b"" if is_numbered else os.urandom((record_size + 1) // 2) + bytes(record_size // 2)
     latencies = array("d")
     failures: list[BaseException] = []
     with progress(f"producing to {topic}", num_records) as show:
@@ -50,7 +51,7 @@ def produce(
                 if delay > 0:
                     time.sleep(delay)
             sent = time.perf_counter()
-            future = producer.send(topic, value=value)
+            future = producer.send(topic, value=b"%-*d" % (record_size, number) if is_numbered else value)
             future.add_callback(lambda _, sent=sent: latencies.append((time.perf_counter() - sent) * 1000))
             future.add_errback(failures.append)
             if number % _SHOW_EVERY == 0:

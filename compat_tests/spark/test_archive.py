@@ -15,7 +15,7 @@ import pytest
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill, positions, span, value_of
 from ottla.spark.archive import Archive, run
-from ottla.spark.query import JobError, Progress
+from ottla.spark.query import JobError, Progress, Watch
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("archive job")]
 MakeTopic = Callable[..., str]
@@ -33,7 +33,7 @@ def test_columns_folders_and_batches(
     fill(stock, payments, 100)
     job = Archive(kafka.bootstrap, str(tmp_path / "lake"), topics=(orders, payments), max_offsets_per_trigger=60)
     progress: list[Progress] = []
-    assert run(kafka.spark, job, progress.append) == 102
+    assert run(kafka.spark, job, Watch(lambda name, batch: progress.append(batch))) == 102
     assert sum(batch.records for batch in progress) == 102
     assert [batch.batch for batch in progress] == [0, 1]
     frame = kafka.spark.read.parquet(job.output)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import json
+from dataclasses import asdict
+from typing import Annotated
 
 import typer
 
 from ..archive import Archive, check_reachable, run
-from ..query import Progress
+from ..compaction import Compacted
 from ..session import check_setup
+from .following import Json, Metrics, Output
 from .session import (
     DEFAULT_SERVER,
     BootstrapServer,
+    Debug,
     Jars,
     LogLevel,
     Master,
@@ -20,13 +24,8 @@ from .session import (
     names,
     one_line_errors,
     pairs,
-    session,
-    terminate_as_interrupt,
     usage_errors,
 )
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 def archive(
@@ -50,6 +49,10 @@ def archive(
     fail_on_data_loss: Annotated[
         bool, typer.Option(help="Stop when records are gone before they were archived.")
     ] = True,
+    compact: Annotated[
+        bool, typer.Option("--compact", help="Afterwards make few large files of the small ones of days that are over.")
+    ] = False,
+    target_file_size: Annotated[int, typer.Option(metavar="MB", min=1, help="Size of the large ones, about.")] = 128,
     option: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's kafka source (kafka.… for its client).")
     ] = None,
@@ -57,6 +60,9 @@ def archive(
     master: Master = "local[*]",
     jars: Jars = None,
     log_level: LogLevel = "OFF",
+    as_json: Json = False,
+    metrics: Metrics = None,
+    debug: Debug = False,
 ) -> None:
     """Write topics to Parquet files, partitioned by topic and date; a second run goes on where the first ended.
 
@@ -64,6 +70,7 @@ def archive(
     Examples:
       ottla spark archive --topics orders --output archive
       ottla spark archive --pattern 'orders-.*' --output s3a://bucket/archive --hourly --every 60
+      ottla spark archive --pattern 'orders-.*' --output archive --compact
     """
     with usage_errors():
         job = Archive(
@@ -77,28 +84,22 @@ def archive(
             every_s=every,
             hourly=hourly,
             fail_on_data_loss=fail_on_data_loss,
+            compact_bytes=target_file_size * 1_000_000 if compact else None,
             options=pairs("--option", option),
         )
-        options = SessionOptions(master, jars, pairs("--setting", setting), log_level)
-    with one_line_errors():
+        options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
+    title = f"archive to {output}"
+    shown = Output(title, as_json, metrics, is_one_query=True)
+    with one_line_errors(debug=debug):
         check_setup()
         check_reachable(bootstrap_server)
-        with session(f"archive to {output}", options) as spark:
-            _run(spark, job)
+        with shown.running(title, options) as (spark, watch):
+            total = run(spark, job, watch, lambda compacted: _print_compacted(compacted, as_json))
+    shown.end(watch, {"archive": total}, f"archived {total:,} records to {job.output}")
 
 
-def _run(spark: SparkSession, job: Archive) -> None:
-    """Run the job, with a line for each micro-batch, until it ends or SIGINT or SIGTERM ends it."""
-    terminate_as_interrupt()
-    total = 0
-
-    def report(progress: Progress) -> None:
-        nonlocal total
-        total += progress.records
-        typer.echo(f"batch {progress.batch}: {progress.records:,} records")
-
-    try:
-        run(spark, job, report)
-    except KeyboardInterrupt:
-        typer.echo("stopped; the next run goes on from here", err=True)
-    typer.echo(f"archived {total:,} records to {job.output}")
+def _print_compacted(compacted: Compacted, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({"compacted": asdict(compacted)}))
+    else:
+        typer.echo(f"compacted {compacted.folder}: {compacted.before} files into {compacted.after}")

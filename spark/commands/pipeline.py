@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..session import check_setup
+from .following import Json, Metrics, Output
 from .session import (
+    Debug,
     Jars,
     LogLevel,
     Master,
@@ -18,13 +20,10 @@ from .session import (
     one_line_errors,
     pairs,
     session,
-    terminate_as_interrupt,
     usage_errors,
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from ..pipeline.declaration import Pipeline
 
 File = Annotated[Path, typer.Argument(metavar="PIPELINE.TOML", help="The pipeline.")]
@@ -47,6 +46,9 @@ def run_pipeline(
     master: Master = "local[*]",
     jars: Jars = None,
     log_level: LogLevel = "OFF",
+    as_json: Json = False,
+    metrics: Metrics = None,
+    debug: Debug = False,
 ) -> None:
     """Run a pipeline: topics, steps in SQL, and topics, Parquet or the terminal to write to, declared in one file.
 
@@ -54,30 +56,24 @@ def run_pipeline(
     Examples:
       ottla spark run wordcount.toml
       ottla spark run wordcount.toml --dry-run 10
+      ottla spark run wordcount.toml --json --metrics 127.0.0.1:9308
     """
+    instead = {"bootstrap_servers": bootstrap_server, "checkpoint": checkpoint}
+    pipeline, options = _checked(file, instead, SessionOptions(master, jars, {}, log_level, debug), setting)
     from ..pipeline.run import first_rows, run
 
-    def act(spark: SparkSession, pipeline: Pipeline) -> None:
-        if dry_run is not None:
+    if dry_run is not None:
+        with one_line_errors(str(file), debug=debug), session(pipeline.name, options) as spark:
             for name, rows in first_rows(spark, pipeline, dry_run).items():
                 typer.echo(f"{name}:")
                 for row in rows:
                     typer.echo("  " + ", ".join(f"{column}={_shown(value)}" for column, value in row.asDict().items()))
-            return
-        try:
-            totals = run(
-                spark,
-                pipeline,
-                lambda sink, batch: typer.echo(f"{sink}, batch {batch.batch}: {batch.records:,} records"),
-            )
-        except KeyboardInterrupt:
-            typer.echo("stopped; the next run goes on from here", err=True)
-        else:
-            for name, total in totals.items():
-                typer.echo(f"{name}: {total:,} records read")
-
-    instead = {"bootstrap_servers": bootstrap_server, "checkpoint": checkpoint}
-    _with_pipeline(file, instead, act, setting, master, jars, log_level)
+        return
+    is_plain = any(sink.console for sink in pipeline.sinks.values())
+    output = Output(pipeline.name, as_json, metrics, is_plain=is_plain)
+    with one_line_errors(str(file), debug=debug), output.running(pipeline.name, options) as (spark, watch):
+        totals = run(spark, pipeline, watch)
+    output.end(watch, totals, *(f"{name}: {total:,} records read" for name, total in totals.items()))
 
 
 def explain_pipeline(
@@ -87,6 +83,7 @@ def explain_pipeline(
     master: Master = "local[*]",
     jars: Jars = None,
     log_level: LogLevel = "OFF",
+    debug: Debug = False,
 ) -> None:
     """Check a pipeline, and print the plan of each of its sinks as Spark explains it.
 
@@ -94,38 +91,35 @@ def explain_pipeline(
     Examples:
       ottla spark explain wordcount.toml
     """
+    given = SessionOptions(master, jars, {}, log_level, debug)
+    pipeline, options = _checked(file, {"bootstrap_servers": bootstrap_server}, given, setting)
     from ..pipeline.run import plans
 
-    def act(spark: SparkSession, pipeline: Pipeline) -> None:
+    with one_line_errors(str(file), debug=debug), session(pipeline.name, options) as spark:
         for name, plan in plans(spark, pipeline).items():
             typer.echo(f"{name}:\n{plan}")
 
-    _with_pipeline(file, {"bootstrap_servers": bootstrap_server}, act, setting, master, jars, log_level)
 
-
-def _with_pipeline(
-    file: Path,
-    instead: dict[str, str | None],
-    act: Callable[[SparkSession, Pipeline], None],
-    setting: list[str] | None,
-    master: str,
-    jars: Path | None,
-    log_level: str,
-) -> None:
-    """Check all that can be checked without Spark, start it, and act."""
-    with one_line_errors():
+def _checked(
+    file: Path, instead: dict[str, str | None], options: SessionOptions, setting: list[str] | None
+) -> tuple[Pipeline, SessionOptions]:
+    """The pipeline when all is checked that can be without Spark, and the options with its own settings and the command's."""
+    with one_line_errors(debug=options.debug):
         check_setup()
     with usage_errors():
+        from ..pipeline import needs
         from ..pipeline.declaration import read
         from ..pipeline.topics import check_topics
 
         given = pairs("--setting", setting)
         pipeline = read(file, **instead)
-    terminate_as_interrupt()
-    with one_line_errors(str(file)):
+    with one_line_errors(str(file), debug=options.debug):
+        if pipeline.check_sql:
+            from ..pipeline.sql_check import check_sql
+
+            check_sql(pipeline)
         check_topics(pipeline)
-        with session(pipeline.name, SessionOptions(master, jars, pipeline.settings | given, log_level)) as spark:
-            act(spark, pipeline)
+    return pipeline, replace(options, settings=needs.settings(pipeline) | given, packages=needs.packages(pipeline))
 
 
 def _shown(value: object) -> str:

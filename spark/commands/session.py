@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import signal
+import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from ..query import JobError
+from ..query import JobError, spark_failures
 from ..session import SparkSetupError, build_session
 
 if TYPE_CHECKING:
@@ -25,43 +25,63 @@ BootstrapServer = Annotated[
 ]
 Setting = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of the Spark session.")]
 Master = Annotated[str, typer.Option(metavar="URL", help="Spark's master.")]
-Jars = Annotated[Path | None, typer.Option(metavar="DIR", help="Folder with the Kafka connector's jars.")]
+Jars = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder with the jars of the Kafka connector, and of what else is needed."),
+]
 LogLevel = Annotated[
     Literal["OFF", "ERROR", "WARN", "INFO", "DEBUG"],
     typer.Option(metavar="OFF|ERROR|WARN|INFO|DEBUG", help="Spark's own log, on stderr."),
 ]
+Debug = Annotated[bool, typer.Option("--debug", help="With an error, the stack traces of Python and of Spark.")]
+
+_STACK_TRACES = "spark.sql.pyspark.jvmStacktrace.enabled"
 
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How Spark is started for a job."""
+    """How Spark is started for a job. With ``debug`` its errors hold Java's stack traces.
+
+    ``packages`` are the coordinates of what it needs beside the Kafka connector.
+    """
 
     master: str = "local[*]"
     jars: Path | None = None
     settings: Mapping[str, str] = field(default_factory=dict)
     log_level: str = "OFF"
+    debug: bool = False
+    packages: tuple[str, ...] = ()
 
 
 @contextmanager
 def session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
-    """Spark, stopped at the end. Raises SparkSetupError."""
-    spark = build_session(name, master=options.master, jars=options.jars, settings=options.settings)
+    """Spark, stopped at the end; the handlers of signals are what they were. Raises SparkSetupError and JobError."""
+    settings = {_STACK_TRACES: str(options.debug).lower(), **options.settings}
+    spark = _started(name, options, settings)
     try:
-        spark.sparkContext.setLogLevel(options.log_level)
-        yield spark
+        with spark_failures():
+            spark.sparkContext.setLogLevel(options.log_level)
+            _log_query_contexts(options.debug)
+            yield spark
     finally:
-        spark.stop()
+        # Its JVM may be what the job failed with.
+        with suppress(JobError), spark_failures():
+            spark.stop()
 
 
 @contextmanager
-def one_line_errors(place: str = "") -> Iterator[None]:
-    """Whatever a job fails with ends the command in one line, which begins with the place, and status 1; so does no Spark."""
+def one_line_errors(place: str = "", *, debug: bool = False) -> Iterator[None]:
+    """Whatever a job fails with ends the command in one line, which begins with the place, and status 1; so does no Spark.
+
+    With ``debug`` the stack traces come before it.
+    """
     try:
         yield
-    except JobError as error:
-        fail(f"{place}: {error}" if place else str(error), status=1)
-    except SparkSetupError as error:
-        fail(str(error), status=1)
+    except (JobError, SparkSetupError) as error:
+        if debug:
+            traceback.print_exc()
+        at_place = place and isinstance(error, JobError)
+        fail(f"{place}: {error}" if at_place else str(error), status=1)
 
 
 @contextmanager
@@ -71,11 +91,6 @@ def usage_errors() -> Iterator[None]:
         yield
     except JobError as error:
         fail(str(error), status=2)
-
-
-def terminate_as_interrupt() -> None:
-    """Let SIGTERM do what Ctrl-C does."""
-    signal.signal(signal.SIGTERM, _interrupt)
 
 
 def pairs(name: str, texts: list[str] | None) -> dict[str, str]:
@@ -100,5 +115,28 @@ def fail(message: str, *, status: int) -> NoReturn:
     raise typer.Exit(status)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+def _log_query_contexts(is_wanted: bool) -> None:
+    """pyspark logs each error in a query with its stack traces as JSON on stderr, whatever becomes of it."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = not is_wanted
+
+
+def _started(name: str, options: SessionOptions, settings: Mapping[str, str]) -> SparkSession:
+    """The session, whose JVM ignores the signals that a terminal or a service manager sends to all: this process stops it.
+
+    pyspark sees to Ctrl-C itself, but takes the handler. SIGTERM is ignored while the JVM starts, which passes that on to
+    it; being blocked too, it is not lost here.
+    """
+    interrupt, terminate = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        return build_session(
+            name, master=options.master, jars=options.jars, packages=options.packages, settings=settings
+        )
+    finally:
+        signal.signal(signal.SIGINT, interrupt)
+        signal.signal(signal.SIGTERM, terminate)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

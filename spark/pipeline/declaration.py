@@ -10,12 +10,14 @@ import difflib
 import re
 import tomllib
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pydantic
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
+from ..archive import check_offsets
 from ..query import JobError
 
 REJECTED = "_rejected"
@@ -41,6 +43,23 @@ def _is_trigger(text: str) -> str:
     return text if text == "once" else _is_duration(text)
 
 
+def _are_offsets(text: str) -> str:
+    if text not in ("earliest", "latest"):
+        try:
+            check_offsets(text)
+        except JobError as error:
+            raise ValueError(str(error)) from None
+    return text
+
+
+def _is_file(text: str, info: ValidationInfo) -> str:
+    """The path of a file that is named from where the pipeline's own is."""
+    path = Path(info.context["folder"] if info.context else "", text).absolute()
+    if not path.is_file():
+        raise ValueError(f"there is no file {path}")
+    return str(path)
+
+
 Name = Annotated[str, AfterValidator(_is_name)]
 Duration = Annotated[str, AfterValidator(_is_duration)]
 
@@ -54,38 +73,77 @@ class _Table(BaseModel):
 class Source(_Table):
     """Topics as a view.
 
-    ``format`` raw: ``key`` and ``value`` as they are. json: the fields of ``schema`` (Spark's DDL), and the rest of the
-    record under ``_key``, ``_topic``, ``_partition``, ``_offset``, ``_timestamp``, ``_headers``. ``unique``: of the records
-    with the same values in these columns, the first within the watermark. ``table``: not the records that come in, but the
-    newest of each key without those whose value is null, as they are when a micro-batch begins.
+    ``format`` raw: ``key`` and ``value`` as they are. The others decode the value: json by a ``schema`` in Spark's DDL, avro
+    by one in Avro's JSON, protobuf by a ``message`` of a descriptor file. They give the fields, and the rest of the record
+    under ``_key``, ``_topic``, ``_partition``, ``_offset``, ``_timestamp``, ``_headers``. ``schema-file`` is the schema in a
+    file beside the pipeline's, or the descriptor file. ``skip-bytes`` of the value come before what is decoded.
+
+    ``unique``: of the records with the same values in these columns, the first within the watermark. ``table``: not the
+    records that come in, but the newest of each key without those whose value is null, as they are when a micro-batch begins.
     """
 
     topics: list[str] = []
     pattern: str | None = None
-    format: Literal["raw", "json"] = "raw"
+    format: Literal["raw", "json", "avro", "protobuf"] = "raw"
     schema_: str | None = Field(default=None, alias="schema")
+    schema_file: Annotated[str, AfterValidator(_is_file)] | None = None
+    message: str | None = None
+    skip_bytes: int = Field(default=0, ge=0)
     table: bool = False
     event_time: str | None = None
     watermark: Duration | None = None
     unique: list[str] = []
-    starting_offsets: str = "earliest"
+    starting_offsets: Annotated[str, AfterValidator(_are_offsets)] = "earliest"
+    starting_timestamp: datetime | None = None
     max_offsets_per_trigger: int | None = Field(default=None, gt=0)
     fail_on_data_loss: bool = True
     bootstrap_servers: str | None = None
     options: dict[str, str] = {}
 
+    @property
+    def schema_text(self) -> str:
+        """What ``schema`` says, or its file."""
+        if self.schema_ is not None:
+            return self.schema_
+        assert self.schema_file is not None
+        return Path(self.schema_file).read_text(encoding="utf-8")
+
+    @property
+    def starting_timestamp_ms(self) -> int | None:
+        """Since the epoch; a time without a zone is UTC."""
+        start = self.starting_timestamp
+        if start is None:
+            return None
+        return int((start if start.tzinfo else start.replace(tzinfo=UTC)).timestamp() * 1000)
+
+    @pydantic.model_validator(mode="after")
+    def _decodes(self) -> Source:
+        schemas = (self.schema_ is not None) + (self.schema_file is not None)
+        if self.format in ("json", "avro") and schemas != 1:
+            raise ValueError(f'format = "{self.format}" needs schema, or schema-file')
+        if self.format == "protobuf" and (self.schema_file is None or self.schema_ or self.message is None):
+            raise ValueError('format = "protobuf" needs schema-file, a descriptor file, and message, a name in it')
+        if self.format == "raw" and (schemas or self.skip_bytes):
+            raise ValueError('schema goes with format = "json" or "avro"')
+        if self.format != "protobuf" and self.message:
+            raise ValueError('message goes with format = "protobuf"')
+        return self
+
     @pydantic.model_validator(mode="after")
     def _fits_together(self) -> Source:
         if bool(self.topics) == (self.pattern is not None):
             raise ValueError("say which topics: either topics = [...] or pattern")
-        if (self.format == "json") != (self.schema_ is not None):
-            raise ValueError('schema goes with format = "json"')
         if (self.event_time is None) != (self.watermark is None):
             raise ValueError("event-time and watermark go together")
         if self.unique and self.watermark is None:
             raise ValueError("unique needs event-time and watermark: how long a record is remembered")
-        if self.table and (self.event_time or self.max_offsets_per_trigger):
-            raise ValueError("a table has neither event-time nor max-offsets-per-trigger")
+        where = {"starting_offsets", "starting_timestamp"} & self.model_fields_set
+        if len(where) == 2:
+            raise ValueError("say where to start: either starting-offsets or starting-timestamp")
+        if self.table and (self.event_time or self.max_offsets_per_trigger or where):
+            raise ValueError(
+                "a table is all there is: without event-time, max-offsets-per-trigger and a place to start"
+            )
         return self
 
 
@@ -97,7 +155,7 @@ class Step(_Table):
 
 
 class Sink(_Table):
-    """Where a view goes: a topic, Parquet files, or the terminal.
+    """Where a view goes: a topic, Parquet files, a table of Delta (by its path) or Iceberg (by its name), or the terminal.
 
     To a topic ``key`` and ``value`` are SQL expressions on the view; without ``value`` it is all columns as JSON.
     """
@@ -108,6 +166,8 @@ class Sink(_Table):
     value: str | None = None
     headers: dict[str, str] = {}
     parquet: str | None = None
+    delta: str | None = None
+    iceberg: str | None = None
     partition_by: list[str] = []
     console: bool = False
     output_mode: Literal["append", "update", "complete"] = "append"
@@ -116,19 +176,25 @@ class Sink(_Table):
 
     @pydantic.model_validator(mode="after")
     def _fits_together(self) -> Sink:
-        if (self.topic is not None) + (self.parquet is not None) + self.console != 1:
-            raise ValueError("say where to: one of topic, parquet and console")
+        places = [place for place in (self.topic, self.parquet, self.delta, self.iceberg) if place is not None]
+        if len(places) + self.console != 1:
+            raise ValueError("say where to: one of topic, parquet, delta, iceberg and console")
         if self.topic is None and (self.key or self.value or self.headers):
             raise ValueError("key, value and headers go with topic")
-        if self.parquet is None and self.partition_by:
-            raise ValueError("partition-by goes with parquet")
+        if (self.topic or self.console) and self.partition_by:
+            raise ValueError("partition-by goes with parquet, delta and iceberg")
+        if self.parquet and self.output_mode != "append":
+            raise ValueError("rows in Parquet files do not change: their output-mode is append")
+        if (self.delta or self.iceberg) and self.output_mode == "update":
+            raise ValueError("the output-mode of a table is append or complete")
         return self
 
 
 class Pipeline(_Table):
     """The whole file. ``trigger``: once, for what is there now, or how often a micro-batch begins.
 
-    How far the pipeline has read is committed to ``group`` after each micro-batch, unless that is empty.
+    How far the pipeline has read is committed to ``group`` after each micro-batch, unless that is empty. ``check_sql``: look
+    through the SQL before Spark is started.
     """
 
     name: str
@@ -136,6 +202,7 @@ class Pipeline(_Table):
     bootstrap_servers: str = "127.0.0.1:9092"
     trigger: Annotated[str, AfterValidator(_is_trigger)] = "once"
     group: str = ""
+    check_sql: bool = True
     sources: dict[Name, Source]
     steps: list[Step] = []
     sinks: dict[Name, Sink]
@@ -143,7 +210,8 @@ class Pipeline(_Table):
 
     @pydantic.model_validator(mode="after")
     def _names_meet(self) -> Pipeline:
-        views = set(self.sources) | {f"{name}{REJECTED}" for name, source in self.sources.items() if source.schema_}
+        decoded = [name for name, source in self.sources.items() if source.format != "raw"]
+        views = set(self.sources) | {f"{name}{REJECTED}" for name in decoded}
         for step in self.steps:
             if step.view in views:
                 raise ValueError(f"two views are called {step.view}")
@@ -170,7 +238,7 @@ def read(path: Path, **instead: str | None) -> Pipeline:
         raise JobError(f"{path}: {error}") from None
     content |= {key.replace("_", "-"): value for key, value in instead.items() if value is not None}
     try:
-        return Pipeline.model_validate(content)
+        return Pipeline.model_validate(content, context={"folder": path.parent})
     except pydantic.ValidationError as error:
         raise JobError(f"{path}: {'; '.join(map(_line, error.errors()))}") from None
 

@@ -1,28 +1,51 @@
-"""Whether the topics that a pipeline reads are there: asked of the brokers before Spark is started."""
+"""Whether the topics of a pipeline are there: asked of the brokers before Spark is started."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
+from typing import Any
 
 from ..query import JobError
 from .declaration import Pipeline
 
+_CREATES = "auto.create.topics.enable"
+
+
+@dataclass(frozen=True)
+class _Cluster:
+    """Its topics, and whether a broker creates one that is written to; unknown is taken for yes."""
+
+    topics: frozenset[str]
+    creates: bool
+
 
 def check_topics(pipeline: Pipeline) -> None:
     """Raises JobError for brokers that do not answer and topics that are missing."""
-    known: dict[str, set[str]] = {}
-    for name, source in pipeline.sources.items():
-        servers = source.bootstrap_servers or pipeline.bootstrap_servers
+    known: dict[str, _Cluster] = {}
+
+    def cluster(servers: str | None, place: str) -> tuple[str, _Cluster]:
+        servers = servers or pipeline.bootstrap_servers
         if servers not in known:
-            known[servers] = _topics(servers, f"sources.{name}")
-        missing = [topic for topic in source.topics if topic not in known[servers]]
+            known[servers] = _asked(servers, place)
+        return servers, known[servers]
+
+    for name, source in pipeline.sources.items():
+        servers, found = cluster(source.bootstrap_servers, f"sources.{name}")
+        missing = [topic for topic in source.topics if topic not in found.topics]
         if missing:
             raise JobError(f"sources.{name}: {servers} has no topic {', '.join(missing)}")
-        if source.pattern is not None and not any(re.fullmatch(source.pattern, topic) for topic in known[servers]):
+        if source.pattern is not None and not any(re.fullmatch(source.pattern, topic) for topic in found.topics):
             raise JobError(f"sources.{name}: {servers} has no topic whose name matches {source.pattern}")
+    for name, sink in pipeline.sinks.items():
+        if sink.topic is None:
+            continue
+        servers, found = cluster(sink.bootstrap_servers, f"sinks.{name}")
+        if sink.topic not in found.topics and not found.creates:
+            raise JobError(f"sinks.{name}: {servers} has no topic {sink.topic}, and creates none by itself: create it")
 
 
-def _topics(servers: str, place: str) -> set[str]:
+def _asked(servers: str, place: str) -> _Cluster:
     import logging
 
     from kafka import KafkaAdminClient
@@ -32,8 +55,20 @@ def _topics(servers: str, place: str) -> set[str]:
     try:
         admin = KafkaAdminClient(bootstrap_servers=servers.split(","), request_timeout_ms=10_000)
         try:
-            return set(admin.list_topics())
+            return _Cluster(frozenset(admin.list_topics()), _creates_topics(admin))
         finally:
             admin.close()
     except KafkaError as error:
         raise JobError(f"{place}: no broker answers at {servers} ({type(error).__name__})") from None
+
+
+def _creates_topics(admin: Any) -> bool:
+    from kafka.admin import ConfigResource, ConfigResourceType
+    from kafka.errors import KafkaError
+
+    broker = str(admin.describe_cluster()["brokers"][0]["broker_id"])
+    try:
+        described = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, broker)], config_filter="all")
+        return bool(described["broker"][broker][_CREATES]["value"] != "false")
+    except (KafkaError, KeyError):  # not for everybody to see
+        return True

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..query import READER_DEFAULTS, JobError, explain
+from ..query import READER_DEFAULTS, spark_failures
 from .declaration import REJECTED, Pipeline, Source
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _METADATA = ("key", "topic", "partition", "offset", "timestamp", "headers")
+_CORRUPT = "_corrupt_record"
 _NEWEST_OF_EACH_KEY = """
 SELECT * EXCEPT (_rank) FROM (
     SELECT *, row_number() OVER (PARTITION BY key ORDER BY partition, offset DESC) AS _rank FROM {records}
@@ -20,27 +21,21 @@ SELECT * EXCEPT (_rank) FROM (
 
 def make_views(spark: SparkSession, pipeline: Pipeline, *, is_stream: bool = True) -> None:
     """Register every source and step; without ``is_stream``, of what the topics hold now. Raises JobError, naming the place."""
-    from pyspark.errors import PySparkException
-
     for name, source in pipeline.sources.items():
-        try:
+        with spark_failures(f"sources.{name}"):
             _make_source(spark, pipeline, name, source, is_stream and not source.table)
-        except PySparkException as error:
-            raise JobError(f"sources.{name}: {explain(str(error))}") from None
     for number, step in enumerate(pipeline.steps):
-        try:
+        with spark_failures(f"steps.{number} (view {step.view})"):
             spark.sql(step.sql).createOrReplaceTempView(step.view)
-        except PySparkException as error:
-            raise JobError(f"steps.{number} (view {step.view}): {explain(str(error))}") from None
 
 
 def _make_source(spark: SparkSession, pipeline: Pipeline, name: str, source: Source, is_stream: bool) -> None:
     reader = (spark.readStream if is_stream else spark.read).format("kafka")
-    records = reader.options(**_options(pipeline, source)).load()
+    records = reader.options(**_options(pipeline, source, is_stream)).load()
     if source.table:
         records = spark.sql(_NEWEST_OF_EACH_KEY, records=records)
-    if source.schema_ is not None:
-        records = _decoded(records, name, source.schema_)
+    if source.format != "raw":
+        records = _decoded(records, name, source)
     if source.event_time is not None:
         assert source.watermark is not None
         records = records.withWatermark(source.event_time, source.watermark)
@@ -51,29 +46,51 @@ def _make_source(spark: SparkSession, pipeline: Pipeline, name: str, source: Sou
     records.createOrReplaceTempView(name)
 
 
-def _decoded(records: DataFrame, name: str, schema: str) -> DataFrame:
-    """The fields of JSON values; what is none goes to a view of its own."""
+def _decoded(records: DataFrame, name: str, source: Source) -> DataFrame:
+    """The fields of the values; what cannot be decoded goes to a view of its own."""
+    with_fields = records.withColumn("_parsed", _parsed(source))
+    fields = [field for field in with_fields.schema["_parsed"].dataType.fieldNames() if field != _CORRUPT]
+    if source.format == "json":
+        is_good = f"_parsed IS NOT NULL AND _parsed.{_CORRUPT} IS NULL"
+    else:
+        # Avro's and protobuf's decoders give a row of nulls for what they cannot read.
+        is_good = " OR ".join(f"_parsed.`{field}` IS NOT NULL" for field in fields)
+    is_good = f"coalesce({is_good}, false)"
+    with_fields.where(f"NOT {is_good}").drop("_parsed").createOrReplaceTempView(f"{name}{REJECTED}")
+    columns = [f"_parsed.`{field}` AS `{field}`" for field in fields]
+    return with_fields.where(is_good).selectExpr(*columns, *(f"{column} AS _{column}" for column in _METADATA))
+
+
+def _parsed(source: Source) -> Column:
+    """The value as a struct."""
     from pyspark.sql import functions as f
+    from pyspark.sql.avro.functions import from_avro
+    from pyspark.sql.protobuf.functions import from_protobuf
 
-    corrupt = "_corrupt_record"
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": corrupt}
-    parsed = f.from_json(f.col("value").cast("string"), f"{schema}, {corrupt} STRING", options)
-    with_fields = records.withColumn("_parsed", parsed)
-    is_good = f"_parsed IS NOT NULL AND _parsed.{corrupt} IS NULL"
-    with_fields.where(f"NOT ({is_good})").drop("_parsed").createOrReplaceTempView(f"{name}{REJECTED}")
-    metadata = [f"{column} AS _{column}" for column in _METADATA]
-    return with_fields.where(is_good).selectExpr("_parsed.*", *metadata).drop(corrupt)
+    value = f.expr(f"substring(value, {source.skip_bytes + 1})") if source.skip_bytes else f.col("value")
+    if source.format == "json":
+        options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+        return f.from_json(value.cast("string"), f"{source.schema_text}, {_CORRUPT} STRING", options)
+    if source.format == "avro":
+        return from_avro(value, source.schema_text, {"mode": "PERMISSIVE"})
+    return from_protobuf(value, source.message, source.schema_file, {"mode": "PERMISSIVE"})
 
 
-def _options(pipeline: Pipeline, source: Source) -> dict[str, str]:
-    """The options of Spark's ``kafka`` source."""
+def _options(pipeline: Pipeline, source: Source, is_stream: bool) -> dict[str, str]:
+    """The options of Spark's ``kafka`` source. A batch cannot start at the end: it starts at the beginning then."""
     options = {
         **READER_DEFAULTS,
         "kafka.bootstrap.servers": source.bootstrap_servers or pipeline.bootstrap_servers,
-        "startingOffsets": source.starting_offsets,
         "failOnDataLoss": str(source.fail_on_data_loss).lower(),
         "includeHeaders": "true",
     }
+    if source.starting_timestamp_ms is not None:
+        # At the end of a partition whose records all are older.
+        options["startingTimestamp"] = str(source.starting_timestamp_ms)
+        options["startingOffsetsByTimestampStrategy"] = "latest"
+    else:
+        from_end = source.starting_offsets == "latest" and not is_stream
+        options["startingOffsets"] = "earliest" if from_end else source.starting_offsets
     if source.pattern is not None:
         options["subscribePattern"] = source.pattern
     else:

@@ -60,5 +60,11 @@ def test_perf(command: Command, topic: str) -> None:
     assert command("perf", "consume", "--topic", topic).startswith("500 records read in ")
 
 
+def test_perf_of_numbered_records(command: Command, topic: str) -> None:
+    command("perf", "produce", "--topic", topic, "--num-records", "12", "--record-size", "5", "--numbered")
+    values = command("consume", "--topic", topic, "--from-beginning", "--until-end", "--format", "%s|").split("|")[:-1]
+    assert sorted(values) == sorted(f"{number:<5}" for number in range(12))
+
+
 def test_perf_of_an_empty_topic(command: Command, topic: str) -> None:
     assert "is empty" in command.refused("perf", "consume", "--topic", topic)

@@ -1,4 +1,4 @@
-"""The transcripts of docs/command-line.md, docs/spark.md and docs/pipelines.md, run top to bottom, each command on a terminal.
+"""The transcripts of docs/command-line.md and the pages on Spark, run top to bottom, each command on a terminal.
 
 A ``console`` block has commands after ``$`` and what they print below; ``…`` stands for any text, and a blank may be wider.
 """
@@ -24,8 +24,9 @@ from ottla.compat_tests import toolchains
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "command-line.md"
-SPARK_PAGES = (DOCS / "spark.md", DOCS / "pipelines.md")
+SPARK_PAGES = tuple(DOCS / f"{name}.md" for name in ("spark", "pipelines", "mirror", "lag"))
 ADDRESS = "127.0.0.1:9092"
+SECOND_ADDRESS = "127.0.0.1:9192"
 LIMIT_S = 60
 
 
@@ -47,11 +48,15 @@ def steps(page: str) -> list[Step]:
 
 
 class Terminal:
-    """A shell in a folder of its own, and the broker that the page starts: the page's address stands for that broker's."""
+    """A shell in a folder of its own, and the broker that the page starts: the page's address stands for that broker's.
 
-    def __init__(self, folder: Path, bootstrap_servers: str | None = None) -> None:
+    A page on two clusters has a second address.
+    """
+
+    def __init__(self, folder: Path, bootstrap_servers: str | None = None, second: str = SECOND_ADDRESS) -> None:
         self._folder = folder
         self._address = bootstrap_servers
+        self._second = second
         self._broker: subprocess.Popen[str] | None = None
         programs = folder / "bin"
         programs.mkdir()
@@ -79,7 +84,8 @@ class Terminal:
             return self._serve(command)
         if command.startswith("ottla verify "):
             self._stop()
-        return self._run(command.replace(ADDRESS, str(self._address)))
+        shown = self._run(command.replace(ADDRESS, str(self._address)).replace(SECOND_ADDRESS, self._second))
+        return shown.replace(self._second, SECOND_ADDRESS)
 
     def _serve(self, command: str) -> str:
         """Start the broker on a free port; its ready line, with the page's address."""
@@ -158,7 +164,11 @@ def test_the_pages_on_spark_show_what_happens(page: Path, tmp_path: Path) -> Non
         toolchains.missing("no pyspark (pip install 'ottla[spark]')")
     toolchains.java()
     toolchains.jars("spark-kafka-4.0.0")
-    with ottla.Broker() as broker, Terminal(tmp_path, broker.bootstrap_servers) as terminal:
+    with (
+        ottla.Broker() as broker,
+        ottla.Broker() as second,
+        Terminal(tmp_path, broker.bootstrap_servers, second.bootstrap_servers) as terminal,
+    ):
         follow(page, terminal)
 
 

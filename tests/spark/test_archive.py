@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.spark.archive import Archive, check_reachable
-from ottla.spark.query import JobError, explain
+from ottla.spark.query import JobError
 
 
 def archive(**options: Any) -> Archive:
@@ -82,23 +82,3 @@ def test_one_broker_that_answers_is_enough() -> None:
 def test_no_broker_answers(servers: str) -> None:
     with pytest.raises(JobError, match=f"no broker answers at {servers.split(',')[0]}: "):
         check_reachable(servers)
-
-
-STREAM_FAILED = "[STREAM_FAILED] Query [id = 8755cf31, runId = 03c51040] terminated with exception: "
-UNKNOWN_TOPIC = "org.apache.kafka.common.errors.UnknownTopicOrPartitionException: This server does not host this"
-LOST = "Some data may have been lost because they\nReason: Partition orders-0 offset was changed from 10 to 5.\n"
-LOST_LINE = "data may have been lost: Partition orders-0 offset was changed from 10 to 5 "
-
-
-@pytest.mark.parametrize(
-    ("text", "line"),
-    [
-        (STREAM_FAILED + "Disk quota exceeded SQLSTATE: XXKST\n\tat org.apache.spark.X\n", "Disk quota exceeded"),
-        (STREAM_FAILED + UNKNOWN_TOPIC, "unknown topic: one of the topics to read does not exist on this broker"),
-        (STREAM_FAILED + LOST, LOST_LINE + "(--no-fail-on-data-loss goes on with what there is)"),
-        ("\njava.io.IOException: mkdir of file:/x failed", "java.io.IOException: mkdir of file:/x failed"),
-        ("", "the query failed"),
-    ],
-)
-def test_one_line_of_an_error(text: str, line: str) -> None:
-    assert explain(text) == line

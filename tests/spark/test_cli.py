@@ -48,3 +48,13 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_pyspark_is_imported_only_by_a_job() -> None:
     code = "import sys, ottla.spark.cli; sys.exit('pyspark' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_debug_shows_where_an_error_came_from() -> None:
+    arguments = ["--output", "/lake", "--topics", "a", "--bootstrap-server", "127.0.0.1:1"]
+    status, line = outcome(*arguments)
+    assert (status, line.count("\n")) == (1, 1)
+    status, shown = outcome(*arguments, "--debug")
+    assert status == 1
+    assert shown.startswith("Traceback (most recent call last):\n")
+    assert shown.endswith(line)

@@ -53,6 +53,25 @@ def test_the_folder_given_wins_over_the_environment_and_that_over_the_checkout(
     assert connector_settings(given) == {"spark.jars": f"{tmp_path}/given/given.jar"}
 
 
+def test_what_is_needed_beside_the_connector_is_looked_for_in_the_folder(tmp_path: Path) -> None:
+    avro = "org.apache.spark:spark-avro_2.13:4.0.0"
+    folder = folder_with_jars(tmp_path / "jars", "spark-avro_2.13-4.0.0.jar")
+    assert connector_settings(folder, [avro]) == {"spark.jars": f"{folder}/spark-avro_2.13-4.0.0.jar"}
+    with pytest.raises(
+        SparkSetupError, match=r"^no delta-spark_2.13 in \S+jars: put its jar there \(io.delta:delta-spark"
+    ):
+        connector_settings(folder, [avro, "io.delta:delta-spark_2.13:4.0.0"])
+    (tmp_path / "checkout").mkdir()
+    folder_with_jars(tmp_path / "checkout" / "spark-kafka-4.0.0", "connector.jar")
+    folder_with_jars(tmp_path / "checkout" / "spark-tables-4.0.0", "delta-spark_2.13-4.0.0.jar")
+    assert "delta-spark" in connector_settings(packages=["io.delta:delta-spark_2.13:4.0.0"])["spark.jars"]
+    assert "delta-spark" not in connector_settings()["spark.jars"]
+
+
+def test_without_jars_spark_fetches_what_is_needed_beside_the_connector() -> None:
+    assert connector_settings(packages=["a:b:1"])["spark.jars.packages"].endswith(f":{SPARK_VERSION},a:b:1")
+
+
 def test_without_jars_spark_fetches_the_connector_and_nothing_that_pyspark_has() -> None:
     settings = connector_settings()
     assert settings["spark.jars.packages"] == f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"

@@ -1,0 +1,138 @@
+"""How a running job is shown and ended: a table on a terminal, a line for each micro-batch where there is none, or JSON.
+
+SIGTERM and Ctrl-C let the micro-batch that is under way finish, and the job ends with status 0. A second one ends it at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Protocol
+
+import typer
+
+from ..metrics import served
+from ..query import Progress, Watch
+from .session import SessionOptions, session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Json = Annotated[bool, typer.Option("--json", help="A JSON line for each micro-batch, and one with the totals.")]
+Metrics = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Serve the queries' metrics there for Prometheus.")
+]
+_SHOW_CURSOR = b"\x1b[?25h"
+
+
+class _Shown(Protocol):
+    def batch(self, name: str, progress: Progress) -> None: ...
+
+
+@dataclass(frozen=True)
+class Output:
+    """How a job is shown: ``as_json``, and where its metrics are served. ``title`` says what it does.
+
+    A job of one query does not name it. ``is_plain`` is for a job that writes to the terminal itself.
+    """
+
+    title: str
+    as_json: bool = False
+    metrics: str | None = None
+    is_one_query: bool = False
+    is_plain: bool = False
+
+    @contextmanager
+    def running(self, name: str, options: SessionOptions) -> Iterator[tuple[SparkSession, Watch]]:
+        """Spark, and what a job on it is to be given to be followed. Raises SparkSetupError and JobError."""
+        stop = threading.Event()
+        with ExitStack() as stack:
+            stack.enter_context(first_signal_sets(stop))
+            metrics = stack.enter_context(served(self.metrics)) if self.metrics else None
+            spark = stack.enter_context(session(name, options))
+            shown = self._shown(stack, stop)
+
+            def report(query: str, progress: Progress) -> None:
+                if metrics is not None:
+                    metrics.note(query, progress)
+                shown.batch(query, progress)
+
+            yield spark, Watch(report, stop)
+
+    def end(self, watch: Watch, totals: Mapping[str, int], *lines: str) -> None:
+        """Say how the job ended, when it has: how many records each query has read, or the lines if it is not JSON."""
+        stopped = watch.stop.is_set()
+        if stopped:
+            typer.echo("stopped; the next run goes on from here", err=True)
+        if self.as_json:
+            typer.echo(json.dumps({"totals": dict(totals), "stopped": stopped}))
+            return
+        for line in lines:
+            typer.echo(line)
+
+    def _shown(self, stack: ExitStack, stop: threading.Event) -> _Shown:
+        if self.as_json:
+            return _JsonLines()
+        if self.is_plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+            return _Lines(self.is_one_query)
+        from .live_table import LiveTable
+
+        return stack.enter_context(LiveTable(self.title, stop))
+
+
+class _Lines:
+    def __init__(self, is_one_query: bool) -> None:
+        self._is_one_query = is_one_query
+
+    def batch(self, name: str, progress: Progress) -> None:
+        batch = f"batch {progress.batch}: {progress.records:,} records"
+        typer.echo(batch if self._is_one_query else f"{name}, {batch}")
+
+
+class _JsonLines:
+    def batch(self, name: str, progress: Progress) -> None:
+        read: dict[str, dict[str, int]] = {}
+        for (topic, partition), offset in progress.read.items():
+            read.setdefault(topic, {})[str(partition)] = offset
+        typer.echo(
+            json.dumps(
+                {
+                    "query": name,
+                    "batch": progress.batch,
+                    "records": progress.records,
+                    "seconds": progress.seconds,
+                    "records_per_second": round(progress.records_per_s, 1),
+                    "lag": progress.lag,
+                    "watermark": progress.watermark,
+                    "state_rows": progress.state_rows,
+                    "state_bytes": progress.state_bytes,
+                    "offsets": read,
+                }
+            )
+        )
+
+
+@contextmanager
+def first_signal_sets(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and SIGINT set it. The second one does what it always does: it ends the process, and with its pipe the JVM's."""
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        stop.set()
+        for each in before:
+            signal.signal(each, signal.SIG_DFL)
+        if sys.stdout.isatty():
+            os.write(sys.stdout.fileno(), _SHOW_CURSOR)
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

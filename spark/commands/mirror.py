@@ -1,0 +1,94 @@
+"""``ottla spark mirror``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..archive import check_reachable
+from ..mirror.job import Mirror, Mirrored, run
+from ..session import check_setup
+from .following import Json, Metrics, Output
+from .session import (
+    Debug,
+    Jars,
+    LogLevel,
+    Master,
+    SessionOptions,
+    Setting,
+    names,
+    one_line_errors,
+    pairs,
+    usage_errors,
+)
+
+
+def mirror(
+    source: Annotated[str, typer.Option("--from", metavar="HOST:PORT[,…]", help="Brokers of the source cluster.")],
+    target: Annotated[str, typer.Option("--to", metavar="HOST:PORT[,…]", help="Brokers of the target cluster.")],
+    checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Where the job remembers its place.")],
+    topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to mirror.")] = None,
+    pattern: Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")] = None,
+    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Before the topic's name at the target.")] = "",
+    groups: Annotated[
+        str | None, typer.Option(metavar="REGEX", help="Carry over the offsets of groups whose whole name matches.")
+    ] = None,
+    starting_offsets: Annotated[
+        str, typer.Option(metavar="earliest|latest", help="Where the first run begins; later ones go on.")
+    ] = "earliest",
+    max_offsets_per_trigger: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Records in a micro-batch, at most.")
+    ] = None,
+    every: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Go on for ever, a micro-batch this often.")
+    ] = None,
+    fail_on_data_loss: Annotated[
+        bool, typer.Option(help="Stop when records are gone before they were mirrored.")
+    ] = True,
+    setting: Setting = None,
+    master: Master = "local[*]",
+    jars: Jars = None,
+    log_level: LogLevel = "OFF",
+    as_json: Json = False,
+    metrics: Metrics = None,
+    debug: Debug = False,
+) -> None:
+    """Copy topics to another cluster, each record once; consumer groups can be moved there.
+
+    \b
+    Examples:
+      ottla spark mirror --from east:9092 --to west:9092 --topics orders --checkpoint state
+      ottla spark mirror --from east:9092 --to west:9092 --pattern '.*' --prefix east. --groups '.*' --every 10 --checkpoint state
+    """
+    with usage_errors():
+        job = Mirror(
+            source=source,
+            target=target,
+            checkpoint=checkpoint,
+            topics=names(topics),
+            pattern=pattern,
+            prefix=prefix,
+            groups=groups,
+            starting_offsets=starting_offsets,
+            max_offsets_per_trigger=max_offsets_per_trigger,
+            every_s=every,
+            fail_on_data_loss=fail_on_data_loss,
+        )
+        options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
+    title = f"mirror to {target}"
+    shown = Output(title, as_json, metrics, is_one_query=True)
+    done = Mirrored()
+    with one_line_errors(debug=debug):
+        check_setup()
+        check_reachable(source)
+        check_reachable(target)
+        with shown.running(title, options) as (spark, watch):
+            run(spark, job, done, watch)
+    shown.end(
+        watch,
+        {"mirror": done.records},
+        f"mirrored {done.records:,} records to {target}",
+        *(f"group {group}: offsets are at the target" for group in done.carried.groups),
+        *(f"group {group}: in use at the target, left alone" for group in done.carried.in_use),
+    )

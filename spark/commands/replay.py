@@ -1,0 +1,123 @@
+"""``ottla spark replay``."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from ..archive import check_offsets
+from ..query import JobError
+from ..replay import Offsets, Replay, run
+from ..session import check_setup
+from .session import (
+    DEFAULT_SERVER,
+    BootstrapServer,
+    Debug,
+    Jars,
+    LogLevel,
+    Master,
+    SessionOptions,
+    Setting,
+    names,
+    one_line_errors,
+    pairs,
+    session,
+    usage_errors,
+)
+
+
+def replay(
+    to_topic: Annotated[str, typer.Option(metavar="NAME", help="The topic to write to.")],
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to replay.")] = None,
+    archive: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="Replay what 'ottla spark archive' has written; all, or the topics."),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Records of this time and later: 2026-11-20T08:00:00Z.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Records of before this time.")] = None,
+    starting_offsets: Annotated[
+        str | None, typer.Option(metavar="JSON", help='From these offsets on: {"orders": {"0": 100}}.')
+    ] = None,
+    ending_offsets: Annotated[str | None, typer.Option(metavar="JSON", help="To before these offsets.")] = None,
+    where: Annotated[
+        str | None, typer.Option(metavar="SQL", help="Only records for which this is true; key and value are bytes.")
+    ] = None,
+    keep_partitions: Annotated[
+        bool, typer.Option("--keep-partitions", help="Each record into the partition it came from. [by its key]")
+    ] = False,
+    rate: Annotated[
+        float | None, typer.Option(metavar="N", min=0.001, help="Records a second, at most. [as many as go]")
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Of this replay; another name is done anew. [made of the options]"),
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's kafka source (kafka.… for its client).")
+    ] = None,
+    setting: Setting = None,
+    master: Master = "local[*]",
+    jars: Jars = None,
+    log_level: LogLevel = "OFF",
+    as_json: Annotated[bool, typer.Option("--json", help="The number of records as JSON.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Write records of topics or of an archive to a topic once more, with their keys, headers and timestamps.
+
+    Killed, and run again with the same options, it goes on where it was: no record is written twice.
+
+    \b
+    Examples:
+      ottla spark replay --topics orders --since 2026-11-20T08:00:00Z --until 2026-11-20T09:00:00Z --to-topic again
+      ottla spark replay --archive archive --topics orders --to-topic orders-2 --keep-partitions --rate 5000
+    """
+    with usage_errors():
+        job = Replay(
+            bootstrap_servers=bootstrap_server,
+            to_topic=to_topic,
+            topics=names(topics),
+            archive=archive,
+            since=_time("--since", since),
+            until=_time("--until", until),
+            starting_offsets=_offsets(starting_offsets),
+            ending_offsets=_offsets(ending_offsets),
+            where=where,
+            keep_partitions=keep_partitions,
+            rate=rate,
+            name=name,
+            options=pairs("--option", option),
+        )
+        options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
+    with one_line_errors(debug=debug):
+        check_setup()
+        with session(f"replay to {to_topic}", options) as spark:
+            total = run(spark, job)
+    typer.echo(json.dumps({"records": total}) if as_json else f"replayed {total:,} records to {to_topic}")
+
+
+def _time(option: str, text: str | None) -> datetime | None:
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise JobError(f"{option} takes a time like 2026-11-20T08:00:00Z, not {text!r}") from None
+    if moment.tzinfo is None:
+        raise JobError(f"{option} {text} has no zone: write {text}Z for UTC")
+    return moment
+
+
+def _offsets(text: str | None) -> Offsets:
+    if text is None:
+        return {}
+    check_offsets(text)
+    found: Offsets = json.loads(text)
+    if any(offset < 0 for partitions in found.values() for offset in partitions.values()):
+        raise JobError("offsets of a replay count from 0: leave a partition out for its beginning or its end")
+    return found

@@ -1,0 +1,86 @@
+"""What a job fails with, in one line that says what to do: Spark's own errors are many lines, most of them Java's stack."""
+
+from __future__ import annotations
+
+import re
+
+_OTHER_CHECKPOINT = "undo the change, or name another checkpoint and begin anew"
+_KNOWN: tuple[tuple[str, str], ...] = (
+    (
+        r"Topic (?P<topic>\S+) not present in metadata after",
+        "the topic {topic}, to be written to, does not exist on this broker: create it",
+    ),
+    (
+        r"UnknownTopicOrPartitionException",
+        "unknown topic: one of the topics to read does not exist on this broker",
+    ),
+    (
+        r"Partitions Set\((?P<which>[^)]*)\) have been deleted",
+        (
+            "the checkpoint has offsets of {which}, which are not read any more: the topic is gone, or the checkpoint is of "
+            "other topics (name another checkpoint, or turn fail-on-data-loss off to go on with what there is)"
+        ),
+    ),
+    (
+        r"Some data may have been lost(?:[\s\S]*?Reason: (?P<why>.*?)\.?(?: SQLSTATE.*)?(?:\n|$))?",
+        "data may have been lost: {why} (turn fail-on-data-loss off to go on with what there is)",
+    ),
+    (
+        r"There are \[(?P<old>\d+)\] sources in the checkpoint offsets and now there are \[(?P<new>\d+)\]",
+        f"the checkpoint is of a job with another number of sources ({{old}}, now {{new}}): {_OTHER_CHECKPOINT}",
+    ),
+    (
+        r"STATE_STORE_(?:KEY|VALUE)_SCHEMA_NOT_COMPATIBLE|STREAMING_STATEFUL_OPERATOR_NOT_MATCH|Provided schema doesn't match",
+        f"the checkpoint holds the state of other columns or steps than these: {_OTHER_CHECKPOINT}",
+    ),
+    (
+        r"same topic partitions in pre-fetched offset",
+        f"the checkpoint is of other topics, or partitions have come meanwhile: run it again, or {_OTHER_CHECKPOINT}",
+    ),
+    (
+        r"CONCURRENT_(?:QUERY|STREAM_LOG_UPDATE)|Multiple streaming queries are concurrently using",
+        "another run goes on from the same checkpoint: wait for its end, or name another checkpoint",
+    ),
+    (
+        r"The message is (?P<size>\d+) bytes when serialized which is larger than (?P<limit>\d+)",
+        (
+            "a record of {size} bytes is larger than the producer sends ({limit}): its option kafka.max.request.size, and the "
+            "topic's max.message.bytes, say how large one may be"
+        ),
+    ),
+    (
+        r"No space left on device",
+        "no space left on device: the output, the checkpoint and Spark's temporary files (spark.local.dir) need some",
+    ),
+    (
+        r"Java heap space|GC overhead limit exceeded",
+        "Spark is out of memory: --setting spark.driver.memory=4g gives it more",
+    ),
+    (
+        r"Timed out waiting for a node assignment|Timed out waiting to send the call",
+        "the brokers do not answer any more",
+    ),
+)
+_NOISE = (
+    r"^\[STREAM_FAILED\] Query \[.*?\] terminated with exception: ",
+    r"^Job aborted due to stage failure: .*?Lost task \S+ in stage \S+ \(TID \d+\) \(.*?\): ",
+    r"^(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): ",
+    r"\.? SQLSTATE: \w+",
+    r";$",
+)
+
+
+class JobError(RuntimeError):
+    """A job cannot start or go on. ``str()`` is one line."""
+
+
+def explain(text: str) -> str:
+    """One line for people out of Spark's many."""
+    for pattern, line in _KNOWN:
+        found = re.search(pattern, text)
+        if found:
+            return line.format_map({key: value or "records are gone" for key, value in found.groupdict().items()})
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "the query failed")
+    for pattern in _NOISE:
+        first = re.sub(pattern, "", first)
+    return first

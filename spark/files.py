@@ -1,0 +1,140 @@
+"""Files wherever Spark writes them, through Hadoop's file systems. A path is local or any URI that Spark knows."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class File:
+    """``uri`` is encoded as Spark's own lists have it; ``path`` is the part of it behind the host, decoded."""
+
+    uri: str
+    path: str
+    size: int
+    modified_ms: int
+    replication: int
+    block_size: int
+
+
+class Files:
+    """The file systems that one session can reach."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        assert spark._jvm is not None, "not a session with a JVM of its own"
+        self._jvm: Any = spark._jvm
+        self._gateway: Any = spark.sparkContext._gateway
+        self._configuration = spark._jsparkSession.sessionState().newHadoopConf()
+
+    def _open(self, path: str) -> tuple[Any, Any]:
+        """The file system, and the path with everything that it lacked."""
+        given = self._jvm.org.apache.hadoop.fs.Path(path)
+        system = given.getFileSystem(self._configuration)
+        return system, system.makeQualified(given)
+
+    def absolute(self, path: str) -> str:
+        """The path with its scheme, however it was given."""
+        return str(self._open(path)[1].toString())
+
+    def local(self, path: str) -> str | None:
+        """The path on this machine's own disks, or None when it lies elsewhere."""
+        uri = self._open(path)[1].toUri()
+        return str(uri.getPath()) if uri.getScheme() == "file" else None
+
+    def exists(self, path: str) -> bool:
+        """Is there such a file or folder?"""
+        system, where = self._open(path)
+        return bool(system.exists(where))
+
+    def is_file(self, path: str) -> bool:
+        """Is it a file that is there, and neither a folder nor a pattern?"""
+        system, where = self._open(path)
+        return bool(system.isFile(where))
+
+    def names(self, folder: str) -> list[str]:
+        """What is in a folder, or nothing if there is none."""
+        system, where = self._open(folder)
+        return [str(status.getPath().getName()) for status in system.listStatus(where)] if system.exists(where) else []
+
+    def below(self, folder: str) -> Iterator[File]:
+        """All files in a folder and in those below it."""
+        system, where = self._open(folder)
+        found = system.listFiles(where, True)
+        while found.hasNext():
+            yield _file(found.next())
+
+    def move(self, source: str, folder: str) -> File:
+        """Move a file into a folder of the same file system; in one step, where the file system can."""
+        system, where = self._open(source)
+        target = self._jvm.org.apache.hadoop.fs.Path(self._open(folder)[1], where.getName())
+        if not system.rename(where, target):
+            raise OSError(f"{source} cannot be moved to {folder}")
+        return _file(system.getFileStatus(target))
+
+    def delete(self, path: str) -> None:
+        """Delete a file, or a folder with all there is in it; it need not be there."""
+        system, where = self._open(path)
+        system.delete(where, True)
+
+    def read(self, path: str) -> str:
+        """A text."""
+        system, where = self._open(path)
+        stream = system.open(where)
+        try:
+            return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+        finally:
+            stream.close()
+
+    def replace(self, path: str, text: str) -> None:
+        """Put a new text in the place of an old one: whoever reads sees one or the other, whenever this is killed."""
+        local = self.local(path)
+        if local is not None:
+            self._replace_locally(local, text)
+        else:
+            self._replace(path, text)
+
+    def _replace_locally(self, path: str, text: str) -> None:
+        """Hadoop would delete the old file before it renames the new one, and expect the old one's checksum."""
+        folder, name = os.path.split(path)
+        with tempfile.NamedTemporaryFile(
+            "w", encoding="utf-8", dir=folder, prefix=".", suffix=".tmp", delete=False
+        ) as new:
+            new.write(text)
+            new.flush()
+            os.fsync(new.fileno())
+        os.chmod(new.name, os.stat(path).st_mode & 0o777)
+        self.delete(f"{folder}/.{name}.crc")
+        os.replace(new.name, path)
+
+    def _replace(self, path: str, text: str) -> None:
+        folder, _, name = path.rpartition("/")
+        # Spark takes nothing that begins with a dot for a part of its lists.
+        system, temporary = self._open(f"{folder}/.{name}.{uuid.uuid4()}.tmp")
+        written = system.create(temporary, True)
+        written.write(bytearray(text.encode()))
+        written.close()
+        rename = self._jvm.org.apache.hadoop.fs.Options.Rename
+        overwrite = self._gateway.new_array(rename, 1)
+        overwrite[0] = rename.OVERWRITE
+        context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(temporary.toUri(), self._configuration)
+        context.rename(temporary, self._open(path)[1], overwrite)
+
+
+def _file(status: Any) -> File:
+    uri = status.getPath().toUri()
+    return File(
+        str(uri.toString()),
+        str(uri.getPath()),
+        int(status.getLen()),
+        int(status.getModificationTime()),
+        int(status.getReplication()),
+        int(status.getBlockSize()),
+    )

@@ -1,0 +1,32 @@
+"""kafka-python's admin client, for jobs: closed at the end, and its errors one line."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from .query import JobError
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient
+
+
+@contextmanager
+def admin_client(bootstrap_servers: str) -> Iterator[KafkaAdminClient]:
+    """An admin client. JobError when no broker answers, and when one refuses what is asked."""
+    from kafka import KafkaAdminClient
+    from kafka.errors import KafkaError
+
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    try:
+        admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers.split(","), request_timeout_ms=20_000)
+    except KafkaError as error:
+        raise JobError(f"no broker answers at {bootstrap_servers} ({type(error).__name__})") from None
+    try:
+        yield admin
+    except KafkaError as error:
+        raise JobError(f"{bootstrap_servers}: {error}") from error
+    finally:
+        admin.close()

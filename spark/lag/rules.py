@@ -1,0 +1,62 @@
+"""Burrow's rules: is a consumer well, judged by its last commits in a partition and not by a threshold?
+
+In this order, for a partition whose lag is not zero now:
+
+STOPPED   the last commit is longer ago than the commits of the window are apart, and the group had not caught up lately
+REWIND    an offset went back, and has not come to where it was since
+OK        the lag was zero at one of the commits
+STALLED   the commits are all of the same offset
+WARNING   the lag never fell from one commit to the next
+OK        otherwise, and whenever the lag is zero
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+
+class Status(enum.IntEnum):
+    """What is said of a partition, the worst last; a group is as its worst partition."""
+
+    OK = 1
+    WARNING = 2
+    STOPPED = 3
+    STALLED = 4
+    REWIND = 5
+
+
+class Commit(NamedTuple):
+    """A commit, when it was made, and how many records the partition had beyond it then."""
+
+    offset: int
+    timestamp_ms: int
+    lag: int
+
+
+def judge(commits: Sequence[Commit], lag: int, now_ms: int, *, was_at_end_lately: bool) -> Status:
+    """The status of a partition with this window of commits, oldest first, and this lag now."""
+    if lag == 0 or not commits:
+        return Status.OK
+    first, last = commits[0].timestamp_ms, commits[-1].timestamp_ms
+    if now_ms - last > last - first and not was_at_end_lately:
+        return Status.STOPPED
+    if _is_rewound(commits):
+        return Status.REWIND
+    if any(commit.lag == 0 for commit in commits):
+        return Status.OK
+    if all(commit.offset == commits[0].offset for commit in commits):
+        return Status.STALLED
+    if all(later.lag >= earlier.lag for earlier, later in pairwise(commits)):
+        return Status.WARNING
+    return Status.OK
+
+
+def _is_rewound(commits: Sequence[Commit]) -> bool:
+    """Did the offset go back, and no commit since reach the one before? The first time counts."""
+    for index, (earlier, later) in enumerate(pairwise(commits), 1):
+        if later.offset < earlier.offset:
+            return all(commit.offset < earlier.offset for commit in commits[index:])
+    return False

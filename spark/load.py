@@ -1,0 +1,157 @@
+"""The load job: Parquet, CSV or JSON lines to a topic.
+
+A row becomes a record: the key is a column, or several as JSON; the value is a column, or all that are left as JSON. A record
+goes to the partition where the Java client would send it: by murmur2 of the key, anywhere without a key.
+
+The files are read as a stream, so a run goes on where the last one ended and takes new files only. Nothing is lost, whenever
+it is killed; the records of the micro-batch under way are written once more then, because Spark's Kafka sink has no
+transactions. Records with a timestamp of their own are written by ``producing``, to the same end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .files import Files
+from .producing import PLAIN_COLUMNS, RESULT, Destination, task_failure, write
+from .query import JobError, Watch, follow, spark_failures
+from .topic_offsets import TopicOffsets
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+# A line that is not as the others ends the job: Spark would write nulls for it.
+_READER_DEFAULTS = {"csv": {"header": "true", "mode": "FAILFAST"}, "json": {"mode": "FAILFAST"}, "parquet": {}}
+_JSON = {"ignoreNullFields": "false"}
+_WRITER_DEFAULTS = {"kafka.linger.ms": "20", "kafka.batch.size": "131072"}
+
+
+@dataclass(frozen=True)
+class Load:
+    """What to load, and where to. ``source`` is a file, a folder or a pattern, local or any URI that Spark can read.
+
+    ``schema`` is Spark's DDL; without it JSON and Parquet bring their types, and CSV's columns are text. A timestamp is a
+    column of timestamps or of milliseconds.
+    """
+
+    bootstrap_servers: str
+    source: str
+    topic: str
+    checkpoint: str
+    file_format: str
+    key: tuple[str, ...] = ()
+    value: str | None = None
+    headers: tuple[str, ...] = ()
+    timestamp: str | None = None
+    schema: str | None = None
+    max_bytes_per_trigger: int = 256 * 1024 * 1024
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.file_format not in _READER_DEFAULTS:
+            raise JobError(f"files are csv, json or parquet, not {self.file_format}")
+
+
+def run(spark: SparkSession, load: Load, watch: Watch | None = None) -> int:
+    """Load what has not been loaded yet; the number of records. Raises JobError."""
+    with TopicOffsets.ask(load.bootstrap_servers) as offsets:
+        offsets.partitions([load.topic])
+    failures: list[JobError] = []
+    try:
+        with spark_failures(load.source):
+            query = _start(spark, load, failures)
+            try:
+                return follow({"load": query}, watch)["load"]
+            finally:
+                query.stop()
+    except JobError as error:
+        raise failures[0] if failures else error from None
+
+
+def _start(spark: SparkSession, load: Load, failures: list[JobError]) -> StreamingQuery:
+    options = {**_READER_DEFAULTS[load.file_format], **load.options}
+    files = spark.read.format(load.file_format).options(**options)
+    schema = files.schema(load.schema).load(load.source).schema if load.schema else files.load(load.source).schema
+    check_columns(load, schema)
+    stream = spark.readStream.format(load.file_format).schema(schema).options(**options)
+    stream = stream.option("maxBytesPerTrigger", str(load.max_bytes_per_trigger))
+    # A stream takes a path for a folder, unless it is a pattern.
+    source = f"{load.source[:-1]}[{load.source[-1]}]" if Files(spark).is_file(load.source) else load.source
+    rows = records(stream.load(source), load)
+    writer = rows.writeStream.queryName("load").option("checkpointLocation", load.checkpoint).trigger(availableNow=True)
+    if load.timestamp is not None:
+        destination = Destination(load.bootstrap_servers, load.topic)
+        return writer.foreachBatch(lambda batch, number: _write(batch, destination, failures)).start()
+    sink = {"kafka.bootstrap.servers": load.bootstrap_servers, "topic": load.topic, **_WRITER_DEFAULTS}
+    return writer.format("kafka").options(**sink).start()
+
+
+def _write(rows: DataFrame, destination: Destination, failures: list[JobError]) -> None:
+    """Spark would wrap what went wrong in errors of its own."""
+    from pyspark.errors import PythonException
+
+    try:
+        rows.select(*PLAIN_COLUMNS).mapInArrow(lambda batches: write(batches, destination), RESULT).collect()
+    except PythonException as error:
+        failures.append(JobError(task_failure(str(error))))
+        raise
+
+
+def check_columns(load: Load, schema: StructType) -> None:
+    """JobError for a column that the files do not have."""
+    named = [*load.key, *load.headers, *(column for column in (load.value, load.timestamp) if column is not None)]
+    missing = [column for column in named if column not in schema.fieldNames()]
+    if missing:
+        raise JobError(f"{load.source} has no column {', '.join(missing)}: it has {', '.join(schema.fieldNames())}")
+
+
+def records(rows: DataFrame, load: Load) -> DataFrame:
+    """Rows as records: key, value and headers, and timestamp and partition where they are written by ``producing``."""
+    from pyspark.sql import functions as f
+
+    used = {*load.key, *load.headers, load.timestamp}
+    rest = [column for column in rows.columns if column not in used]
+    key = _binary(rows, load.key) if load.key else f.lit(None).cast("binary")
+    value = _binary(rows, (load.value,)) if load.value else _json(rest)
+    columns = [key.alias("key"), value.alias("value")]
+    pairs = [f.struct(f.lit(name).alias("key"), _binary(rows, (name,)).alias("value")) for name in load.headers]
+    if pairs:
+        columns.append(f.filter(f.array(*pairs), lambda pair: pair["value"].isNotNull()).alias("headers"))
+    if load.timestamp is not None:
+        if not pairs:
+            columns.append(f.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers"))
+        time = f.col(_quoted(load.timestamp))
+        is_number = rows.schema[load.timestamp].dataType.typeName() in ("integer", "long")
+        columns.append(
+            (time.cast("long") if is_number else f.unix_millis(time.cast("timestamp"))).alias("timestamp_ms")
+        )
+        columns.append(f.lit(None).cast("int").alias("target_partition"))
+    return rows.select(*columns)
+
+
+def _binary(rows: DataFrame, names: tuple[str, ...]) -> Column:
+    """One column as bytes, text as UTF-8 and what is nested as JSON; several as JSON."""
+    from pyspark.sql import functions as f
+
+    if len(names) > 1:
+        return _json(names)
+    kind = rows.schema[names[0]].dataType.typeName()
+    column = f.col(_quoted(names[0]))
+    if kind in ("struct", "array", "map"):
+        return f.to_json(column, _JSON).cast("binary")
+    return column if kind == "binary" else column.cast("string").cast("binary")
+
+
+def _json(names: Iterable[str]) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.to_json(f.struct(*map(_quoted, names)), _JSON).cast("binary")
+
+
+def _quoted(name: str) -> str:
+    """A column's name that may have dots in it."""
+    return f"`{name}`"

@@ -1,0 +1,198 @@
+"""Runs the mirror: a streaming query whose micro-batches are written by transactions, and groups carried over beside it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..kafka_admin import admin_client
+from ..query import READER_DEFAULTS, JobError, Watch, explain, follow, spark_failures
+from .groups import Carried, carry_over, read_maps
+from .topics import GROUP_PREFIX, Topic, find_topics, make_alike
+from .writer import COLUMNS, RESULT, Destination, write
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Mirror:
+    """What to mirror, from which cluster to which. The checkpoint is local or any URI that Spark can write to.
+
+    ``groups`` is a pattern of the names of the groups to carry over. ``every_s`` is None for what the topics hold now.
+    """
+
+    source: str
+    target: str
+    checkpoint: str
+    topics: tuple[str, ...] = ()
+    pattern: str | None = None
+    prefix: str = ""
+    groups: str | None = None
+    starting_offsets: str = "earliest"
+    max_offsets_per_trigger: int | None = None
+    every_s: float | None = None
+    fail_on_data_loss: bool = True
+
+    def __post_init__(self) -> None:
+        if bool(self.topics) == (self.pattern is not None):
+            raise JobError("say which topics: either by name or by pattern")
+        for what, pattern in (("topics", self.pattern), ("groups", self.groups)):
+            try:
+                re.compile(pattern or "")
+            except re.error as error:
+                raise JobError(f"the pattern of {what} {pattern!r} is not a regular expression: {error}") from None
+
+    def reader_options(self) -> dict[str, str]:
+        """The options of Spark's ``kafka`` source."""
+        options = {
+            **READER_DEFAULTS,
+            "kafka.bootstrap.servers": self.source,
+            "kafka.isolation.level": "read_committed",
+            "startingOffsets": self.starting_offsets,
+            "failOnDataLoss": str(self.fail_on_data_loss).lower(),
+            "includeHeaders": "true",
+        }
+        if self.pattern is not None:
+            options["subscribePattern"] = self.pattern
+        else:
+            options["subscribe"] = ",".join(self.topics)
+        if self.max_offsets_per_trigger is not None:
+            options["maxOffsetsPerTrigger"] = str(self.max_offsets_per_trigger)
+        return options
+
+
+@dataclass
+class Mirrored:
+    """What a run has done so far: records written, and the groups as they were carried over last."""
+
+    records: int = 0
+    carried: Carried = field(default_factory=Carried)
+
+
+def run(spark: SparkSession, mirror: Mirror, mirrored: Mirrored, watch: Watch | None = None) -> None:
+    """Mirror what the topics hold now, or go on for ever if ``every_s`` says so; ``mirrored`` is kept up to date.
+
+    The next run goes on where this one ended, however it did. Raises JobError.
+    """
+    group_id = prepare(mirror)
+    sink = _Sink(mirror, group_id, mirrored)
+    try:
+        with spark_failures():
+            query = _start(spark, mirror, sink)
+            try:
+                with _repeatedly(mirror, group_id, mirrored):
+                    follow({"mirror": query}, watch)
+            finally:
+                query.stop()
+    except JobError as error:
+        raise sink.failure or error from error
+    _carry_over(mirror, group_id, mirrored)
+
+
+def prepare(mirror: Mirror) -> str:
+    """Make the target's topics, and give the name of the mirror's group. JobError for what cannot be mirrored."""
+    with admin_client(mirror.source) as source, admin_client(mirror.target) as target:
+        source_id, target_id = (admin.describe_cluster()["cluster_id"] for admin in (source, target))
+        if source_id == target_id and not mirror.prefix:
+            raise JobError("source and target are the same cluster, so a prefix is needed")
+        group_id = f"{GROUP_PREFIX}{source_id}"
+        make_alike(source, target, find_topics(source, mirror.topics, mirror.pattern), group_id, mirror.prefix)
+    return group_id
+
+
+def _start(spark: SparkSession, mirror: Mirror, sink: _Sink) -> StreamingQuery:
+    stream = spark.readStream.format("kafka").options(**mirror.reader_options()).load()
+    writer = stream.writeStream.queryName("mirror").option("checkpointLocation", mirror.checkpoint)
+    writer = writer.foreachBatch(sink.take)
+    if mirror.every_s is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{int(mirror.every_s * 1000)} milliseconds").start()
+
+
+class _Sink:
+    """Takes micro-batches. ``failure`` is the first error, which Spark would wrap in its own."""
+
+    def __init__(self, mirror: Mirror, group_id: str, mirrored: Mirrored) -> None:
+        self._mirror = mirror
+        self._group_id = group_id
+        self._mirrored = mirrored
+        self.failure: JobError | None = None
+
+    def take(self, rows: DataFrame, number: int) -> None:
+        """For ``foreachBatch``."""
+        try:
+            self._mirrored.records += self._write(rows)
+        except JobError as error:
+            self.failure = error
+            raise
+        except Exception as error:
+            self.failure = JobError(_in_worker(str(error)))
+            raise
+
+    def _write(self, rows: DataFrame) -> int:
+        mirror = self._mirror
+        with admin_client(mirror.source) as source, admin_client(mirror.target) as target:
+            topics = find_topics(source, mirror.topics, mirror.pattern)
+            make_alike(source, target, topics, self._group_id, mirror.prefix)
+            self._check_same(target, topics)
+        ids = {name: topic.topic_id for name, topic in topics.items()}
+        destination = Destination(mirror.target, self._group_id, mirror.prefix, ids)
+        chosen = rows.where(rows.topic.isin(list(ids))).selectExpr(*COLUMNS)
+        written = chosen.mapInArrow(lambda batches: write(batches, destination), RESULT).collect()
+        return sum(row.written for row in written)
+
+    def _check_same(self, target: KafkaAdminClient, topics: dict[str, Topic]) -> None:
+        """JobError for a topic that was made anew: its offsets begin again, and would be taken for mirrored ones."""
+        for where, known in read_maps(target, self._group_id).items():
+            name = where.topic.removeprefix(self._mirror.prefix)
+            if self._mirror.prefix + name == where.topic and name in topics and known.topic_id != topics[name].topic_id:
+                raise JobError(
+                    f"{name} was deleted and created anew at the source: delete {where.topic} at the target "
+                    f"(or the offsets of {self._group_id} for it), and start with another checkpoint"
+                )
+
+
+def _in_worker(text: str) -> str:
+    """What Python said in a task, out of all that Spark says about it; or the first line."""
+    told = re.search(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
+    return told[1] if told else explain(text)
+
+
+def _carry_over(mirror: Mirror, group_id: str, mirrored: Mirrored) -> None:
+    """Raises JobError."""
+    if mirror.groups is not None:
+        with admin_client(mirror.source) as source, admin_client(mirror.target) as target:
+            mirrored.carried = carry_over(source, target, mirror.groups, group_id, mirror.prefix)
+
+
+@contextmanager
+def _repeatedly(mirror: Mirror, group_id: str, mirrored: Mirrored) -> Iterator[None]:
+    """Carry the groups over beside the query as often as it begins a micro-batch: groups move on without new records too."""
+    end = threading.Event()
+
+    def carry() -> None:
+        while not end.wait(mirror.every_s):
+            try:
+                _carry_over(mirror, group_id, mirrored)
+            except JobError as error:
+                logger.warning("groups are not carried over now: %s", error)
+
+    thread = threading.Thread(target=carry, name="carry-over", daemon=True)
+    if mirror.every_s is not None and mirror.groups is not None:
+        thread.start()
+    try:
+        yield
+    finally:
+        end.set()
+        if thread.ident is not None:
+            thread.join()

@@ -1,0 +1,101 @@
+"""Which offset in the target a source's offset has become: for one partition, in a form that fits an offset's metadata.
+
+A *run* is a stretch of offsets without a gap in either cluster: ``length`` records from ``source`` on lie from ``target``
+on. Compaction and transactions leave gaps in the source, and each of the mirror's transactions one in the target. Of runs
+that lie long behind, only some are remembered: the first in each quarter of an octave of the distance from the end.
+So translation is exact near the end; far from it, it may be early by up to half of the distance. It is never too late.
+
+The text is the source topic's id and the runs, with blanks between them: ``5f0c… 0:100:0 100:50:101``. It has at most
+``TEXT_LIMIT`` bytes; brokers take 4096 (``offset.metadata.max.bytes``).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import NamedTuple
+
+TEXT_LIMIT = 4000
+KEPT_EXACTLY = 16
+_THIN_ABOVE = 256
+_BUCKET_BITS = 3
+
+
+class Run(NamedTuple):
+    """``length`` records from offset ``source`` on are the records from offset ``target`` on."""
+
+    source: int
+    length: int
+    target: int
+
+
+class OffsetMap:
+    """The runs of one partition, oldest first. ``topic_id`` is that of the source's topic."""
+
+    def __init__(self, topic_id: str, runs: Sequence[Run] = ()) -> None:
+        self.topic_id = topic_id
+        self.runs = list(runs)
+
+    @classmethod
+    def parse(cls, text: str) -> OffsetMap:
+        """The map in an offset's metadata. Raises ValueError when it is something else."""
+        # confluent-kafka sends the zero that ends a string in C as well.
+        topic_id, *runs = text.rstrip("\0").split(" ")
+        return cls(topic_id, [Run(*map(int, run.split(":"))) for run in runs])
+
+    def text(self) -> str:
+        """For an offset's metadata. The oldest runs are left out where it would be too long."""
+        runs = [":".join(map(str, run)) for run in _thinned(self.runs)]
+        size = len(self.topic_id) + sum(len(run) + 1 for run in runs)
+        while size > TEXT_LIMIT:
+            size -= len(runs.pop(0)) + 1
+        return " ".join([self.topic_id, *runs])
+
+    @property
+    def next_source(self) -> int:
+        """The first offset of the source that is not mirrored yet; 0 when nothing is."""
+        return self.runs[-1].source + self.runs[-1].length if self.runs else 0
+
+    def add(self, sources: Sequence[int], first_target: int, last_target: int) -> None:
+        """Note that the records at these offsets of the source, ascending, lie from ``first_target`` to ``last_target``."""
+        if last_target - first_target != len(sources) - 1:
+            # Somebody else has written between them: only the ends are known.
+            self.runs += [Run(sources[0], 1, first_target), Run(sources[-1], 1, last_target)]
+            return
+        start = 0
+        for index in range(1, len(sources) + 1):
+            if index == len(sources) or sources[index] != sources[index - 1] + 1:
+                self.runs.append(Run(sources[start], index - start, first_target + start))
+                start = index
+                if len(self.runs) > _THIN_ABOVE:
+                    self.runs = _thinned(self.runs)
+
+    def translate(self, source: int) -> int | None:
+        """The target's offset for a group that is to read ``source`` next: that record's, or an earlier one's.
+
+        None when it lies before all that is remembered.
+        """
+        index = bisect_right(self.runs, source, key=lambda run: run.source) - 1
+        if index < 0:
+            return None
+        run = self.runs[index]
+        return run.target + min(source - run.source, run.length)
+
+
+def _thinned(runs: list[Run]) -> list[Run]:
+    """The first run of each bucket of distances from the end, and the newest runs.
+
+    The first, because it stays the first while the end moves on: so each run that is kept grows old.
+    """
+    if len(runs) <= KEPT_EXACTLY:
+        return runs
+    end = runs[-1].source + runs[-1].length
+    kept = []
+    last = None
+    for run in runs[:-KEPT_EXACTLY]:
+        distance = end - run.source
+        shift = max(distance.bit_length() - _BUCKET_BITS, 0)
+        if (shift, distance >> shift) != last:
+            last = shift, distance >> shift
+            kept.append(run)
+    return kept + runs[-KEPT_EXACTLY:]

@@ -1,0 +1,79 @@
+"""Where a pipeline's views go: what is written of each, and the streaming query that writes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from ..files import Files
+from ..query import JobError
+from ..sink_log import FOLDER
+from .declaration import Pipeline, Sink
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+def rows(spark: SparkSession, sink: Sink) -> DataFrame:
+    """What the sink writes."""
+    view = spark.table(sink.view)
+    if sink.topic is None:
+        return view
+    value = sink.value or "to_json(struct(*))"
+    columns = [f"CAST({value} AS BINARY) AS value"]
+    if sink.key is not None:
+        columns.append(f"CAST({sink.key} AS BINARY) AS key")
+    if sink.headers:
+        pairs = ", ".join(
+            f"named_struct('key', '{header}', 'value', CAST({expression} AS BINARY))"
+            for header, expression in sink.headers.items()
+        )
+        columns.append(f"array({pairs}) AS headers")
+    return view.selectExpr(*columns)
+
+
+def start(spark: SparkSession, pipeline: Pipeline, name: str, sink: Sink) -> StreamingQuery:
+    """The query of a sink, which runs from now on. Raises JobError."""
+    checkpoint = f"{_location(pipeline.checkpoint)}/{name}"
+    if sink.parquet is not None:
+        _check_checkpoint(spark, f"sinks.{name}", _location(sink.parquet), checkpoint)
+    writer = rows(spark, sink).writeStream.queryName(f"{pipeline.name}.{name}").outputMode(sink.output_mode)
+    writer = writer.option("checkpointLocation", checkpoint)
+    if sink.partition_by:
+        writer = writer.partitionBy(*sink.partition_by)
+    if pipeline.trigger == "once":
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=pipeline.trigger)
+    writer = _into(writer, pipeline, sink).options(**sink.options)
+    return writer.toTable(sink.iceberg) if sink.iceberg is not None else writer.start()
+
+
+def _into(writer: DataStreamWriter, pipeline: Pipeline, sink: Sink) -> DataStreamWriter:
+    if sink.topic is not None:
+        servers = sink.bootstrap_servers or pipeline.bootstrap_servers
+        return writer.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", sink.topic)
+    if sink.parquet is not None:
+        return writer.format("parquet").option("path", _location(sink.parquet))
+    if sink.delta is not None:
+        return writer.format("delta").option("path", _location(sink.delta))
+    if sink.iceberg is not None:
+        return writer.format("iceberg").option("fanout-enabled", "true")
+    return writer.format("console").option("truncate", "false")
+
+
+def _check_checkpoint(spark: SparkSession, place: str, output: str, checkpoint: str) -> None:
+    """With a new checkpoint, Spark takes each batch for one that these files hold already, and writes nothing."""
+    files = Files(spark)
+    if files.exists(f"{output}/{FOLDER}") and not files.exists(checkpoint):
+        raise JobError(
+            f"{place}: {output} was written with another checkpoint than {checkpoint}: name that one, or another folder"
+        )
+
+
+def _location(path: str) -> str:
+    """A path as Spark takes it: it would look for a relative one where its JVM was started."""
+    return path.rstrip("/") if urlsplit(path).scheme else str(Path(path).absolute())

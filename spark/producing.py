@@ -1,0 +1,193 @@
+"""What Spark's tasks do to write records that keep their timestamps: Spark's own Kafka sink has no column for them.
+
+The client is confluent-kafka, which executors need, as they need this package. Without a partition of its own a record goes
+where the Java client would send it: by murmur2 of the key, anywhere without a key.
+
+A replay writes each source partition in transactions, and each of them also commits, to a group of that partition, the
+source offset behind the last record. A task reads that offset when it begins, with its predecessor of the same
+transactional id fenced off, and leaves out what is behind it: whatever is repeated, no record is written twice.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow
+
+PLAIN_COLUMNS = ("key", "value", "headers", "timestamp_ms", "target_partition")
+COLUMNS = ("topic", "partition", "offset", *PLAIN_COLUMNS)
+RESULT = "written LONG"
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Destination:
+    """The topic to write to. For a replay, the first part of its groups' names, and records a second of each partition."""
+
+    bootstrap_servers: str
+    topic: str
+    group_id: str = ""
+    rate: float | None = None
+
+
+class Sender:
+    """A producer into one topic."""
+
+    def __init__(self, destination: Destination, **settings: Any) -> None:
+        import confluent_kafka
+
+        self._topic = destination.topic
+        self._failures: list[str] = []
+        self.producer = confluent_kafka.Producer(
+            {
+                "bootstrap.servers": destination.bootstrap_servers,
+                "log_level": 0,
+                "enable.idempotence": True,
+                "partitioner": "murmur2_random",
+                "linger.ms": 20,
+                # The broker's own limits decide, not the client's.
+                "message.max.bytes": 1_000_000_000,
+                **settings,
+            }
+        )
+
+    def send(self, batch: pyarrow.RecordBatch) -> None:
+        """Write rows of ``PLAIN_COLUMNS``, and wait until the brokers have them. RuntimeError says what they refused."""
+        for row in zip(*(batch[name].to_pylist() for name in PLAIN_COLUMNS), strict=True):
+            self._send(*row)
+        self.producer.flush(TIMEOUT_S)
+        if self._failures or len(self.producer):
+            why = self._failures[0] if self._failures else "records are not acknowledged"
+            raise RuntimeError(f"{self._topic}: {why}")
+
+    def _send(
+        self,
+        key: bytes | None,
+        value: bytes | None,
+        headers: list[dict[str, Any]] | None,
+        timestamp_ms: int | None,
+        partition: int | None,
+    ) -> None:
+        record: dict[str, Any] = {"key": key, "value": value, "on_delivery": self._note_failure}
+        if headers:
+            record["headers"] = [(header["key"], header["value"]) for header in headers]
+        if timestamp_ms is not None:
+            record["timestamp"] = timestamp_ms
+        if partition is not None:
+            record["partition"] = partition
+        while True:
+            try:
+                self.producer.produce(self._topic, **record)
+                return
+            except BufferError:
+                self.producer.poll(0.1)
+
+    def _note_failure(self, error: Any, message: Any) -> None:
+        if error is not None:
+            self._failures.append(error.str())
+
+
+def write(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> Iterator[pyarrow.RecordBatch]:
+    """For ``mapInArrow``: write every row. What a repeated task has written before is written again."""
+    import pyarrow
+
+    sender, written = Sender(destination), 0
+    for batch in batches:
+        sender.send(batch)
+        written += batch.num_rows
+    yield pyarrow.RecordBatch.from_pydict({"written": [written]})
+
+
+def write_once(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> Iterator[pyarrow.RecordBatch]:
+    """For ``mapInArrow``: write rows of whole source partitions, by offset, as far as they have not been written before."""
+    import pyarrow
+
+    written = 0
+    current: tuple[str, int] | None = None
+    partition: _SourcePartition | None = None
+    try:
+        for batch in batches:
+            for where, part in _by_partition(batch):
+                if partition is None or where != current:
+                    if partition is not None:
+                        partition.close()
+                    current, partition = where, _SourcePartition(destination, *where)
+                written += partition.write(part)
+    finally:
+        if partition is not None:
+            partition.close()
+    yield pyarrow.RecordBatch.from_pydict({"written": [written]})
+
+
+def _by_partition(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int], pyarrow.RecordBatch]]:
+    start = 0
+    places = zip(batch["topic"].to_pylist(), batch["partition"].to_pylist(), strict=True)
+    for where, rows in groupby(places):
+        count = sum(1 for _ in rows)
+        yield where, batch.slice(start, count)
+        start += count
+
+
+class _SourcePartition:
+    """One source partition, written by one task."""
+
+    def __init__(self, destination: Destination, topic: str, partition: int) -> None:
+        import confluent_kafka
+
+        self._place = (destination.topic, 0)
+        self._rate = destination.rate
+        group_id = f"{destination.group_id}-{topic}-{partition}"
+        self._sender = Sender(destination, **{"transactional.id": group_id})
+        self._sender.producer.init_transactions(TIMEOUT_S)
+        self._group = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": destination.bootstrap_servers,
+                "log_level": 0,
+                "group.id": group_id,
+                "enable.auto.commit": False,
+            }
+        )
+        # As of now, because no predecessor can commit any more.
+        (committed,) = self._group.committed([confluent_kafka.TopicPartition(*self._place)], TIMEOUT_S)
+        if committed.error is not None:
+            raise RuntimeError(str(committed.error))
+        self._next_offset = max(committed.offset, 0)
+
+    def write(self, batch: pyarrow.RecordBatch) -> int:
+        """Write what is not behind the committed offset, in portions of a second if there is a rate; how much it was."""
+        batch = batch.slice(bisect_left(batch["offset"].to_pylist(), self._next_offset))
+        step = batch.num_rows if self._rate is None else max(1, int(self._rate))
+        for start in range(0, batch.num_rows, step or 1):
+            began = time.monotonic()
+            part = batch.slice(start, step)
+            self._write(part)
+            if self._rate is not None:
+                time.sleep(max(0.0, part.num_rows / self._rate - (time.monotonic() - began)))
+        return int(batch.num_rows)
+
+    def _write(self, batch: pyarrow.RecordBatch) -> None:
+        from confluent_kafka import TopicPartition
+
+        producer = self._sender.producer
+        producer.begin_transaction()
+        self._sender.send(batch)
+        self._next_offset = batch["offset"][batch.num_rows - 1].as_py() + 1
+        place = TopicPartition(*self._place, self._next_offset)
+        producer.send_offsets_to_transaction([place], self._group.consumer_group_metadata(), TIMEOUT_S)
+        producer.commit_transaction(TIMEOUT_S)
+
+    def close(self) -> None:
+        """Let go. What was not committed is aborted by the next task, or by the brokers after a minute."""
+        self._group.close()
+
+
+def task_failure(text: str) -> str:
+    """What Python said in a task, out of all that Spark says about it."""
+    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("JVM stack")]
+    return lines[-1] if lines else "a task failed"
