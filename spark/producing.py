@@ -18,6 +18,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import confluent_kafka
     import pyarrow
 
 PLAIN_COLUMNS = ("key", "value", "headers", "timestamp_ms", "target_partition")
@@ -154,28 +155,7 @@ class _SourcePartition:
                 "enable.auto.commit": False,
             }
         )
-        self._next_offset = self._read_offset()
-
-    def _read_offset(self) -> int:
-        """What is committed: as of now, because no predecessor can commit any more.
-
-        A broker that has just become the group's coordinator may have to be asked again.
-        """
-        import confluent_kafka
-
-        error = confluent_kafka.KafkaError
-        again = (error.NOT_COORDINATOR, error.COORDINATOR_NOT_AVAILABLE, error.COORDINATOR_LOAD_IN_PROGRESS)
-        deadline = time.monotonic() + TIMEOUT_S
-        while True:
-            try:
-                (committed,) = self._group.committed([confluent_kafka.TopicPartition(*self._place)], TIMEOUT_S)
-                if committed.error is not None:
-                    raise confluent_kafka.KafkaException(committed.error)
-                return max(int(committed.offset), 0)
-            except confluent_kafka.KafkaException as failure:
-                if failure.args[0].code() not in again or time.monotonic() > deadline:
-                    raise
-                time.sleep(_RETRY_S)
+        self._next_offset = max(int(committed(self._group, *self._place).offset), 0)
 
     def write(self, batch: pyarrow.RecordBatch) -> int:
         """Write what is not behind the committed offset, in portions of a second if there is a rate; how much it was."""
@@ -209,3 +189,25 @@ def task_failure(text: str) -> str:
     """What Python said in a task, out of all that Spark says about it."""
     lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("JVM stack")]
     return lines[-1] if lines else "a task failed"
+
+
+def committed(group: confluent_kafka.Consumer, topic: str, partition: int) -> confluent_kafka.TopicPartition:
+    """What the group has committed there. Raises KafkaException.
+
+    A broker that has just become the group's coordinator may have to be asked again.
+    """
+    import confluent_kafka
+
+    error = confluent_kafka.KafkaError
+    again = (error.NOT_COORDINATOR, error.COORDINATOR_NOT_AVAILABLE, error.COORDINATOR_LOAD_IN_PROGRESS)
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        try:
+            (found,) = group.committed([confluent_kafka.TopicPartition(topic, partition)], TIMEOUT_S)
+            if found.error is not None:
+                raise confluent_kafka.KafkaException(found.error)
+            return found
+        except confluent_kafka.KafkaException as failure:
+            if failure.args[0].code() not in again or time.monotonic() > deadline:
+                raise
+            time.sleep(_RETRY_S)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..producing import TIMEOUT_S, committed
 from .offsets import OffsetMap
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 COLUMNS = ("topic", "partition", "offset", "unix_millis(timestamp) AS timestamp_ms", "key", "value", "headers")
 RESULT = "written LONG"
-TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -75,12 +75,8 @@ class TargetPartition:
 
     def _read_map(self, topic_id: str) -> OffsetMap:
         """What is committed: as of now, because no predecessor can commit any more."""
-        from confluent_kafka import TopicPartition
-
-        (committed,) = self._group.committed([TopicPartition(self._topic, self._partition)], TIMEOUT_S)
-        if committed.error is not None:
-            raise RuntimeError(str(committed.error))
-        return OffsetMap.parse(committed.metadata) if committed.offset >= 0 else OffsetMap(topic_id)
+        found = committed(self._group, self._topic, self._partition)
+        return OffsetMap.parse(found.metadata) if found.offset >= 0 else OffsetMap(topic_id)
 
     def write(self, batch: pyarrow.RecordBatch) -> int:
         """Write the batch's records from the first that is not there yet, and where they are, or neither; their number."""
