@@ -30,7 +30,8 @@ from typing import TYPE_CHECKING
 from . import sink_log
 from .compaction import Compacted, compact
 from .files import Files
-from .query import READER_DEFAULTS, JobError, Watch, follow, spark_failures
+from .query import JobError, Watch, follow, spark_failures
+from .reader import reader_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -85,20 +86,14 @@ class Archive:
 
     def reader_options(self) -> dict[str, str]:
         """The options of Spark's ``kafka`` source."""
-        options = {
-            **READER_DEFAULTS,
-            "kafka.bootstrap.servers": self.bootstrap_servers,
-            "startingOffsets": self.starting_offsets,
-            "failOnDataLoss": str(self.fail_on_data_loss).lower(),
-            "includeHeaders": "true",
-        }
-        if self.pattern is not None:
-            options["subscribePattern"] = self.pattern
-        else:
-            options["subscribe"] = ",".join(self.topics)
-        if self.max_offsets_per_trigger is not None:
-            options["maxOffsetsPerTrigger"] = str(self.max_offsets_per_trigger)
-        return {**options, **self.options}
+        options = reader_options(
+            self.bootstrap_servers,
+            self.topics,
+            self.pattern,
+            fail_on_data_loss=self.fail_on_data_loss,
+            max_offsets_per_trigger=self.max_offsets_per_trigger,
+        )
+        return {**options, "startingOffsets": self.starting_offsets, **self.options}
 
 
 def check_offsets(text: str) -> None:

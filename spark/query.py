@@ -21,11 +21,9 @@ if TYPE_CHECKING:
 
     from .group_offsets import GroupOffsets
 
-__all__ = ["READER_DEFAULTS", "JobError", "Partition", "Progress", "Watch", "explain", "follow", "spark_failures"]
+__all__ = ["JobError", "Partition", "Progress", "Watch", "explain", "follow", "spark_failures"]
 
 POLL_S = 1.0
-# Spark's reader asks for both ends of the partition after each poll, so a poll should bring many records.
-READER_DEFAULTS = {"kafka.max.poll.records": "20000"}
 
 Partition = tuple[str, int]
 """Topic and partition."""

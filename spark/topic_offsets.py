@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from .query import READER_DEFAULTS, JobError
+from .query import JobError
+from .reader import READER_DEFAULTS
 
 if TYPE_CHECKING:
     from kafka import KafkaConsumer

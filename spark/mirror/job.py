@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ..kafka_admin import admin_client
-from ..query import READER_DEFAULTS, JobError, Watch, explain, follow, spark_failures
+from ..query import JobError, Watch, explain, follow, spark_failures
+from ..reader import reader_options
 from .groups import Carried, carry_over, read_maps
 from .topics import GROUP_PREFIX, Topic, find_topics, make_alike
 from .writer import COLUMNS, RESULT, Destination, write
@@ -54,21 +55,14 @@ class Mirror:
 
     def reader_options(self) -> dict[str, str]:
         """The options of Spark's ``kafka`` source."""
-        options = {
-            **READER_DEFAULTS,
-            "kafka.bootstrap.servers": self.source,
-            "kafka.isolation.level": "read_committed",
-            "startingOffsets": self.starting_offsets,
-            "failOnDataLoss": str(self.fail_on_data_loss).lower(),
-            "includeHeaders": "true",
-        }
-        if self.pattern is not None:
-            options["subscribePattern"] = self.pattern
-        else:
-            options["subscribe"] = ",".join(self.topics)
-        if self.max_offsets_per_trigger is not None:
-            options["maxOffsetsPerTrigger"] = str(self.max_offsets_per_trigger)
-        return options
+        options = reader_options(
+            self.source,
+            self.topics,
+            self.pattern,
+            fail_on_data_loss=self.fail_on_data_loss,
+            max_offsets_per_trigger=self.max_offsets_per_trigger,
+        )
+        return options | {"kafka.isolation.level": "read_committed", "startingOffsets": self.starting_offsets}
 
 
 @dataclass

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..query import READER_DEFAULTS, spark_failures
+from ..query import spark_failures
+from ..reader import reader_options
 from .declaration import REJECTED, Pipeline, Source
 
 if TYPE_CHECKING:
@@ -78,12 +79,13 @@ def _parsed(source: Source) -> Column:
 
 def _options(pipeline: Pipeline, source: Source, is_stream: bool) -> dict[str, str]:
     """The options of Spark's ``kafka`` source. A batch cannot start at the end: it starts at the beginning then."""
-    options = {
-        **READER_DEFAULTS,
-        "kafka.bootstrap.servers": source.bootstrap_servers or pipeline.bootstrap_servers,
-        "failOnDataLoss": str(source.fail_on_data_loss).lower(),
-        "includeHeaders": "true",
-    }
+    options = reader_options(
+        source.bootstrap_servers or pipeline.bootstrap_servers,
+        source.topics,
+        source.pattern,
+        fail_on_data_loss=source.fail_on_data_loss,
+        max_offsets_per_trigger=source.max_offsets_per_trigger,
+    )
     if source.starting_timestamp_ms is not None:
         # At the end of a partition whose records all are older.
         options["startingTimestamp"] = str(source.starting_timestamp_ms)
@@ -91,10 +93,4 @@ def _options(pipeline: Pipeline, source: Source, is_stream: bool) -> dict[str, s
     else:
         from_end = source.starting_offsets == "latest" and not is_stream
         options["startingOffsets"] = "earliest" if from_end else source.starting_offsets
-    if source.pattern is not None:
-        options["subscribePattern"] = source.pattern
-    else:
-        options["subscribe"] = ",".join(source.topics)
-    if source.max_offsets_per_trigger is not None:
-        options["maxOffsetsPerTrigger"] = str(source.max_offsets_per_trigger)
     return options | source.options
