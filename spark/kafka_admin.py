@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -19,7 +18,6 @@ def admin_client(bootstrap_servers: str) -> Iterator[KafkaAdminClient]:
     from kafka import KafkaAdminClient
     from kafka.errors import KafkaError
 
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
     try:
         admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers.split(","), request_timeout_ms=20_000)
     except KafkaError as error:

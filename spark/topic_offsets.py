@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -41,7 +40,6 @@ class TopicOffsets:
         from kafka import KafkaConsumer
         from kafka.errors import KafkaError
 
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)
         try:
             consumer = KafkaConsumer(
                 bootstrap_servers=bootstrap_servers.split(","),

@@ -63,7 +63,7 @@ def test_a_stopped_pipeline_writes_no_record_twice(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     source, copy = make_topic(1), make_topic(1)
-    fill(stock, source, 1000)
+    fill(stock, source, 10_000)
     pipeline = read(declared(tmp_path, source, copy, 20, trigger), bootstrap_servers=kafka.bootstrap)
     done = 0
     for _ in range(3):
@@ -78,7 +78,7 @@ def test_a_stopped_pipeline_writes_no_record_twice(
         assert totals == {"copy": 20 * len(batches)} != {"copy": 0}
         done += totals["copy"]
         assert numbers(stock, copy, done) == sorted(value_of(0, number) for number in range(done))
-    assert done < 1000
+    assert done < 10_000
 
 
 def test_sigterm_json_and_metrics(
@@ -89,7 +89,7 @@ def test_sigterm_json_and_metrics(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     source, copy = make_topic(1), make_topic(1)
-    fill(stock, source, 2000)
+    fill(stock, source, 10_000)
     port = free_port()
     command = [sys.executable, "-m", "ottla", "spark", "run", str(declared(tmp_path, source, copy, 20))]
     command += ["--bootstrap-server", kafka.bootstrap, "--json", "--master", "local[2]"]
@@ -113,7 +113,7 @@ def test_sigterm_json_and_metrics(
     finally:
         if job.poll() is None:
             os.killpg(job.pid, signal.SIGKILL)
-    assert (first["query"], first["batch"], first["records"], first["lag"]) == ("copy", 0, 20, 1980)
+    assert (first["query"], first["batch"], first["records"], first["lag"]) == ("copy", 0, 20, 9980)
     assert first["offsets"] == {source: {"0": 20}}
     assert f'ottla_spark_read_offset{{partition="0",query="copy",topic="{source}"}} ' in metrics
     assert 'ottla_spark_records_total{query="copy"} ' in metrics
@@ -123,9 +123,9 @@ def test_sigterm_json_and_metrics(
     done = first["records"] + sum(batch["records"] for batch in batches)
     assert end == {"totals": {"copy": done}, "stopped": True}
     assert numbers(stock, copy, done) == sorted(value_of(0, number) for number in range(done))
-    assert 20 <= done < 2000
+    assert 20 <= done < 10_000
 
     monkeypatch.chdir(tmp_path)
-    pipeline = read(declared(tmp_path, source, copy, 2000), bootstrap_servers=kafka.bootstrap)
-    assert run(kafka.spark, pipeline) == {"copy": 2000 - done}
-    assert numbers(stock, copy, 2000) == sorted(value_of(0, number) for number in range(2000))
+    pipeline = read(declared(tmp_path, source, copy, 10_000), bootstrap_servers=kafka.bootstrap)
+    assert run(kafka.spark, pipeline) == {"copy": 10_000 - done}
+    assert numbers(stock, copy, 10_000) == sorted(value_of(0, number) for number in range(10_000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import traceback
 from collections.abc import Iterator, Mapping
@@ -73,15 +74,21 @@ def session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
 def one_line_errors(place: str = "", *, debug: bool = False) -> Iterator[None]:
     """Whatever a job fails with ends the command in one line, which begins with the place, and status 1; so does no Spark.
 
-    With ``debug`` the stack traces come before it.
+    With ``debug`` the stack traces come before it, and what the stock client logs. Without, that would be many lines.
     """
+    client = logging.getLogger("kafka")
+    level = client.level
     try:
+        if not debug:
+            client.setLevel(logging.CRITICAL)
         yield
     except (JobError, SparkSetupError) as error:
         if debug:
             traceback.print_exc()
         at_place = place and isinstance(error, JobError)
         fail(f"{place}: {error}" if at_place else str(error), status=1)
+    finally:
+        client.setLevel(level)
 
 
 @contextmanager

@@ -46,12 +46,9 @@ def check_topics(pipeline: Pipeline) -> None:
 
 
 def _asked(servers: str, place: str) -> _Cluster:
-    import logging
-
     from kafka import KafkaAdminClient
     from kafka.errors import KafkaError
 
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
     try:
         admin = KafkaAdminClient(bootstrap_servers=servers.split(","), request_timeout_ms=10_000)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -148,7 +149,8 @@ def test_kafka_python_sees_that_it_is_throttled(
 ) -> None:
     kafka_faults.add(api="Produce", topic=kafka_topic, throttle_time_ms=300)
     producer = KafkaProducer(bootstrap_servers=ottla_broker.bootstrap_servers)
-    producer.send(kafka_topic, b"one").get(timeout=30)
+    with caplog.at_level(logging.WARNING, logger="kafka"):
+        producer.send(kafka_topic, b"one").get(timeout=30)
     assert "ProduceResponse throttled by broker (300 ms)" in caplog.text
     producer.close()
 
