@@ -170,7 +170,6 @@ class ClientConnection:
                 self.busy = False
                 self._start = frame_end
                 count += 1
-                call.answered += 1
                 if parts is not None:
                     self._answers += parts
                     self._answer_bytes += sum(map(size_of, parts))

@@ -64,7 +64,9 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
         logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.peer)
         response = _error(handler, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         parts = _frame(route.encode_response_header(correlation_id), version, response)
-    if not call.is_plain:
+    if call.is_plain:
+        call.answered += 1
+    else:
         call.tell_closely(frame, response, parts)
     return parts
 

@@ -49,8 +49,8 @@ class Call:
     """One request of one connection. A connection has one Call, whose header fields change with each request.
 
     What is there for the observer: ``key`` are API key and version as ``start_of_request`` gives them, ``answered`` counts
-    the requests since the clock was last looked at (``started``) that it was not told of, and ``is_plain`` says that the one
-    at hand needs no closer look: it has neither failed nor waited.
+    those it was not told of, of this kind and answered since the clock was last looked at; and ``is_plain`` says that the
+    request at hand needs no closer look: it has neither failed nor waited.
     """
 
     __slots__ = (
@@ -128,7 +128,6 @@ class Call:
             self.observer.answered_at_once(self.key, self.answered, local * self.answered)
         self.observer.answered(self, frame, response, parts, local, now - until)
         self.take_up(now)
-        self.answered = -1  # it is counted like any other when it is done
 
     def begin_plain(self) -> None:
         """Nothing is to be said yet of the request that is taken up."""

@@ -37,9 +37,10 @@ class Requests:
             self._now += remote_ms / 1000
         if failed:
             call.fail()
-        if not call.is_plain:
+        if call.is_plain:
+            call.answered += 1
+        else:
             call.tell_closely(memoryview(b""), response, [])
-        call.answered += 1
 
     def end_turn(self) -> None:
         """What was read is answered."""

@@ -66,7 +66,9 @@ class Client:
         self._socket = socket.create_connection((host, int(port)), timeout=20)
 
     def send(self, request: Message, version: int) -> None:
-        body = encode_request_header(request.api_key, version, 1, "bare") + encode_bytes(request, version)
+        self.send_frame(encode_request_header(request.api_key, version, 1, "bare") + encode_bytes(request, version))
+
+    def send_frame(self, body: bytes) -> None:
         self._socket.sendall(struct.pack(">i", len(body)) + body)
 
     def receive(self) -> bytes:
@@ -201,6 +203,18 @@ def test_requests_are_counted_by_api_and_version(client: Client, scrape: Callabl
     )
     assert total == local > 0
     assert more(f"{_REQUEST_TIMES}remotetimems_sum", request="ListGroups") == 0
+
+
+def test_a_version_of_api_versions_that_is_not_served_is_not_counted(
+    client: Client, scrape: Callable[[], Scrape]
+) -> None:
+    """It is answered all the same, and is the first request of a client that is newer than the broker."""
+    before = scrape().sum("kafka_network_requestmetrics_requests_total")
+    client.send_frame(encode_request_header(ApiKey.API_VERSIONS, 99, 1, "newer"))
+    client.receive()
+    assert scrape().sum("kafka_network_requestmetrics_requests_total") == before
+    client.ask(ListGroupsRequest(), 3)
+    assert scrape().sum("kafka_network_requestmetrics_requests_total") == before + 1
 
 
 def test_errors_are_counted_by_code(client: Client, scrape: Callable[[], Scrape]) -> None:
