@@ -15,6 +15,7 @@ from ..handlers.call import Call
 from ..handlers.table import HANDLERS
 from ..wire.api_keys import ApiKey
 from ..wire.error_codes import error_finder
+from ..wire.headers import key_and_version
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class RequestLog:
     def answered(
         self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
     ) -> None:
-        name = self._names.get(call.key >> 16)
+        name = self._names.get(key_and_version(call.key)[0])
         if name is None:
             return
         codes = [] if response is None else error_finder(type(response))(response)

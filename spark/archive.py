@@ -18,9 +18,6 @@ would take every batch for one already written and skip it. So that is refused.
 from __future__ import annotations
 
 import fcntl
-import json
-import re
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,7 +28,7 @@ from . import sink_log
 from .compaction import Compacted, compact
 from .files import Files
 from .query import JobError, Watch, follow, spark_failures
-from .reader import reader_options
+from .reader import check_choice, check_offsets, check_pattern, every, reader_options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,13 +64,8 @@ class Archive:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if bool(self.topics) == (self.pattern is not None):
-            raise JobError("say which topics: either by name or by pattern")
-        if self.pattern is not None:
-            try:
-                re.compile(self.pattern)
-            except re.error as error:
-                raise JobError(f"the pattern {self.pattern!r} is not a regular expression: {error}") from None
+        check_choice(self.topics, self.pattern)
+        check_pattern("the pattern", self.pattern)
         if self.compact_bytes is not None and self.every_s is not None:
             raise JobError("only a run that ends can compact: leave --every or --compact out")
         if self.starting_offsets not in ("earliest", "latest"):
@@ -94,19 +86,6 @@ class Archive:
             max_offsets_per_trigger=self.max_offsets_per_trigger,
         )
         return {**options, "startingOffsets": self.starting_offsets, **self.options}
-
-
-def check_offsets(text: str) -> None:
-    """JobError unless ``text`` is Spark's JSON: topic to partition to offset (-2 earliest, -1 latest)."""
-    try:
-        by_topic = json.loads(text)
-        good = all(isinstance(offset, int) for partitions in by_topic.values() for offset in partitions.values())
-    except (ValueError, AttributeError):
-        good = False
-    if not good:
-        raise JobError(
-            f'starting offsets are earliest, latest or JSON like {{"orders": {{"0": 100, "1": -2}}}}, not {text!r}'
-        )
 
 
 def run(
@@ -174,7 +153,7 @@ def start(spark: SparkSession, archive: Archive, *, is_new: bool) -> StreamingQu
         .option("checkpointLocation", archive.checkpoint_location)
     )
     if archive.every_s is not None:
-        return writer.trigger(processingTime=f"{int(archive.every_s * 1000)} milliseconds").start()
+        return writer.trigger(processingTime=every(archive.every_s)).start()
     if not is_new:
         return writer.trigger(availableNow=True).start()
     # Only what is in a compact list can be compacted. Spark keeps to the interval that an archive has begun with.
@@ -196,16 +175,3 @@ def read_archive(spark: SparkSession, output: str) -> DataFrame:
     if not Files(spark).exists(f"{output}/{sink_log.FOLDER}"):
         raise JobError(f"{output} is no archive: it has no {sink_log.FOLDER}")
     return spark.read.schema(SCHEMA).parquet(output)
-
-
-def check_reachable(bootstrap_servers: str, timeout_s: float = 3.0) -> None:
-    """JobError unless one of the servers takes a connection; Spark itself would try for three minutes."""
-    failures = []
-    for server in bootstrap_servers.split(","):
-        host, _, port = server.strip().rpartition(":")
-        try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
-            return
-        except (OSError, ValueError) as error:
-            failures.append(f"{server.strip()}: {error}")
-    raise JobError(f"no broker answers at {'; '.join(failures)}")

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from .archive import read_archive
-from .query import JobError
-from .topic_offsets import ISOLATION, Partition, Span, TopicOffsets, read_spans
+from .query import JobError, Partition
+from .topic_offsets import ISOLATION, Span, TopicOffsets, read_spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from types import TracebackType
 
-Partition = tuple[str, int]
+    from .query import Partition
+
 _LAST_TRIES_S = 10.0
 _BETWEEN_TRIES_S = 0.2
 _CONNECT_MS = 5_000

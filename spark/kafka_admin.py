@@ -1,7 +1,8 @@
-"""kafka-python's admin client, for jobs: closed at the end, and its errors one line."""
+"""Brokers asked by a job itself: whether they are there, and by kafka-python's admin client. Errors are one line."""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -28,3 +29,16 @@ def admin_client(bootstrap_servers: str) -> Iterator[KafkaAdminClient]:
         raise JobError(f"{bootstrap_servers}: {error}") from error
     finally:
         admin.close()
+
+
+def check_reachable(bootstrap_servers: str, timeout_s: float = 3.0) -> None:
+    """JobError unless one of the servers takes a connection; Spark itself would try for three minutes."""
+    failures = []
+    for server in bootstrap_servers.split(","):
+        host, _, port = server.strip().rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+            return
+        except (OSError, ValueError) as error:
+            failures.append(f"{server.strip()}: {error}")
+    raise JobError(f"no broker answers at {'; '.join(failures)}")

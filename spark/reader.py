@@ -1,8 +1,12 @@
-"""The options of Spark's ``kafka`` source that jobs have in common; where to begin is for each of them to say."""
+"""What jobs have in common that read topics: the options of Spark's ``kafka`` source, and the checks of what was asked for."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Sequence
+
+from .failures import JobError
 
 # Spark's reader asks for both ends of the partition after each poll, so a poll should bring many records.
 READER_DEFAULTS = {"kafka.max.poll.records": "20000"}
@@ -16,7 +20,7 @@ def reader_options(
     fail_on_data_loss: bool,
     max_offsets_per_trigger: int | None,
 ) -> dict[str, str]:
-    """Read the topics named, or with a pattern those whose whole name matches; with headers."""
+    """Read the topics named, or with a pattern those whose whole name matches; with headers. Where to begin is not said."""
     options = {
         **READER_DEFAULTS,
         "kafka.bootstrap.servers": bootstrap_servers,
@@ -30,3 +34,35 @@ def reader_options(
     if max_offsets_per_trigger is not None:
         options["maxOffsetsPerTrigger"] = str(max_offsets_per_trigger)
     return options
+
+
+def every(seconds: float) -> str:
+    """A trigger's ``processingTime``."""
+    return f"{int(seconds * 1000)} milliseconds"
+
+
+def check_choice(topics: Sequence[str], pattern: str | None) -> None:
+    """JobError unless topics are chosen in one way."""
+    if bool(topics) == (pattern is not None):
+        raise JobError("say which topics: either by name or by pattern")
+
+
+def check_pattern(what: str, pattern: str | None) -> None:
+    """JobError, which begins with ``what``, for a pattern that is none."""
+    try:
+        re.compile(pattern or "")
+    except re.error as error:
+        raise JobError(f"{what} {pattern!r} is not a regular expression: {error}") from None
+
+
+def check_offsets(text: str) -> None:
+    """JobError unless ``text`` is Spark's JSON: topic to partition to offset (-2 earliest, -1 latest)."""
+    try:
+        by_topic = json.loads(text)
+        good = all(isinstance(offset, int) for partitions in by_topic.values() for offset in partitions.values())
+    except (ValueError, AttributeError):
+        good = False
+    if not good:
+        raise JobError(
+            f'starting offsets are earliest, latest or JSON like {{"orders": {{"0": 100, "1": -2}}}}, not {text!r}'
+        )

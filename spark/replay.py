@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from .archive import read_archive
 from .producing import COLUMNS, RESULT, Destination, task_failure, write_once
-from .query import JobError, spark_failures
-from .topic_offsets import ISOLATION, Partition, Span, TopicOffsets, read_spans
+from .query import JobError, Partition, spark_failures
+from .topic_offsets import ISOLATION, Span, TopicOffsets, read_spans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

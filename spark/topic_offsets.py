@@ -8,14 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from .query import JobError
+from .query import JobError, Partition
 from .reader import READER_DEFAULTS
 
 if TYPE_CHECKING:
     from kafka import KafkaConsumer
     from pyspark.sql import DataFrame, SparkSession
 
-Partition = tuple[str, int]
 ISOLATION = "kafka.isolation.level"
 
 

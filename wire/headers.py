@@ -21,7 +21,6 @@ from .api_keys import ApiKey, flexible_from
 from .primitives import read_unknown_tags, read_uvarint
 
 _START = struct.Struct(">hhi")
-_START_AND_LENGTH = struct.Struct(">hhih")
 _KEY_AND_VERSION = struct.Struct(">hh")
 _KEYED_START = struct.Struct(">Iih")
 _CORRELATION_ID = struct.Struct(">i")
@@ -85,11 +84,11 @@ def rest_of_header(buffer: bytes | bytearray | memoryview, header_version: int, 
     """The client id, which has ``length`` bytes, and the offset of the body. Raises ProtocolError when it is malformed."""
     if header_version == 0:
         return "", _START.size
-    end = _START_AND_LENGTH.size + length if length > 0 else _START_AND_LENGTH.size
+    end = _KEYED_START.size + length if length > 0 else _KEYED_START.size
     if end > len(buffer):
         raise ProtocolError(f"client id announces {length} bytes, beyond the end of the frame")
     try:
-        client_id = str(buffer[_START_AND_LENGTH.size : end], "utf-8")
+        client_id = str(buffer[_KEYED_START.size : end], "utf-8")
         return client_id, end if header_version == 1 else _skip_tags(buffer, end)
     except (struct.error, IndexError):
         raise ProtocolError(f"request header cut short, {len(buffer)} bytes") from None

@@ -19,10 +19,10 @@ from ...base.network import Part
 from ...handlers.call import Call
 from ...wire.api_keys import ApiKey
 from ...wire.error_codes import FindErrors, error_finder
+from ...wire.headers import key_and_version
 
 BOUNDS_MS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0)
 _BOUNDS = tuple(bound / 1000 for bound in BOUNDS_MS)
-_VERSION_BITS = 16  # as in Call.key
 _TELLING = (ApiKey.PRODUCE, ApiKey.FETCH)  # their handlers call Call.fail
 
 
@@ -78,7 +78,7 @@ class RequestMetrics:
     def answered(
         self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float
     ) -> None:
-        api_key = call.key >> _VERSION_BITS
+        api_key, _ = key_and_version(call.key)
         times = self._times[call.key]
         if response is not None and (call.failed or api_key not in _TELLING):
             if times.find_errors is None:
@@ -93,13 +93,13 @@ class RequestMetrics:
     def counts(self) -> Iterator[tuple[int, int, int]]:
         """API key, version, and how many requests there were."""
         for key, times in sorted(self._times.items()):
-            yield key >> _VERSION_BITS, key & ((1 << _VERSION_BITS) - 1), times.count
+            yield (*key_and_version(key), times.count)
 
     def histograms(self) -> Iterator[tuple[int, tuple[Histogram, Histogram, Histogram]]]:
         """API key, and its total, local and remote times."""
         by_api: dict[int, list[RequestTimes]] = {}
         for key, times in sorted(self._times.items()):
-            by_api.setdefault(key >> _VERSION_BITS, []).append(times)
+            by_api.setdefault(key_and_version(key)[0], []).append(times)
         for api_key, versions in by_api.items():
             at_once = _sum(times.at_once for times in versions)
             at_once_seconds = sum(times.at_once_seconds for times in versions)

@@ -8,19 +8,24 @@ from typing import Annotated
 
 import typer
 
-from ..archive import Archive, check_reachable, run
+from ..archive import Archive, run
 from ..compaction import Compacted
+from ..kafka_admin import check_reachable
 from ..session import check_setup
 from .following import Json, Metrics, Output
 from .session import (
     DEFAULT_SERVER,
     BootstrapServer,
     Debug,
+    Every,
     Jars,
     LogLevel,
     Master,
+    MaxOffsetsPerTrigger,
+    Pattern,
     SessionOptions,
     Setting,
+    SourceOption,
     names,
     one_line_errors,
     pairs,
@@ -32,19 +37,15 @@ def archive(
     output: Annotated[str, typer.Option(metavar="DIR", help="Folder (or URI) for the Parquet files.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to archive.")] = None,
-    pattern: Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")] = None,
+    pattern: Pattern = None,
     checkpoint: Annotated[
         str | None, typer.Option(metavar="DIR", help="Where the job remembers its place. [OUTPUT/_checkpoint]")
     ] = None,
     starting_offsets: Annotated[
         str, typer.Option(metavar="earliest|latest|JSON", help="Where the first run begins; later ones go on.")
     ] = "earliest",
-    max_offsets_per_trigger: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Records in a micro-batch, at most.")
-    ] = None,
-    every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Go on for ever, a micro-batch this often.")
-    ] = None,
+    max_offsets_per_trigger: MaxOffsetsPerTrigger = None,
+    every: Every = None,
     hourly: Annotated[bool, typer.Option("--hourly", help="Folders by topic, date and hour.")] = False,
     fail_on_data_loss: Annotated[
         bool, typer.Option(help="Stop when records are gone before they were archived.")
@@ -53,9 +54,7 @@ def archive(
         bool, typer.Option("--compact", help="Afterwards make few large files of the small ones of days that are over.")
     ] = False,
     target_file_size: Annotated[int, typer.Option(metavar="MB", min=1, help="Size of the large ones, about.")] = 128,
-    option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's kafka source (kafka.… for its client).")
-    ] = None,
+    option: SourceOption = None,
     setting: Setting = None,
     master: Master = "local[*]",
     jars: Jars = None,

@@ -22,6 +22,7 @@ from .session import (
     Master,
     SessionOptions,
     Setting,
+    SourceOption,
     names,
     one_line_errors,
     pairs,
@@ -53,9 +54,7 @@ def audit(
     expected: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Each producer wrote 0 to N-1. [to its greatest number]")
     ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's kafka source (kafka.… for its client).")
-    ] = None,
+    option: SourceOption = None,
     setting: Setting = None,
     master: Master = "local[*]",
     jars: Jars = None,

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from ..archive import check_reachable
+from ..kafka_admin import check_reachable
 from ..lag.job import GroupLag, Lag, run
 from ..lag.rules import Status
 from ..session import check_setup

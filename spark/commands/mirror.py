@@ -6,15 +6,18 @@ from typing import Annotated
 
 import typer
 
-from ..archive import check_reachable
+from ..kafka_admin import check_reachable
 from ..mirror.job import Mirror, Mirrored, run
 from ..session import check_setup
 from .following import Json, Metrics, Output
 from .session import (
     Debug,
+    Every,
     Jars,
     LogLevel,
     Master,
+    MaxOffsetsPerTrigger,
+    Pattern,
     SessionOptions,
     Setting,
     names,
@@ -29,7 +32,7 @@ def mirror(
     target: Annotated[str, typer.Option("--to", metavar="HOST:PORT[,…]", help="Brokers of the target cluster.")],
     checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Where the job remembers its place.")],
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to mirror.")] = None,
-    pattern: Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")] = None,
+    pattern: Pattern = None,
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="Before the topic's name at the target.")] = "",
     groups: Annotated[
         str | None, typer.Option(metavar="REGEX", help="Carry over the offsets of groups whose whole name matches.")
@@ -37,12 +40,8 @@ def mirror(
     starting_offsets: Annotated[
         str, typer.Option(metavar="earliest|latest", help="Where the first run begins; later ones go on.")
     ] = "earliest",
-    max_offsets_per_trigger: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Records in a micro-batch, at most.")
-    ] = None,
-    every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Go on for ever, a micro-batch this often.")
-    ] = None,
+    max_offsets_per_trigger: MaxOffsetsPerTrigger = None,
+    every: Every = None,
     fail_on_data_loss: Annotated[
         bool, typer.Option(help="Stop when records are gone before they were mirrored.")
     ] = True,

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ..archive import check_offsets
 from ..query import JobError
+from ..reader import check_offsets
 from ..replay import Offsets, Replay, run
 from ..session import check_setup
 from .session import (
@@ -21,6 +21,7 @@ from .session import (
     Master,
     SessionOptions,
     Setting,
+    SourceOption,
     names,
     one_line_errors,
     pairs,
@@ -58,9 +59,7 @@ def replay(
         str | None,
         typer.Option(metavar="NAME", help="Of this replay; another name is done anew. [made of the options]"),
     ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's kafka source (kafka.… for its client).")
-    ] = None,
+    option: SourceOption = None,
     setting: Setting = None,
     master: Master = "local[*]",
     jars: Jars = None,

@@ -24,6 +24,16 @@ DEFAULT_SERVER = "127.0.0.1:9092"
 BootstrapServer = Annotated[
     str, typer.Option(metavar="HOST:PORT[,…]", envvar="OTTLA_BOOTSTRAP_SERVER", help="Brokers to ask first.")
 ]
+Pattern = Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")]
+MaxOffsetsPerTrigger = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="Records in a micro-batch, at most.")
+]
+Every = Annotated[
+    float | None, typer.Option(metavar="SECONDS", min=0.1, help="Go on for ever, a micro-batch this often.")
+]
+SourceOption = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's kafka source (kafka.… for its client).")
+]
 Setting = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of the Spark session.")]
 Master = Annotated[str, typer.Option(metavar="URL", help="Spark's master.")]
 Jars = Annotated[

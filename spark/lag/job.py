@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import re
 import threading
 import time
 from collections import defaultdict, deque
@@ -12,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..kafka_admin import admin_client
-from ..query import JobError, spark_failures
+from ..query import Partition, spark_failures
+from ..reader import check_pattern
 from .commits import OFFSETS_TOPIC, Place, read_windows
 from .rules import Commit, Status, judge
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 # Burrow looks back over ten ends of a partition, which it fetches every ten seconds.
 LATELY_MS = 100_000
 _COLUMNS = "date DATE, time TIMESTAMP, group STRING, topic STRING, partition INT, offset LONG, end LONG, lag LONG, status STRING"
-Partition = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -37,10 +36,7 @@ class Lag:
     output: str | None = None
 
     def __post_init__(self) -> None:
-        try:
-            re.compile(self.groups)
-        except re.error as error:
-            raise JobError(f"the pattern of groups {self.groups!r} is not a regular expression: {error}") from None
+        check_pattern("the pattern of groups", self.groups)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..kafka_admin import admin_client
 from ..query import JobError, Watch, explain, follow, spark_failures
-from ..reader import reader_options
+from ..reader import check_choice, check_pattern, every, reader_options
 from .groups import Carried, carry_over, read_maps
 from .topics import GROUP_PREFIX, Topic, find_topics, make_alike
 from .writer import COLUMNS, RESULT, Destination, write
@@ -45,13 +45,9 @@ class Mirror:
     fail_on_data_loss: bool = True
 
     def __post_init__(self) -> None:
-        if bool(self.topics) == (self.pattern is not None):
-            raise JobError("say which topics: either by name or by pattern")
-        for what, pattern in (("topics", self.pattern), ("groups", self.groups)):
-            try:
-                re.compile(pattern or "")
-            except re.error as error:
-                raise JobError(f"the pattern of {what} {pattern!r} is not a regular expression: {error}") from None
+        check_choice(self.topics, self.pattern)
+        check_pattern("the pattern of topics", self.pattern)
+        check_pattern("the pattern of groups", self.groups)
 
     def reader_options(self) -> dict[str, str]:
         """The options of Spark's ``kafka`` source."""
@@ -110,7 +106,7 @@ def _start(spark: SparkSession, mirror: Mirror, sink: _Sink) -> StreamingQuery:
     writer = writer.foreachBatch(sink.take)
     if mirror.every_s is None:
         return writer.trigger(availableNow=True).start()
-    return writer.trigger(processingTime=f"{int(mirror.every_s * 1000)} milliseconds").start()
+    return writer.trigger(processingTime=every(mirror.every_s)).start()
 
 
 class _Sink:

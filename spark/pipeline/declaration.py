@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,8 +17,8 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
-from ..archive import check_offsets
 from ..query import JobError
+from ..reader import check_offsets
 
 REJECTED = "_rejected"
 """Of a source that decodes, the view ``NAME_rejected`` has the records that could not be decoded."""
@@ -223,7 +223,7 @@ class Pipeline(_Table):
         for name, sink in self.sinks.items():
             if sink.view not in views:
                 raise ValueError(
-                    f"sinks.{name} writes the view {sink.view}, which nothing makes{_meant(sink.view, views)}"
+                    f"sinks.{name} writes the view {sink.view}, which nothing makes{meant(sink.view, views)}"
                 )
         return self
 
@@ -249,11 +249,12 @@ def _line(error: Mapping[str, Any]) -> str:
         tables: dict[str, type[_Table]] = {"sources": Source, "steps": Step, "sinks": Sink}
         table = tables.get(str(error["loc"][0]), Pipeline)
         known = {str(field.alias) for field in table.model_fields.values()}
-        return f"{place}: there is no such key{_meant(str(error['loc'][-1]), known)}"
+        return f"{place}: there is no such key{meant(str(error['loc'][-1]), known)}"
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
 
 
-def _meant(name: str, known: set[str]) -> str:
+def meant(name: str, known: Collection[str]) -> str:
+    """The end of a mistake's line: which of the known names it may be."""
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""

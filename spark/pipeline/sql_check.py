@@ -7,7 +7,6 @@ a descriptor file, made by a table function) are not looked at. ``check-sql = fa
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
 
 from ..failures import JobError
-from .declaration import REJECTED, Pipeline, Sink, Source
+from .declaration import REJECTED, Pipeline, Sink, Source, meant
 
 Columns = tuple[str, ...] | None
 """Of a view, in lower case; None where they are not known."""
@@ -114,7 +113,7 @@ def _columns(text: _Text, views: dict[str, Columns]) -> Columns:
     tables = [table for table in query.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
     for table in tables:
         if not table.db and table.name.lower() not in views.keys() | names:
-            raise text.mistake(f"there is no view {table.name}{_meant(table.name, views)}", *_where(table.this))
+            raise text.mistake(f"there is no view {table.name}{meant(table.name.lower(), views)}", *_where(table.this))
     read = {table.name.lower() for table in tables if table.name.lower() not in names}
     known = {view: columns for view in read if (columns := views.get(view)) is not None}
     if read != known.keys() or query.find(exp.Values):
@@ -125,8 +124,10 @@ def _columns(text: _Text, views: dict[str, Columns]) -> Columns:
     except OptimizeError as error:
         raise text.mistake(str(error).partition("\n")[0]) from None
     for column in _unresolved(query):
-        meant = _meant(column.name, [name for columns in known.values() for name in columns])
-        raise text.mistake(f"there is no column {column.sql('spark')}{meant}", *_where(column.this))
+        there = [name for columns in known.values() for name in columns]
+        raise text.mistake(
+            f"there is no column {column.sql('spark')}{meant(column.name.lower(), there)}", *_where(column.this)
+        )
     return _given(query)
 
 
@@ -175,14 +176,9 @@ def _parsed(text: _Text) -> exp.Expression:
 def _check_names(place: str, names: Collection[str], columns: Columns) -> None:
     for name in names:
         if name and columns is not None and name.partition(".")[0].strip("`").lower() not in columns:
-            raise JobError(f"{place}: there is no column {name}{_meant(name, columns)}")
+            raise JobError(f"{place}: there is no column {name}{meant(name.lower(), columns)}")
 
 
 def _where(identifier: exp.Expression) -> tuple[int | None, int | None, str]:
     """Line, last column and text, as far as sqlglot noted them."""
     return identifier.meta.get("line"), identifier.meta.get("col"), identifier.name
-
-
-def _meant(name: str, known: Collection[str]) -> str:
-    close = difflib.get_close_matches(name.lower(), known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""

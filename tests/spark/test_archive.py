@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from ottla.spark.archive import Archive, check_reachable
+from ottla.spark.archive import Archive
+from ottla.spark.kafka_admin import check_reachable
 from ottla.spark.query import JobError
 
 
