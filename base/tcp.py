@@ -3,11 +3,7 @@
 A send gathers the bytes of neighbouring parts into one ``sendmsg`` and gives a file slice to ``sendfile``. A slice whose
 pages are not in memory would hold up the whole loop inside ``sendfile``: its last page is probed first (``preadv2`` with
 RWF_NOWAIT), and where it is cold a worker thread reads the slice ahead.
-
-The kernel's send buffer decides what a large response costs. Into one that holds all of a response of 1 MiB, ``sendfile`` wakes
-a client on the same machine for each 64 KiB; from one that is small beside a response of many MiB the loop has to wait for
-room again and again. So a connection begins with the buffer of the settings, and gets a larger one with its first response
-of more than ``_LARGE_RESPONSE``.
+The kernel's send buffer decides what a large response costs (``send_buffer``).
 """
 
 from __future__ import annotations
@@ -23,10 +19,9 @@ import trio
 
 from .network import WOULD_BLOCK, Part, size_of
 from .seams import Workers
+from .send_buffer import SendBuffer
 
 _MAX_GATHERED = 256
-_LARGE_RESPONSE = 2 << 20
-_LARGE_SEND_BUFFER = 512 << 10
 _PAGE = 4096
 _READ_AHEAD = 1 << 20
 _RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
@@ -36,13 +31,11 @@ _probe = threading.local()
 class TcpConnection:
     """A connected socket as ``Connection``."""
 
-    __slots__ = ("_descriptor", "_may_grow", "_socket", "_workers", "peer")
+    __slots__ = ("_buffer", "_descriptor", "_socket", "_workers", "peer")
 
     def __init__(self, connected: socket.socket, workers: Workers, send_buffer: int) -> None:
         connected.setblocking(False)
-        if send_buffer > 0:
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
-        self._may_grow = 0 < send_buffer < _LARGE_SEND_BUFFER
+        self._buffer = SendBuffer(connected, send_buffer)
         if connected.family in (socket.AF_INET, socket.AF_INET6):
             connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket = connected
@@ -72,9 +65,8 @@ class TcpConnection:
         if len(parts) == 1 and type(parts[0]) is bytes:
             await self._send_bytes([parts[0]])
             return
-        if self._may_grow and sum(map(size_of, parts)) > _LARGE_RESPONSE:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGE_SEND_BUFFER)
-            self._may_grow = False
+        if not self._buffer.is_settled:
+            self._buffer.begin(sum(map(size_of, parts)))
         gathered: list[bytes | bytearray | memoryview] = []
         remaining = list(reversed(parts))
         try:
