@@ -114,6 +114,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "consume after DeleteRecords",
         "describe cluster",
         "kafka-broker-api-versions, kafka-cluster",
+        "kafka-client-compatibility-test",
         "log dirs",
         "kafka-delete-records, kafka-log-dirs",
         "moves between data folders",

@@ -24,6 +24,7 @@ MARKS = (
     "restart: kills or restarts the broker, so it cannot run against somebody else's",
     "not_offered(reason): the client's public API has no way to ask for it",
     "since_spark(version): asks for what this release of Spark was the first to have",
+    "until_spark(version, what): asks for something that has been released for Sparks up to this one",
 )
 STDERR_KEPT = 4_000
 NOT_OURS = "kills or restarts the broker, which is not ours"

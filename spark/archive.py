@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING
 from . import sink_log
 from .compaction import Compacted, compact
 from .files import Files
+from .group_offsets import committing
 from .query import JobError, Watch, follow, spark_failures
 from .reader import check_choice, check_offsets, check_pattern, every, reader_options
 
@@ -47,7 +48,8 @@ _LIST_INTERVAL = "spark.sql.streaming.fileSink.log.compactInterval"
 class Archive:
     """What to archive, from where, to where. Paths are local or any URI that Spark can write to.
 
-    With ``compact_bytes``, small files become ones of about that size at the end (see ``compaction``).
+    With ``compact_bytes``, small files become ones of about that size at the end (see ``compaction``). How far it has read is
+    committed to ``group`` after each micro-batch, unless that is empty.
     """
 
     bootstrap_servers: str
@@ -61,6 +63,7 @@ class Archive:
     hourly: bool = False
     fail_on_data_loss: bool = True
     compact_bytes: int | None = None
+    group: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -106,7 +109,8 @@ def run(
         check_checkpoint(files, archive)
         query = start(spark, archive, is_new=not files.exists(f"{archive.output}/{sink_log.FOLDER}"))
         try:
-            total = follow({"archive": query}, watch)["archive"]
+            with committing(archive.bootstrap_servers, archive.group) as group:
+                total = follow({"archive": query}, watch, group)["archive"]
         finally:
             query.stop()
         is_stopped = watch is not None and watch.stop.is_set()

@@ -84,3 +84,9 @@ def explain(text: str) -> str:
     for pattern in _NOISE:
         first = re.sub(pattern, "", first)
     return first
+
+
+def explain_task(text: str) -> str:
+    """The error that a task's own Python raised, out of all that Spark says about it; without one as ``explain``."""
+    told = re.search(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
+    return told[1] if told else explain(text)

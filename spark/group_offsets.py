@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -104,3 +105,8 @@ class GroupOffsets:
         if self._admin is not None:
             self._admin.close()
             self._admin = None
+
+
+def committing(bootstrap_servers: str, group_id: str) -> AbstractContextManager[GroupOffsets | None]:
+    """The group for the length of a block; None if it has no name."""
+    return GroupOffsets(bootstrap_servers, group_id) if group_id else nullcontext()

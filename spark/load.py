@@ -14,8 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .failures import explain_task
 from .files import Files
-from .producing import PLAIN_COLUMNS, RESULT, Destination, task_failure, write
+from .producing import PLAIN_COLUMNS, RESULT, Destination, write
 from .query import JobError, Watch, follow, spark_failures
 from .topic_offsets import TopicOffsets
 
@@ -97,7 +98,7 @@ def _write(rows: DataFrame, destination: Destination, failures: list[JobError]) 
     try:
         rows.select(*PLAIN_COLUMNS).mapInArrow(lambda batches: write(batches, destination), RESULT).collect()
     except PythonException as error:
-        failures.append(JobError(task_failure(str(error))))
+        failures.append(JobError(explain_task(str(error))))
         raise
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import confluent_kafka
     import pyarrow
 
+    from .query import Partition
+
 PLAIN_COLUMNS = ("key", "value", "headers", "timestamp_ms", "target_partition")
 COLUMNS = ("topic", "partition", "offset", *PLAIN_COLUMNS)
 RESULT = "written LONG"
@@ -41,14 +43,15 @@ class Destination:
 class Sender:
     """A producer into one topic."""
 
-    def __init__(self, destination: Destination, **settings: Any) -> None:
+    def __init__(self, bootstrap_servers: str, topic: str, **settings: Any) -> None:
         import confluent_kafka
 
-        self._topic = destination.topic
+        self._topic = topic
         self._failures: list[str] = []
+        self._offsets: list[int] = []
         self.producer = confluent_kafka.Producer(
             {
-                "bootstrap.servers": destination.bootstrap_servers,
+                "bootstrap.servers": bootstrap_servers,
                 "log_level": 0,
                 "enable.idempotence": True,
                 "partitioner": "murmur2_random",
@@ -59,14 +62,19 @@ class Sender:
             }
         )
 
-    def send(self, batch: pyarrow.RecordBatch) -> None:
-        """Write rows of ``PLAIN_COLUMNS``, and wait until the brokers have them. RuntimeError says what they refused."""
+    def send(self, batch: pyarrow.RecordBatch) -> list[int]:
+        """Write rows of ``PLAIN_COLUMNS``, and wait until the brokers have them; their offsets, ascending in each partition.
+
+        RuntimeError says what the brokers refused.
+        """
+        self._offsets = []
         for row in zip(*(batch[name].to_pylist() for name in PLAIN_COLUMNS), strict=True):
             self._send(*row)
         self.producer.flush(TIMEOUT_S)
         if self._failures or len(self.producer):
             why = self._failures[0] if self._failures else "records are not acknowledged"
             raise RuntimeError(f"{self._topic}: {why}")
+        return self._offsets
 
     def _send(
         self,
@@ -76,7 +84,7 @@ class Sender:
         timestamp_ms: int | None,
         partition: int | None,
     ) -> None:
-        record: dict[str, Any] = {"key": key, "value": value, "on_delivery": self._note_failure}
+        record: dict[str, Any] = {"key": key, "value": value, "on_delivery": self._note}
         if headers:
             record["headers"] = [(header["key"], header["value"]) for header in headers]
         if timestamp_ms is not None:
@@ -90,16 +98,82 @@ class Sender:
             except BufferError:
                 self.producer.poll(0.1)
 
-    def _note_failure(self, error: Any, message: Any) -> None:
+    def _note(self, error: Any, message: Any) -> None:
         if error is not None:
             self._failures.append(error.str())
+        else:
+            self._offsets.append(message.offset())
+
+
+class Transactions:
+    """Records into one topic in transactions, each of which also commits an offset of ``place``, a partition, to a group.
+
+    The offset can be read as of now: whoever had the transactional id before is fenced off, and what it had not committed is
+    aborted. Errors are confluent-kafka's KafkaException.
+    """
+
+    def __init__(
+        self, bootstrap_servers: str, topic: str, transactional_id: str, group_id: str, place: Partition
+    ) -> None:
+        import confluent_kafka
+
+        self._place = place
+        self._sender = Sender(bootstrap_servers, topic, **{"transactional.id": transactional_id})
+        self._sender.producer.init_transactions(TIMEOUT_S)
+        self._group = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": bootstrap_servers,
+                "log_level": 0,
+                "group.id": group_id,
+                "enable.auto.commit": False,
+            }
+        )
+
+    def committed(self) -> confluent_kafka.TopicPartition:
+        """The group's offset, below zero when there is none, and its metadata.
+
+        A broker that has just become the group's coordinator may have to be asked again.
+        """
+        import confluent_kafka
+
+        error = confluent_kafka.KafkaError
+        again = (error.NOT_COORDINATOR, error.COORDINATOR_NOT_AVAILABLE, error.COORDINATOR_LOAD_IN_PROGRESS)
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            try:
+                (found,) = self._group.committed([confluent_kafka.TopicPartition(*self._place)], TIMEOUT_S)
+                if found.error is not None:
+                    raise confluent_kafka.KafkaException(found.error)
+                return found
+            except confluent_kafka.KafkaException as failure:
+                if failure.args[0].code() not in again or time.monotonic() > deadline:
+                    raise
+                time.sleep(_RETRY_S)
+
+    def send(self, batch: pyarrow.RecordBatch) -> list[int]:
+        """Begin a transaction with rows of ``PLAIN_COLUMNS``; as ``Sender.send``."""
+        self._sender.producer.begin_transaction()
+        return self._sender.send(batch)
+
+    def commit(self, offset: int, metadata: str = "") -> None:
+        """End it, with the group's next offset."""
+        from confluent_kafka import TopicPartition
+
+        producer = self._sender.producer
+        place = TopicPartition(*self._place, offset, metadata)
+        producer.send_offsets_to_transaction([place], self._group.consumer_group_metadata(), TIMEOUT_S)
+        producer.commit_transaction(TIMEOUT_S)
+
+    def close(self) -> None:
+        """Let go. What was not committed is aborted by the next task, or by the brokers after a minute."""
+        self._group.close()
 
 
 def write(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> Iterator[pyarrow.RecordBatch]:
     """For ``mapInArrow``: write every row. What a repeated task has written before is written again."""
     import pyarrow
 
-    sender, written = Sender(destination), 0
+    sender, written = Sender(destination.bootstrap_servers, destination.topic), 0
     for batch in batches:
         sender.send(batch)
         written += batch.num_rows
@@ -111,7 +185,7 @@ def write_once(batches: Iterator[pyarrow.RecordBatch], destination: Destination)
     import pyarrow
 
     written = 0
-    current: tuple[str, int] | None = None
+    current: Partition | None = None
     partition: _SourcePartition | None = None
     try:
         for batch in batches:
@@ -127,7 +201,7 @@ def write_once(batches: Iterator[pyarrow.RecordBatch], destination: Destination)
     yield pyarrow.RecordBatch.from_pydict({"written": [written]})
 
 
-def _by_partition(batch: pyarrow.RecordBatch) -> Iterator[tuple[tuple[str, int], pyarrow.RecordBatch]]:
+def _by_partition(batch: pyarrow.RecordBatch) -> Iterator[tuple[Partition, pyarrow.RecordBatch]]:
     start = 0
     places = zip(batch["topic"].to_pylist(), batch["partition"].to_pylist(), strict=True)
     for where, rows in groupby(places):
@@ -140,22 +214,12 @@ class _SourcePartition:
     """One source partition, written by one task."""
 
     def __init__(self, destination: Destination, topic: str, partition: int) -> None:
-        import confluent_kafka
-
-        self._place = (destination.topic, 0)
         self._rate = destination.rate
-        group_id = f"{destination.group_id}-{topic}-{partition}"
-        self._sender = Sender(destination, **{"transactional.id": group_id})
-        self._sender.producer.init_transactions(TIMEOUT_S)
-        self._group = confluent_kafka.Consumer(
-            {
-                "bootstrap.servers": destination.bootstrap_servers,
-                "log_level": 0,
-                "group.id": group_id,
-                "enable.auto.commit": False,
-            }
+        name = f"{destination.group_id}-{topic}-{partition}"
+        self._transactions = Transactions(
+            destination.bootstrap_servers, destination.topic, name, group_id=name, place=(destination.topic, 0)
         )
-        self._next_offset = max(int(committed(self._group, *self._place).offset), 0)
+        self._next_offset = max(int(self._transactions.committed().offset), 0)
 
     def write(self, batch: pyarrow.RecordBatch) -> int:
         """Write what is not behind the committed offset, in portions of a second if there is a rate; how much it was."""
@@ -170,44 +234,10 @@ class _SourcePartition:
         return int(batch.num_rows)
 
     def _write(self, batch: pyarrow.RecordBatch) -> None:
-        from confluent_kafka import TopicPartition
-
-        producer = self._sender.producer
-        producer.begin_transaction()
-        self._sender.send(batch)
+        self._transactions.send(batch)
         self._next_offset = batch["offset"][batch.num_rows - 1].as_py() + 1
-        place = TopicPartition(*self._place, self._next_offset)
-        producer.send_offsets_to_transaction([place], self._group.consumer_group_metadata(), TIMEOUT_S)
-        producer.commit_transaction(TIMEOUT_S)
+        self._transactions.commit(self._next_offset)
 
     def close(self) -> None:
-        """Let go. What was not committed is aborted by the next task, or by the brokers after a minute."""
-        self._group.close()
-
-
-def task_failure(text: str) -> str:
-    """What Python said in a task, out of all that Spark says about it."""
-    lines = [line.strip() for line in text.splitlines() if line.strip() and not line.strip().startswith("JVM stack")]
-    return lines[-1] if lines else "a task failed"
-
-
-def committed(group: confluent_kafka.Consumer, topic: str, partition: int) -> confluent_kafka.TopicPartition:
-    """What the group has committed there. Raises KafkaException.
-
-    A broker that has just become the group's coordinator may have to be asked again.
-    """
-    import confluent_kafka
-
-    error = confluent_kafka.KafkaError
-    again = (error.NOT_COORDINATOR, error.COORDINATOR_NOT_AVAILABLE, error.COORDINATOR_LOAD_IN_PROGRESS)
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            (found,) = group.committed([confluent_kafka.TopicPartition(topic, partition)], TIMEOUT_S)
-            if found.error is not None:
-                raise confluent_kafka.KafkaException(found.error)
-            return found
-        except confluent_kafka.KafkaException as failure:
-            if failure.args[0].code() not in again or time.monotonic() > deadline:
-                raise
-            time.sleep(_RETRY_S)
+        """As ``Transactions.close``."""
+        self._transactions.close()

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 from .failures import JobError
 
-# Spark's reader asks for both ends of the partition after each poll, so a poll should bring many records.
-READER_DEFAULTS = {"kafka.max.poll.records": "20000"}
+# Spark's reader asks for both ends of the partition after each poll, so a poll should bring many records. At the end of a
+# partition that question waits behind a fetch that was sent ahead, and that waits for records: half a second by default.
+READER_DEFAULTS = {"kafka.max.poll.records": "20000", "kafka.fetch.max.wait.ms": "50"}
 
 
 def reader_options(

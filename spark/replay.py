@@ -19,7 +19,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from .archive import read_archive
-from .producing import COLUMNS, RESULT, Destination, task_failure, write_once
+from .failures import explain_task
+from .producing import COLUMNS, RESULT, Destination, write_once
 from .query import JobError, Partition, spark_failures
 from .topic_offsets import ISOLATION, Span, TopicOffsets, read_spans
 
@@ -83,7 +84,7 @@ def run(spark: SparkSession, replay: Replay) -> int:
         try:
             written = chosen.mapInArrow(lambda batches: write_once(batches, destination), RESULT).collect()
         except PythonException as error:
-            raise JobError(task_failure(str(error))) from error
+            raise JobError(explain_task(str(error))) from error
     return sum(row.written for row in written)
 
 

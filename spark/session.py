@@ -14,6 +14,7 @@ must be of one version: ``SPARK_VERSION``, or another one of ``FETCHED_BY``.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_VERSION = "4.0.0"
+_NEEDED_BY_JOBS = ("confluent_kafka", "pandas", "pyarrow", "pydantic", "sqlglot")
 JARS_VARIABLE = "OTTLA_SPARK_JARS"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
 # The versions whose connector is tested, and what fetches its jars in a checkout. Maven Central lacks a part of 4.2.0's
@@ -137,6 +139,9 @@ def check_setup() -> str:
         import pyspark
     except ImportError:
         raise SparkSetupError("pyspark is missing: pip install 'ottla[spark]'") from None
+    for name in _NEEDED_BY_JOBS:
+        if importlib.util.find_spec(name) is None:
+            raise SparkSetupError(f"{name.replace('_', '-')} is missing: pip install 'ottla[jobs]'")
     version: str = pyspark.__version__
     if version not in FETCHED_BY:
         raise SparkSetupError(

@@ -98,8 +98,7 @@ install_spark_4_2() {
     make_venv .venv-spark-4.2
     if ! stamped .venv-spark-4.2 spark; then
         echo "setup: installing pyspark 4.2.0 into .venv-spark-4.2" >&2
-        pip_install .venv-spark-4.2 --editable '.[compat]' 'pyspark[pipelines]==4.2.0' 'pydantic>=2.7' 'pandas>=2.2,<3' \
-            'pyarrow>=18' 'pytest-timeout>=2.3'
+        pip_install .venv-spark-4.2 --editable '.[compat,jobs]' 'pyspark[pipelines]==4.2.0' 'pytest-timeout>=2.3'
         echo "$wanted" >.venv-spark-4.2/.stamp-spark
     fi
 }
@@ -142,7 +141,7 @@ mkdir -p .venv/typing
 
 case $level in
 run) install run --editable . ;;
-check) install check --editable '.[compat,metrics]' --group dev ;;
+check) install check --editable '.[compat,metrics,jobs]' --group dev ;;
 docs) install docs --editable . --group docs ;;
 test)
     install test --editable '.[compat,metrics,spark]' --group dev --group docs

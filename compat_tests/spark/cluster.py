@@ -118,8 +118,8 @@ class Cluster:
         def are_alive() -> bool:
             try:
                 return bool(self.state()["aliveworkers"] == alive)
-            except urllib.error.HTTPError:
-                return False  # it listens before its pages are there
+            except (urllib.error.HTTPError, json.JSONDecodeError):
+                return False  # it listens before its pages are there, and has the one for people first
 
         eventually(are_alive, START_TIMEOUT_S)
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What an older Spark that is installed has none of is not applicable to it."""
+    """What is not in the Spark that is installed, or has no release for it, is not applicable to it."""
     try:
         installed = importlib.metadata.version("pyspark")
     except importlib.metadata.PackageNotFoundError:
@@ -29,6 +29,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if mark is not None and numbers(installed) < numbers(mark.args[0]):
             reason = f"pyspark {installed} has none of it: it is new in Spark {mark.args[0]}"
             item.add_marker(pytest.mark.not_offered(reason))
+        mark = item.get_closest_marker("until_spark")
+        if mark is not None and numbers(installed) > numbers(mark.args[0]):
+            item.add_marker(pytest.mark.not_offered(f"{mark.args[1]} has no release for pyspark {installed}"))
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -21,6 +21,11 @@ pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("archive job")
 MakeTopic = Callable[..., str]
 
 
+def committed(stock: ClientSession, group_id: str, topic: str) -> dict[int, int]:
+    """By partition."""
+    return {number: at.offset for (name, number), at in stock.admin.group_offsets(group_id).items() if name == topic}
+
+
 def test_columns_folders_and_batches(
     kafka: KafkaFormat, stock: ClientSession, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
@@ -58,14 +63,15 @@ def test_columns_folders_and_batches(
 
 
 def test_a_second_run_adds_what_is_new(
-    kafka: KafkaFormat, stock: ClientSession, make_topic: MakeTopic, tmp_path: Path
+    kafka: KafkaFormat, stock: ClientSession, make_topic: MakeTopic, group_id: str, tmp_path: Path
 ) -> None:
     topic = make_topic(2)
-    job = Archive(kafka.bootstrap, str(tmp_path / "lake"), pattern=f"{topic}.*", hourly=True)
+    job = Archive(kafka.bootstrap, str(tmp_path / "lake"), pattern=f"{topic}.*", hourly=True, group=group_id)
     for total in (50, 100):
         fill(stock, topic, 50, 50, first=total - 50)
         assert run(kafka.spark, job) == 100
         assert positions(kafka.spark.read.parquet(job.output)) == span(topic, total, total)
+        assert committed(stock, group_id, topic) == {0: total, 1: total}
     assert run(kafka.spark, job) == 0
     assert list((tmp_path / "lake" / f"topic={topic}").glob("date=*/hour=*/*.parquet"))
 
@@ -124,3 +130,4 @@ def test_killed_in_the_middle(kafka: KafkaFormat, stock: ClientSession, make_top
     assert sorted((row.partition, row.offset, row.value) for row in rows) == [
         (partition, number, value_of(partition, number)) for partition in (0, 1) for number in range(2000)
     ]
+    assert committed(stock, "ottla-archive-lake", topic) == {0: 2000, 1: 2000}

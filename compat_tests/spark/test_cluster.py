@@ -15,6 +15,7 @@ from ottla.compat_tests.session import ClientSession, eventually
 from ottla.compat_tests.spark.cluster import JVM_OPTIONS, Cluster, Job, running
 from ottla.compat_tests.spark.kafka_format import fill, value_of
 from ottla.spark import pipeline
+from ottla.spark.audit import Audit, compare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,7 +136,10 @@ def test_a_worker_and_the_broker_are_killed(
         for job in jobs:
             job.kill()
     cluster.wait_for_workers(1)
-    rows = spark.read.parquet(str(tmp_path / "lake" / "events")).select("partition", "offset", "value").collect()
+    lake = str(tmp_path / "lake" / "events")
+    audited = compare(spark, Audit(broker_process.bootstrap, topics=("events",), archive=lake))
+    assert [(each.archived, each.is_clean) for each in audited] == [(written, True)] * PARTITIONS
+    rows = spark.read.parquet(lake).select("partition", "offset", "value").collect()
     assert sorted((row.partition, row.offset, row.value) for row in rows) == [
         (partition, offset, value_of(partition, offset)) for partition in range(PARTITIONS) for offset in range(written)
     ]

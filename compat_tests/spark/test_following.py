@@ -93,15 +93,17 @@ def test_sigterm_json_and_metrics(
     port = free_port()
     command = [sys.executable, "-m", "ottla", "spark", "run", str(declared(tmp_path, source, copy, 20))]
     command += ["--bootstrap-server", kafka.bootstrap, "--json", "--master", "local[2]"]
-    job = subprocess.Popen(
-        [*command, "--metrics", f"127.0.0.1:{port}"],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=tmp_path,
-        start_new_session=True,
-    )
+    said = tmp_path / "stderr"
+    with said.open("w") as stderr:
+        job = subprocess.Popen(
+            [*command, "--metrics", f"127.0.0.1:{port}"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            cwd=tmp_path,
+            start_new_session=True,
+        )
     try:
         assert job.stdout is not None
         first = json.loads(job.stdout.readline())
@@ -109,10 +111,15 @@ def test_sigterm_json_and_metrics(
             metrics = answer.read().decode()
         # To all processes of the job, as a service manager does.
         os.killpg(job.pid, signal.SIGTERM)
-        output, errors = job.communicate(timeout=120)
+        # communicate() would lose the lines that came with the first one.
+        output = job.stdout.read()
+        job.wait(120)
     finally:
         if job.poll() is None:
             os.killpg(job.pid, signal.SIGKILL)
+        if job.stdout is not None:
+            job.stdout.close()
+    errors = said.read_text()
     assert (first["query"], first["batch"], first["records"], first["lag"]) == ("copy", 0, 20, 9980)
     assert first["offsets"] == {source: {"0": 20}}
     assert f'ottla_spark_read_offset{{partition="0",query="copy",topic="{source}"}} ' in metrics

@@ -73,6 +73,7 @@ def stored(folder: Path, *columns: str) -> list[tuple[Any, ...]]:
     return sorted(rows)
 
 
+@pytest.mark.until_spark("4.0", "spark-avro, Delta or Iceberg")
 def test_avro_to_delta_and_iceberg(kafka: KafkaFormat, stock: ClientSession, topic: str, tmp_path: Path) -> None:
     producer = stock.producer()
     for value in (order("a", 3), order("b", None), b"\x00\x00\x00\x00\x07\xff", order("c", 5)):

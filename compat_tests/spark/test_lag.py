@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.session import ClientSession, eventually
 from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill
@@ -23,7 +24,18 @@ def now_ms() -> int:
 
 def commit(stock: ClientSession, group: str, topic: str, offset: int, partition: int = 0) -> None:
     """And let the clock go on, so that no two commits, and no commit and record, have the same time."""
-    stock.admin.alter_group_offsets(group, {(topic, partition): model.Committed(offset)})
+
+    def is_done() -> bool:
+        try:
+            stock.admin.alter_group_offsets(group, {(topic, partition): model.Committed(offset)})
+        except model.ClientFailure as failure:
+            # The first group of all makes the coordinators' topic.
+            if failure.code != ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                raise
+            return False
+        return True
+
+    eventually(is_done)
     tick()
 
 

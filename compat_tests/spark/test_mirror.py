@@ -138,6 +138,8 @@ def test_nothing_is_written_twice_even_without_the_checkpoint(
         run(spark, Mirror(tested.bootstrap, other.bootstrap, str(tmp_path / str(number)), topics=(topic,)), done)
         assert done.records == written
     assert values(other, topic, 350, 20) == values(tested, topic, 350, 20)
+    read = tested.stock.admin.group_offsets(f"ottla-to-{other.stock.admin.describe_cluster().cluster_id}")
+    assert {where: at.offset for where, at in read.items() if where[0] == topic} == {(topic, 0): 350, (topic, 1): 20}
 
 
 def test_new_topics_partitions_and_commits_while_it_runs(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -18,6 +20,7 @@ from .session import (
     BootstrapServer,
     Debug,
     Every,
+    Group,
     Jars,
     LogLevel,
     Master,
@@ -54,6 +57,7 @@ def archive(
         bool, typer.Option("--compact", help="Afterwards make few large files of the small ones of days that are over.")
     ] = False,
     target_file_size: Annotated[int, typer.Option(metavar="MB", min=1, help="Size of the large ones, about.")] = 128,
+    group: Group = None,
     option: SourceOption = None,
     setting: Setting = None,
     master: Master = "local[*]",
@@ -72,6 +76,7 @@ def archive(
       ottla spark archive --pattern 'orders-.*' --output archive --compact
     """
     with usage_errors():
+        source_options = pairs("--option", option)
         job = Archive(
             bootstrap_servers=bootstrap_server,
             output=output,
@@ -84,7 +89,8 @@ def archive(
             hourly=hourly,
             fail_on_data_loss=fail_on_data_loss,
             compact_bytes=target_file_size * 1_000_000 if compact else None,
-            options=pairs("--option", option),
+            group=default_group(output, source_options) if group is None else group,
+            options=source_options,
         )
         options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
     title = f"archive to {output}"
@@ -95,6 +101,13 @@ def archive(
         with shown.running(title, options) as (spark, watch):
             total = run(spark, job, watch, lambda compacted: _print_compacted(compacted, as_json))
     shown.end(watch, {"archive": total}, f"archived {total:,} records to {job.output}")
+
+
+def default_group(output: str, options: Mapping[str, str]) -> str:
+    """After the last folder. None where only Spark is told how to get at the brokers."""
+    if any(name.startswith(("kafka.security.", "kafka.sasl.", "kafka.ssl.")) for name in options):
+        return ""
+    return f"ottla-archive-{Path(output.rpartition('://')[2]).resolve().name}"
 
 
 def _print_compacted(compacted: Compacted, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from .following import Json, Metrics, Output
 from .session import (
     Debug,
     Every,
+    Group,
     Jars,
     LogLevel,
     Master,
@@ -45,6 +46,7 @@ def mirror(
     fail_on_data_loss: Annotated[
         bool, typer.Option(help="Stop when records are gone before they were mirrored.")
     ] = True,
+    group: Group = None,
     setting: Setting = None,
     master: Master = "local[*]",
     jars: Jars = None,
@@ -73,6 +75,7 @@ def mirror(
             max_offsets_per_trigger=max_offsets_per_trigger,
             every_s=every,
             fail_on_data_loss=fail_on_data_loss,
+            group=group,
         )
         options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
     title = f"mirror to {target}"

@@ -31,6 +31,10 @@ MaxOffsetsPerTrigger = Annotated[
 Every = Annotated[
     float | None, typer.Option(metavar="SECONDS", min=0.1, help="Go on for ever, a micro-batch this often.")
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Consumer group to commit to how far it has read; '' for none. [ottla-…]"),
+]
 SourceOption = Annotated[
     list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's kafka source (kafka.… for its client).")
 ]

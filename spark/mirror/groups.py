@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .offsets import OffsetMap
-from .topics import GROUP_PREFIX
+from .topics import GROUP_PREFIX, LAG_PREFIX
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient, TopicPartition
@@ -70,7 +70,7 @@ def _matching(source: KafkaAdminClient, pattern: str) -> list[str]:
         for group in source.list_groups()
         if group["protocol_type"] in ("consumer", "")
         and re.fullmatch(pattern, group["group_id"])
-        and not group["group_id"].startswith(GROUP_PREFIX)
+        and not group["group_id"].startswith((GROUP_PREFIX, LAG_PREFIX))
     )
 
 

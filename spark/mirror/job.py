@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import logging
-import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..failures import explain_task
+from ..group_offsets import committing
 from ..kafka_admin import admin_client
-from ..query import JobError, Watch, explain, follow, spark_failures
+from ..producing import RESULT
+from ..query import JobError, Watch, follow, spark_failures
 from ..reader import check_choice, check_pattern, every, reader_options
 from .groups import Carried, carry_over, read_maps
-from .topics import GROUP_PREFIX, Topic, find_topics, make_alike
-from .writer import COLUMNS, RESULT, Destination, write
+from .topics import GROUP_PREFIX, LAG_PREFIX, Topic, find_topics, make_alike
+from .writer import COLUMNS, Destination, write
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
@@ -29,7 +31,8 @@ logger = logging.getLogger(__name__)
 class Mirror:
     """What to mirror, from which cluster to which. The checkpoint is local or any URI that Spark can write to.
 
-    ``groups`` is a pattern of the names of the groups to carry over. ``every_s`` is None for what the topics hold now.
+    ``groups`` is a pattern of the names of the groups to carry over. ``every_s`` is None for what the topics hold now. How far
+    it has read is committed at the source to ``group``: None for one named after the target's cluster, empty for none.
     """
 
     source: str
@@ -43,6 +46,7 @@ class Mirror:
     max_offsets_per_trigger: int | None = None
     every_s: float | None = None
     fail_on_data_loss: bool = True
+    group: str | None = None
 
     def __post_init__(self) -> None:
         check_choice(self.topics, self.pattern)
@@ -74,14 +78,14 @@ def run(spark: SparkSession, mirror: Mirror, mirrored: Mirrored, watch: Watch | 
 
     The next run goes on where this one ended, however it did. Raises JobError.
     """
-    group_id = prepare(mirror)
+    group_id, lag_group = prepare(mirror)
     sink = _Sink(mirror, group_id, mirrored)
     try:
         with spark_failures():
             query = _start(spark, mirror, sink)
             try:
-                with _repeatedly(mirror, group_id, mirrored):
-                    follow({"mirror": query}, watch)
+                with _repeatedly(mirror, group_id, mirrored), committing(mirror.source, lag_group) as group:
+                    follow({"mirror": query}, watch, group)
             finally:
                 query.stop()
     except JobError as error:
@@ -89,15 +93,18 @@ def run(spark: SparkSession, mirror: Mirror, mirrored: Mirrored, watch: Watch | 
     _carry_over(mirror, group_id, mirrored)
 
 
-def prepare(mirror: Mirror) -> str:
-    """Make the target's topics, and give the name of the mirror's group. JobError for what cannot be mirrored."""
+def prepare(mirror: Mirror) -> tuple[str, str]:
+    """Make the target's topics, and name the mirror's group there and the one at the source that shows its lag.
+
+    JobError for what cannot be mirrored.
+    """
     with admin_client(mirror.source) as source, admin_client(mirror.target) as target:
         source_id, target_id = (admin.describe_cluster()["cluster_id"] for admin in (source, target))
         if source_id == target_id and not mirror.prefix:
             raise JobError("source and target are the same cluster, so a prefix is needed")
         group_id = f"{GROUP_PREFIX}{source_id}"
         make_alike(source, target, find_topics(source, mirror.topics, mirror.pattern), group_id, mirror.prefix)
-    return group_id
+    return group_id, f"{LAG_PREFIX}{target_id}" if mirror.group is None else mirror.group
 
 
 def _start(spark: SparkSession, mirror: Mirror, sink: _Sink) -> StreamingQuery:
@@ -126,7 +133,7 @@ class _Sink:
             self.failure = error
             raise
         except Exception as error:
-            self.failure = JobError(_in_worker(str(error)))
+            self.failure = JobError(explain_task(str(error)))
             raise
 
     def _write(self, rows: DataFrame) -> int:
@@ -150,12 +157,6 @@ class _Sink:
                     f"{name} was deleted and created anew at the source: delete {where.topic} at the target "
                     f"(or the offsets of {self._group_id} for it), and start with another checkpoint"
                 )
-
-
-def _in_worker(text: str) -> str:
-    """What Python said in a task, out of all that Spark says about it; or the first line."""
-    told = re.search(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
-    return told[1] if told else explain(text)
 
 
 def _carry_over(mirror: Mirror, group_id: str, mirrored: Mirrored) -> None:

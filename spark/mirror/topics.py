@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from kafka import KafkaAdminClient
 
 GROUP_PREFIX = "ottla-mirror-"
+LAG_PREFIX = "ottla-to-"
+"""Of the groups at the source which only show how far a mirror has read."""
 # Those that MirrorMaker 2 leaves out: they belong to the cluster that the topic is in.
 NOT_COPIED = {
     "follower.replication.throttled.replicas",

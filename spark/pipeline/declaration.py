@@ -193,20 +193,27 @@ class Sink(_Table):
 class Pipeline(_Table):
     """The whole file. ``trigger``: once, for what is there now, or how often a micro-batch begins.
 
-    How far the pipeline has read is committed to ``group`` after each micro-batch, unless that is empty. ``check_sql``: look
-    through the SQL before Spark is started.
+    How far the pipeline has read is committed to ``group`` after each micro-batch (``group_id``). ``check_sql``: look through
+    the SQL before Spark is started.
     """
 
     name: str
     checkpoint: str
     bootstrap_servers: str = "127.0.0.1:9092"
     trigger: Annotated[str, AfterValidator(_is_trigger)] = "once"
-    group: str = ""
+    group: str | None = None
     check_sql: bool = True
     sources: dict[Name, Source]
     steps: list[Step] = []
     sinks: dict[Name, Sink]
     settings: dict[str, str] = {}
+
+    @property
+    def group_id(self) -> str:
+        """The group; named after the pipeline if nothing is said. Empty for none, as when it reads other clusters' topics."""
+        if self.group is not None:
+            return self.group
+        return "" if any(source.bootstrap_servers for source in self.sources.values()) else f"ottla-{self.name}"
 
     @pydantic.model_validator(mode="after")
     def _names_meet(self) -> Pipeline:

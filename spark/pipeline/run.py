@@ -6,10 +6,9 @@ Spark writes the records of the micro-batch that was under way once more.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
-from ..group_offsets import GroupOffsets
+from ..group_offsets import GroupOffsets, committing
 from ..query import JobError, Watch, follow, spark_failures
 from .declaration import Pipeline
 from .sinks import rows, start
@@ -32,7 +31,7 @@ def run(spark: SparkSession, pipeline: Pipeline, watch: Watch | None = None) -> 
         for name, sink in pipeline.sinks.items():
             with spark_failures(f"sinks.{name}"):
                 queries[name] = start(spark, pipeline, name, sink)
-        with _group(pipeline) as group:
+        with committing(pipeline.bootstrap_servers, pipeline.group_id) as group:
             return _follow(queries, watch, group)
     finally:
         for query in queries.values():
@@ -72,7 +71,3 @@ def _follow(queries: dict[str, StreamingQuery], watch: Watch | None, group: Grou
             failed = next((name for name, query in queries.items() if query.exception() is not None), None)
             error.args = (f"sinks.{failed}: {error}" if failed else str(error),)
         raise
-
-
-def _group(pipeline: Pipeline) -> AbstractContextManager[GroupOffsets | None]:
-    return GroupOffsets(pipeline.bootstrap_servers, pipeline.group) if pipeline.group else nullcontext()

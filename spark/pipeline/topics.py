@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from ..query import JobError
+from ..failures import JobError
+from ..kafka_admin import admin_client
 from .declaration import Pipeline
 
 _CREATES = "auto.create.topics.enable"
@@ -46,17 +47,11 @@ def check_topics(pipeline: Pipeline) -> None:
 
 
 def _asked(servers: str, place: str) -> _Cluster:
-    from kafka import KafkaAdminClient
-    from kafka.errors import KafkaError
-
     try:
-        admin = KafkaAdminClient(bootstrap_servers=servers.split(","), request_timeout_ms=10_000)
-        try:
+        with admin_client(servers) as admin:
             return _Cluster(frozenset(admin.list_topics()), _creates_topics(admin))
-        finally:
-            admin.close()
-    except KafkaError as error:
-        raise JobError(f"{place}: no broker answers at {servers} ({type(error).__name__})") from None
+    except JobError as error:
+        raise JobError(f"{place}: {error}") from None
 
 
 def _creates_topics(admin: Any) -> bool:

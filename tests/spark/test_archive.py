@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ottla.spark.archive import Archive
+from ottla.spark.commands.archive import default_group
 from ottla.spark.kafka_admin import check_reachable
 from ottla.spark.query import JobError
 
@@ -20,6 +21,7 @@ def test_reader_options() -> None:
     assert archive(topics=("orders", "payments")).reader_options() == {
         "kafka.bootstrap.servers": "127.0.0.1:9092",
         "kafka.max.poll.records": "20000",
+        "kafka.fetch.max.wait.ms": "50",
         "subscribe": "orders,payments",
         "startingOffsets": "earliest",
         "failOnDataLoss": "true",
@@ -54,6 +56,18 @@ def test_reader_options_that_were_asked_for() -> None:
 )
 def test_checkpoint(output: str, checkpoint: str | None, location: str) -> None:
     assert archive(output=output, checkpoint=checkpoint).checkpoint_location == location
+
+
+@pytest.mark.parametrize(
+    ("output", "options", "group_id"),
+    [
+        ("/lakes/orders/", {}, "ottla-archive-orders"),
+        ("s3a://lake/orders", {"kafka.max.poll.records": "7"}, "ottla-archive-orders"),
+        ("hdfs://lake/orders/", {"kafka.security.protocol": "SASL_SSL", "kafka.sasl.mechanism": "PLAIN"}, ""),
+    ],
+)
+def test_group_unless_one_is_named(output: str, options: dict[str, str], group_id: str) -> None:
+    assert default_group(output, options) == group_id
 
 
 @pytest.mark.parametrize("options", [{"topics": ()}, {"pattern": "x"}])

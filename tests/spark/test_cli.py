@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
@@ -43,6 +44,14 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
         1,
         "ottla spark: pyspark is missing: pip install 'ottla[spark]'\n",
     )
+
+
+@pytest.mark.parametrize("name", ["sqlglot", "confluent_kafka"])
+def test_without_what_jobs_need(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", ModuleType("pyspark"))  # which is looked for first
+    monkeypatch.setitem(sys.modules, name, None)
+    line = f"ottla spark: {name.replace('_', '-')} is missing: pip install 'ottla[jobs]'\n"
+    assert outcome("--output", "/lake", "--topics", "a") == (1, line)
 
 
 def test_pyspark_is_imported_only_by_a_job() -> None:

@@ -24,6 +24,7 @@ def test_reader_options() -> None:
         "kafka.bootstrap.servers": "a:9092",
         "kafka.isolation.level": "read_committed",
         "kafka.max.poll.records": "20000",
+        "kafka.fetch.max.wait.ms": "50",
         "subscribePattern": "o.*",
         "startingOffsets": "earliest",
         "maxOffsetsPerTrigger": "7",

@@ -37,6 +37,20 @@ def test_what_is_left_out_has_a_default(tmp_path: Path) -> None:
     assert pipeline.sinks["copy"].output_mode == "append"
 
 
+@pytest.mark.parametrize(
+    ("more", "source", "group_id"),
+    [
+        ("", "", "ottla-copy"),
+        ('group = "orders-copy"', "", "orders-copy"),
+        ('group = ""', "", ""),
+        ("", 'bootstrap-servers = "elsewhere:9092"', ""),
+    ],
+)
+def test_group(tmp_path: Path, more: str, source: str, group_id: str) -> None:
+    content = f"{more}\n{GOOD}".replace('topics = ["orders"]', f'topics = ["orders"]\n{source}')
+    assert read(written(tmp_path, content)).group_id == group_id
+
+
 def test_options_of_the_command_come_first(tmp_path: Path) -> None:
     pipeline = read(written(tmp_path, GOOD), bootstrap_servers="kafka:9092", checkpoint=None)
     assert (pipeline.bootstrap_servers, pipeline.checkpoint) == ("kafka:9092", "checkpoints/copy")
