@@ -132,6 +132,29 @@ def test_cluster_tools(tools: KafkaTools, sessions: Callable[[str], ClientSessio
     assert f"Cluster ID: {cluster_id}" in tools.run("cluster", "cluster-id", "--bootstrap-server", tools.bootstrap)
 
 
+@pytest.mark.capability("kafka-client-compatibility-test")
+def test_kafkas_own_test_of_clients(tools: KafkaTools, topic: str, sessions: Callable[[str], ClientSession]) -> None:
+    admin = sessions("kafka-python").admin
+    features = (
+        "offsets-for-times",
+        "cluster-id",
+        "idempotent-producer",
+        "create-topics",
+        "describe-acls",
+        "describe-configs",
+    )
+    expected = [word for feature in features for word in (f"--{feature}-supported", "true")]
+    expected += ["--expect-record-too-large-exception", "false"]
+    nodes = str(len(admin.describe_cluster().brokers))
+    try:
+        # That there is no authorizer is an answer to DescribeAcls, too.
+        said = tools.run("client-compatibility-test", "--topic", topic, "--num-cluster-nodes", nodes, *expected)
+    finally:
+        if "newtopic" in admin.list_topics():  # which it makes
+            admin.delete_topic("newtopic")
+    assert "SUCCESS." in said
+
+
 VALUES = [f"{number:04}" * 5000 for number in range(20)]
 
 

@@ -13,6 +13,7 @@ TIMEOUT_S = 90
 # What bin/kafka-NAME.sh runs.
 MAIN_CLASSES: Mapping[str, str] = {
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "client-compatibility-test": "org.apache.kafka.tools.ClientCompatibilityTest",
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "configs": "kafka.admin.ConfigCommand",
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
