@@ -43,15 +43,18 @@ class Connection:
         self.socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def receive_frame(self) -> bytes:
-        """The next frame; EOFError when the broker has closed the connection."""
+        """The next frame; EOFError when the broker has closed the connection, be it in the middle of one."""
+        (size,) = struct.unpack(">i", self._read(4))
+        return self._read(size)
+
+    def _read(self, size: int) -> bytes:
         try:
-            head = self._stream.read(4)
+            data = self._stream.read(size)
         except ConnectionResetError:
-            head = b""
-        if len(head) < 4:
+            data = b""
+        if len(data) < size:
             raise EOFError("the broker has closed the connection")
-        (size,) = struct.unpack(">i", head)
-        return self._stream.read(size)
+        return data
 
     def send(self, request: Message, version: int, *, client_id: str | None = CLIENT_ID, answered: bool = True) -> None:
         """Send a request; with ``answered`` its answer is expected, in this order."""
