@@ -97,8 +97,7 @@ def test_everything_of_a_record_is_kept(
     tmp_path: Path,
 ) -> None:
     source, target = (tested, other) if tested_is == "source" else (other, tested)
-    configs = {"retention.ms": "99000000000", "max.message.bytes": "2000000", "min.insync.replicas": "1"}
-    topic = source.create(fresh_name("kept"), 3, **configs)
+    topic = source.create(fresh_name("kept"), 3, **{"max.message.bytes": "2000000"})
     at = int(time.time() * 1000) - 1_000_000
     # kafka-python sends no header without a value.
     writer = ClientSession("confluent-kafka", CLIENTS["confluent-kafka"].connect(source.bootstrap))
@@ -122,9 +121,46 @@ def test_everything_of_a_record_is_kept(
     run(spark, job, done)
     assert done.records == 205
     assert contents(target, f"copy.{topic}", 3, 200, 2) == contents(source, topic, 3, 200, 2)
-    described = target.stock.admin.describe_configs("topic", f"copy.{topic}")
-    own = {name: entry.value for name, entry in described.items() if entry.source == 1}
-    assert own == {"retention.ms": "99000000000", "max.message.bytes": "2000000"}
+
+
+def own_configs(cluster: Cluster, topic: str) -> dict[str, str | None]:
+    """What is set on the topic itself."""
+    described = cluster.stock.admin.describe_configs("topic", topic)
+    return {name: entry.value for name, entry in described.items() if entry.source == 1}
+
+
+@pytest.mark.parametrize("tested_is", ["source", "target"])
+def test_configs_follow_those_of_the_source(
+    spark: SparkSession,
+    tested: Cluster,
+    other: Cluster,
+    tested_is: str,
+    fresh_name: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    source, target = (tested, other) if tested_is == "source" else (other, tested)
+    of_the_cluster = {"min.insync.replicas": "1", "message.timestamp.before.max.ms": "3600000"}
+    own = {"retention.ms": "99000000000", "max.message.bytes": "2000000"}
+    topic = source.create(fresh_name("configured"), 1, **own, **of_the_cluster)
+    copy = f"copy.{topic}"
+
+    def mirror(sync_configs: bool = True) -> None:
+        checkpoint = str(tmp_path / "checkpoint")
+        job = Mirror(
+            source.bootstrap, target.bootstrap, checkpoint, (topic,), prefix="copy.", sync_configs=sync_configs
+        )
+        run(spark, job, Mirrored())
+
+    mirror(sync_configs=False)
+    assert own_configs(target, copy) == own
+    changed = {"retention.ms": "88000000000", "segment.bytes": "1048576"}
+    source.stock.admin.alter_configs(topic, changed | of_the_cluster)
+    of_the_target = {"unclean.leader.election.enable": "true"}
+    target.stock.admin.alter_configs(copy, own | of_the_target)
+    mirror(sync_configs=False)
+    assert own_configs(target, copy) == own | of_the_target
+    mirror()
+    assert own_configs(target, copy) == changed | of_the_target
 
 
 def test_nothing_is_written_twice_even_without_the_checkpoint(
@@ -175,7 +211,9 @@ def test_new_topics_partitions_and_commits_while_it_runs(
         fill(tested.stock, second, 1, 2, 3)
         arrives(other, thread, first, 10, 7)
         arrives(other, thread, second, 1, 2, 3)
-        # No record comes with it.
+        # No record comes with these.
+        tested.stock.admin.alter_configs(second, {"retention.ms": "88000000000"})
+        eventually(lambda: thread.is_alive() and own_configs(other, second) == {"retention.ms": "88000000000"})
         tested.stock.admin.alter_group_offsets(name, {(first, 1): model.Committed(4)})
         eventually(lambda: thread.is_alive() and (first, 1) in other.stock.admin.group_offsets(name))
     finally:
@@ -271,7 +309,7 @@ def test_what_it_refuses(
     fails("^the source has no topic unknown$", topics=(topic, "unknown"))
     fails("^source and target are the same cluster, so a prefix is needed$", target=tested.bootstrap)
     other.create(f"small.{topic}", 1, **{"max.message.bytes": "100"})
-    fails("^RuntimeError: small.*: Broker: Message size too large$", prefix="small.")
+    fails("^RuntimeError: small.*: Broker: Message size too large$", prefix="small.", sync_configs=False)
     run(spark, Mirror(tested.bootstrap, other.bootstrap, str(tmp_path / "before"), topics=(topic,)), Mirrored())
     tested.stock.admin.delete_topic(topic)
     eventually(lambda: topic not in tested.stock.admin.list_topics())

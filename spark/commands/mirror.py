@@ -47,6 +47,9 @@ def mirror(
         bool, typer.Option(help="Stop when records are gone before they were mirrored.")
     ] = True,
     group: Group = None,
+    sync_configs: Annotated[
+        bool, typer.Option(help="Let the target's topics follow the configs of the source's; else they are created so.")
+    ] = True,
     setting: Setting = None,
     master: Master = "local[*]",
     jars: Jars = None,
@@ -76,6 +79,7 @@ def mirror(
             every_s=every,
             fail_on_data_loss=fail_on_data_loss,
             group=group,
+            sync_configs=sync_configs,
         )
         options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
     title = f"mirror to {target}"

@@ -16,7 +16,7 @@ from ..producing import RESULT
 from ..query import JobError, Watch, follow, spark_failures
 from ..reader import check_choice, check_pattern, every, reader_options
 from .groups import Carried, carry_over, read_maps
-from .topics import GROUP_PREFIX, LAG_PREFIX, Topic, find_topics, make_alike
+from .topics import GROUP_PREFIX, LAG_PREFIX, Topic, find_topics, make_alike, sync_configs
 from .writer import COLUMNS, Destination, write
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ class Mirror:
 
     ``groups`` is a pattern of the names of the groups to carry over. ``every_s`` is None for what the topics hold now. How far
     it has read is committed at the source to ``group``: None for one named after the target's cluster, empty for none.
+    With ``sync_configs``, topics at the target follow what is set on the source's; without, they are only created so.
     """
 
     source: str
@@ -47,6 +48,7 @@ class Mirror:
     every_s: float | None = None
     fail_on_data_loss: bool = True
     group: str | None = None
+    sync_configs: bool = True
 
     def __post_init__(self) -> None:
         check_choice(self.topics, self.pattern)
@@ -104,6 +106,7 @@ def prepare(mirror: Mirror) -> tuple[str, str]:
             raise JobError("source and target are the same cluster, so a prefix is needed")
         group_id = f"{GROUP_PREFIX}{source_id}"
         make_alike(source, target, find_topics(source, mirror.topics, mirror.pattern), group_id, mirror.prefix)
+    _sync_configs(mirror)
     return group_id, f"{LAG_PREFIX}{target_id}" if mirror.group is None else mirror.group
 
 
@@ -159,6 +162,14 @@ class _Sink:
                 )
 
 
+def _sync_configs(mirror: Mirror) -> None:
+    """Raises JobError."""
+    if mirror.sync_configs:
+        with admin_client(mirror.source) as source, admin_client(mirror.target) as target:
+            topics = find_topics(source, mirror.topics, mirror.pattern)
+            sync_configs(source, target, topics, mirror.prefix)
+
+
 def _carry_over(mirror: Mirror, group_id: str, mirrored: Mirrored) -> None:
     """Raises JobError."""
     if mirror.groups is not None:
@@ -168,18 +179,19 @@ def _carry_over(mirror: Mirror, group_id: str, mirrored: Mirrored) -> None:
 
 @contextmanager
 def _repeatedly(mirror: Mirror, group_id: str, mirrored: Mirrored) -> Iterator[None]:
-    """Carry the groups over beside the query as often as it begins a micro-batch: groups move on without new records too."""
+    """Beside the query, as often as it begins a micro-batch, what changes without new records too: configs and groups."""
     end = threading.Event()
 
-    def carry() -> None:
+    def work() -> None:
         while not end.wait(mirror.every_s):
             try:
+                _sync_configs(mirror)
                 _carry_over(mirror, group_id, mirrored)
             except JobError as error:
-                logger.warning("groups are not carried over now: %s", error)
+                logger.warning("configs and groups are not carried over now: %s", error)
 
-    thread = threading.Thread(target=carry, name="carry-over", daemon=True)
-    if mirror.every_s is not None and mirror.groups is not None:
+    thread = threading.Thread(target=work, name="carry-over", daemon=True)
+    if mirror.every_s is not None and (mirror.groups is not None or mirror.sync_configs):
         thread.start()
     try:
         yield

@@ -6,6 +6,7 @@ pattern would copy for ever. It is known by the mirrors' groups, which have offs
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Collection, Mapping
@@ -18,13 +19,18 @@ from .offsets import OffsetMap
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
 
+logger = logging.getLogger(__name__)
+
 GROUP_PREFIX = "ottla-mirror-"
 LAG_PREFIX = "ottla-to-"
 """Of the groups at the source which only show how far a mirror has read."""
-# Those that MirrorMaker 2 leaves out: they belong to the cluster that the topic is in.
+# Those that MirrorMaker 2 leaves out, as they belong to the cluster that the topic is in, and those by which a broker
+# refuses records for their age: a mirrored one is older than it was at the source.
 NOT_COPIED = {
     "follower.replication.throttled.replicas",
     "leader.replication.throttled.replicas",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
     "message.timestamp.difference.max.ms",
     "message.timestamp.type",
     "min.insync.replicas",
@@ -89,6 +95,30 @@ def make_alike(
         _mark(target, group_id, new)
 
 
+def sync_configs(source: KafkaAdminClient, target: KafkaAdminClient, topics: Collection[str], prefix: str = "") -> None:
+    """Give the topics that the target has the source's own configs: set what differs, reset what the source's lack.
+
+    What the target refuses is logged: the records are worth more.
+    """
+    from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
+
+    there = _partition_counts(target)
+    names = [name for name in topics if prefix + name in there]
+    wanted = _own_configs(source, names)
+    found = _own_configs(target, [prefix + name for name in names])
+    resources = []
+    for name in names:
+        want, have = wanted[name], found[prefix + name]
+        changes = {config: (AlterConfigOp.SET, value) for config, value in want.items() if have.get(config) != value}
+        changes |= {config: (AlterConfigOp.DELETE, "") for config in have if config not in want}
+        if changes:
+            resources.append(ConfigResource(ConfigResourceType.TOPIC, prefix + name, changes))
+    if resources:
+        for name, answer in target.alter_configs(resources, raise_on_unknown=False)["topic"].items():
+            if answer != "OK":
+                logger.warning("the target refuses the configs of %s: %s", name, answer)
+
+
 def _wait_for(target: KafkaAdminClient, wanted: Mapping[str, int]) -> None:
     deadline = time.monotonic() + _WAIT_S
     while any(_partition_counts(target).get(name, 0) < number for name, number in wanted.items()):
@@ -115,6 +145,8 @@ def _own_configs(admin: KafkaAdminClient, names: Collection[str]) -> dict[str, d
     """What is set on the topics themselves, and makes sense in another cluster."""
     from kafka.admin import ConfigResource, ConfigResourceType
 
+    if not names:
+        return {}
     resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
     described = admin.describe_configs(resources)["topic"]
     return {
