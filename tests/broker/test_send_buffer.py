@@ -15,38 +15,44 @@ CONFIGURED = 102_400
 MIB = 1 << 20
 
 
+class Pair:
+    """A connection to somebody who reads all of a response before the next one is due, as a consumer does.
+
+    The reader has a receive buffer of his own, or without one that which the kernel gives him.
+    """
+
+    def __init__(self, sender: socket.socket, reader: socket.socket) -> None:
+        self.sender = sender
+        self._reader = reader
+
+    def send(self, buffer: SendBuffer, *sizes: int) -> None:
+        """Responses of so many bytes."""
+        for size in sizes:
+            if not buffer.is_settled:
+                buffer.begin(size)
+            reading = threading.Thread(target=self._read, args=(size,))
+            reading.start()
+            self.sender.sendall(bytes(size))
+            reading.join()
+
+    def _read(self, size: int) -> None:
+        while size:
+            size -= len(self._reader.recv(min(size, MIB)))
+
+    def size(self) -> int:
+        """Of the send buffer, as it was set: Linux doubles what it is told."""
+        return self.sender.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2
+
+
 @contextmanager
-def connected(receive_buffer: int | None) -> Iterator[socket.socket]:
-    """The sender's end of a connection to somebody who reads whatever comes, with a receive buffer of his own or without."""
+def connected(receive_buffer: int | None) -> Iterator[Pair]:
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as reader:
         if receive_buffer is not None:
             reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         reader.connect(listening.getsockname())
         sender, _ = listening.accept()
-
-        def read() -> None:
-            while reader.recv(MIB):
-                pass
-
-        thread = threading.Thread(target=read)
-        thread.start()
-        try:
-            with sender:
-                yield sender
-        finally:
-            thread.join()
-
-
-def size_of(sender: socket.socket) -> int:
-    """As it was set: Linux doubles what it is told."""
-    return sender.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) // 2
-
-
-def send(sender: socket.socket, buffer: SendBuffer, *sizes: int) -> None:
-    for size in sizes:
-        if not buffer.is_settled:
-            buffer.begin(size)
-        sender.sendall(bytes(size))
+        with sender:
+            yield Pair(sender, reader)
 
 
 @pytest.mark.parametrize(
@@ -62,21 +68,20 @@ def send(sender: socket.socket, buffer: SendBuffer, *sizes: int) -> None:
     ],
 )
 def test_it_is_large_where_that_pays(receive_buffer: int | None, responses: list[int], expected: int) -> None:
-    with connected(receive_buffer) as sender:
-        send(sender, SendBuffer(sender, CONFIGURED), *responses)
-        assert size_of(sender) == expected
+    with connected(receive_buffer) as pair:
+        pair.send(SendBuffer(pair.sender, CONFIGURED), *responses)
+        assert pair.size() == expected
 
 
 @pytest.mark.parametrize("configured", [LARGE, 2 * LARGE])
 def test_more_than_that_is_left_alone(configured: int) -> None:
-    with connected(65_536) as sender:
-        send(sender, SendBuffer(sender, configured), 3 * MIB, *[MIB] * 5)
-        assert size_of(sender) == configured
+    with connected(65_536) as pair:
+        pair.send(SendBuffer(pair.sender, configured), 3 * MIB, *[MIB] * 5)
+        assert pair.size() == configured
 
 
 def test_the_system_decides_if_it_is_told_to() -> None:
-    with connected(65_536) as sender:
-        before = size_of(sender)
-        buffer = SendBuffer(sender, -1)
-        assert buffer.is_settled
-        assert size_of(sender) == before
+    with connected(65_536) as pair:
+        before = pair.size()
+        assert SendBuffer(pair.sender, -1).is_settled
+        assert pair.size() == before
