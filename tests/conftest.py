@@ -1,4 +1,4 @@
-"""Runs ``async def test_...`` functions with trio, one trio run per test; and ``--no-skips``, which CI uses."""
+"""Runs ``async def test_...`` functions with trio, one trio run per test; ``--no-skips``, which CI uses; hypothesis' profile."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from hypothesis import settings
+
+# By default an example that takes longer than 200 ms fails its test: on a busy machine that says nothing of the code.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
