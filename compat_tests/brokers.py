@@ -39,11 +39,21 @@ group.initial.rebalance.delay.ms=0
 """
 
 
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+class HeldPort:
+    """A port for a server of the test's own: nobody else is given it before the server listens, or between two starts of it.
+
+    It is bound here, without a listener: a server that sets SO_REUSEADDR, as all do, can listen there all the same.
+    """
+
+    def __init__(self) -> None:
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(("127.0.0.1", 0))
+        self.number = int(self._socket.getsockname()[1])
+
+    def close(self) -> None:
+        """Anybody may have it."""
+        self._socket.close()
 
 
 class BrokerProcess(ABC):
@@ -58,7 +68,8 @@ class BrokerProcess(ABC):
         self.folder = folder
         self.data_folders = [folder / name for name in ("data", "data-2", "data-3")[:data_folders]]
         self.properties = dict(properties or {})
-        self.port = free_port()
+        self._held_port = HeldPort()
+        self.port = self._held_port.number
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -109,6 +120,7 @@ class BrokerProcess(ABC):
         """End it if it still runs."""
         if self._process is not None and self._process.poll() is None:
             self.kill()
+        self._held_port.close()
 
 
 class OttlaProcess(BrokerProcess):
@@ -128,7 +140,9 @@ class KafkaProcess(BrokerProcess):
     def __init__(self, folder: Path, data_folders: int = 1, properties: Mapping[str, str] | None = None) -> None:
         super().__init__(folder, data_folders, properties)
         self._properties = folder / "server.properties"
-        text = KAFKA_PROPERTIES.format(port=self.port, controller_port=free_port(), log_dirs=self.log_dirs)
+        self._held_controller_port = HeldPort()
+        ports = {"port": self.port, "controller_port": self._held_controller_port.number}
+        text = KAFKA_PROPERTIES.format(**ports, log_dirs=self.log_dirs)
         self._properties.write_text(text + "".join(f"{name}={value}\n" for name, value in self.properties.items()))
         storage = [*java_command(folder, *SHORT_LIVED), "kafka.tools.StorageTool", "format"]
         storage += ["-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", str(self._properties)]
@@ -136,6 +150,10 @@ class KafkaProcess(BrokerProcess):
 
     def command(self) -> list[str]:
         return [*java_command(self.folder, "-Xmx768m"), "kafka.Kafka", str(self._properties)]
+
+    def close(self) -> None:
+        super().close()
+        self._held_controller_port.close()
 
 
 @contextlib.contextmanager

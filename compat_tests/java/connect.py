@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.brokers import free_port
+from ottla.compat_tests.brokers import HeldPort
 from ottla.compat_tests.java.program import Program
 from ottla.compat_tests.session import eventually
 
@@ -44,7 +44,8 @@ class Worker(Program):
     def __init__(self, folder: Path, bootstrap: str, settings: Mapping[str, str]) -> None:
         super().__init__(f"{toolchains.jars(JARS)}/*", folder / "connect.log")
         self.folder = folder
-        self.address = f"http://127.0.0.1:{free_port()}"
+        self._held_port = HeldPort()
+        self.address = f"http://127.0.0.1:{self._held_port.number}"
         self._properties = SETTINGS | {"bootstrap.servers": bootstrap, "listeners": self.address} | dict(settings)
 
     def start_standalone(self, connectors: Mapping[str, Mapping[str, str]]) -> None:
@@ -56,6 +57,10 @@ class Worker(Program):
         """With what the cluster's topics say; returns when the worker answers."""
         self._start("ConnectDistributed")
         eventually(self._is_up, TIMEOUT_S)
+
+    def close(self) -> None:
+        super().close()
+        self._held_port.close()
 
     def _start(self, program: str, *arguments: str) -> None:
         worker = self._file("worker", self._properties)

@@ -135,7 +135,8 @@ def test_distributed(
     copy.write(LINES[1000:])
     worker.start_distributed()
     copy.wait(worker, LINES)
-    assert all(worker.is_running(name) for name in copy.connectors)
+    # They tell of their state by way of a topic, perhaps after they have begun.
+    eventually(lambda: all(worker.is_running(name) for name in copy.connectors), TIMEOUT_S)
     worker.stop()
     client = sessions(READ_BY)
     messages = client.read(topic, len(LINES), read_committed=True)

@@ -102,7 +102,7 @@ def test_performance_tools(tools: KafkaTools, make_topic: Callable[..., str], to
     properties = ("--command-property", f"bootstrap.servers={tools.bootstrap}", "compression.type=lz4")
     produced = tools.run("producer-perf-test", "--topic", many, *load, *properties)
     assert re.search(r"^20000 records sent", produced, re.MULTILINE)
-    consumed = tools.run("consumer-perf-test", "--topic", many, "--num-records", "20000")
+    consumed = tools.run("consumer-perf-test", "--topic", many, "--num-records", "20000", "--timeout", "60000")
     assert re.search(r"^20\d\d-.*, 20000, ", consumed, re.MULTILINE)
     assert "Percentiles" in tools.run("e2e-latency", tools.bootstrap, topic, "50", "all", "100")
 

@@ -134,8 +134,10 @@ def test_static_member_returns_without_rebalance(
 ) -> None:
     topic = make_topic(4)
     everything = all_partitions(topic, 4)
-    stays = client.consumer(group_id=group_id, group_instance_id="stays")
-    goes = client.consumer(group_id=group_id, group_instance_id="goes")
+    # What it takes to come back has to be less than the session, on a busy machine too.
+    settings = {"group_id": group_id, "session_timeout_ms": 30_000}
+    stays = client.consumer(group_instance_id="stays", **settings)
+    goes = client.consumer(group_instance_id="goes", **settings)
     stays.subscribe([topic])
     goes.subscribe([topic])
     eventually(lambda: balanced([stays, goes], everything))
@@ -145,7 +147,7 @@ def test_static_member_returns_without_rebalance(
     for _ in range(4):
         stays.poll(0.2)
     assert stays.assignment() == kept
-    back = client.consumer(group_id=group_id, group_instance_id="goes")
+    back = client.consumer(group_instance_id="goes", **settings)
     back.subscribe([topic])
     eventually(lambda: balanced([stays, back], everything))
     assert (stays.assignment(), back.assignment()) == (kept, owned)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from ottla.compat_tests.brokers import free_port
+from ottla.compat_tests.brokers import HeldPort
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill, records, value_of
 from ottla.spark.pipeline.declaration import read
@@ -90,13 +90,13 @@ def test_sigterm_json_and_metrics(
 ) -> None:
     source, copy = make_topic(1), make_topic(1)
     fill(stock, source, 10_000)
-    port = free_port()
+    port = HeldPort()
     command = [sys.executable, "-m", "ottla", "spark", "run", str(declared(tmp_path, source, copy, 20))]
     command += ["--bootstrap-server", kafka.bootstrap, "--json", "--master", "local[2]"]
     said = tmp_path / "stderr"
     with said.open("w") as stderr:
         job = subprocess.Popen(
-            [*command, "--metrics", f"127.0.0.1:{port}"],
+            [*command, "--metrics", f"127.0.0.1:{port.number}"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -107,7 +107,7 @@ def test_sigterm_json_and_metrics(
     try:
         assert job.stdout is not None
         first = json.loads(job.stdout.readline())
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port.number}/metrics", timeout=10) as answer:
             metrics = answer.read().decode()
         # To all processes of the job, as a service manager does.
         os.killpg(job.pid, signal.SIGTERM)
@@ -119,6 +119,7 @@ def test_sigterm_json_and_metrics(
             os.killpg(job.pid, signal.SIGKILL)
         if job.stdout is not None:
             job.stdout.close()
+        port.close()
     errors = said.read_text()
     assert (first["query"], first["batch"], first["records"], first["lag"]) == ("copy", 0, 20, 9980)
     assert first["offsets"] == {source: {"0": 20}}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -16,6 +15,9 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
+from ottla.compat_tests.brokers import HeldPort
+
+LIMIT_S = 120
 READY = re.compile(r"is ready on (\S+), cluster (\S+), data in (.+)")
 
 
@@ -39,7 +41,7 @@ class Served:
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Exit code and what was logged."""
         self.process.send_signal(number)
-        _, log = self.process.communicate(timeout=30)
+        _, log = self.process.communicate(timeout=LIMIT_S)
         return self.process.returncode, log
 
 
@@ -66,7 +68,11 @@ def served(serve: Callable[..., Served], tmp_path: Path) -> Served:
 def refused(*arguments: str) -> str:
     """The one line of a start that is refused with exit code 2."""
     result = subprocess.run(
-        [sys.executable, "-m", "ottla", "serve", *arguments], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-m", "ottla", "serve", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
     )
     assert result.returncode == 2, result
     assert result.stdout == ""
@@ -94,7 +100,7 @@ def test_what_was_written_is_there_after_a_restart(
     again = serve("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
     assert again.cluster_id == served.cluster_id
     consumer = KafkaConsumer(
-        "kept", bootstrap_servers=again.address, auto_offset_reset="earliest", consumer_timeout_ms=5000
+        "kept", bootstrap_servers=again.address, auto_offset_reset="earliest", consumer_timeout_ms=30_000
     )
     values = [next(consumer).value for _ in range(100)]
     consumer.close()
@@ -157,13 +163,9 @@ def test_names_of_no_use_in_a_file_give_one_warning_each(serve: Callable[..., Se
     assert "num.partitons is not a property that Kafka or Ottla knows" in log
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
-
-
 def test_each_listener_names_its_own_address(serve: Callable[..., Served], tmp_path: Path) -> None:
-    inside, outside = free_port(), free_port()
+    held = [HeldPort(), HeldPort()]
+    inside, outside = (port.number for port in held)
     broker = serve(
         "--data-dir",
         str(tmp_path / "data"),
@@ -180,6 +182,8 @@ def test_each_listener_names_its_own_address(serve: Callable[..., Served], tmp_p
         admin.close()
         assert (found["host"], found["port"]) == (host, port)
     assert broker.stop()[0] == 0
+    for each in held:
+        each.close()
 
 
 def test_running_out_of_descriptors_pauses_accepting(tmp_path: Path) -> None:
@@ -204,13 +208,17 @@ def test_running_out_of_descriptors_pauses_accepting(tmp_path: Path) -> None:
     while "accepting connections is paused" not in line:
         line = process.stderr.readline()
         assert line
+    # For the broker they close all at once: with only some descriptors free it would be out of them a second time.
+    process.send_signal(signal.SIGSTOP)
+    os.waitpid(process.pid, os.WUNTRACED)
     for client in clients:
         client.close()
+    process.send_signal(signal.SIGCONT)
     producer = KafkaProducer(bootstrap_servers=f"{host}:{port}")
     producer.send("t", b"x").get(timeout=30)
     producer.close()
     process.send_signal(signal.SIGTERM)
-    _, rest = process.communicate(timeout=30)
+    _, rest = process.communicate(timeout=LIMIT_S)
     assert process.returncode == 0
     assert "accepting connections is paused" not in rest
 
@@ -220,11 +228,11 @@ def test_a_broker_whose_only_data_folder_fails_stops_and_says_why(serve: Callabl
     broker = serve("--listen", "127.0.0.1:0", "--data-dir", str(folder), "--override", "log.segment.bytes=1000")
     producer = KafkaProducer(bootstrap_servers=broker.address, retries=0)
     producer.send("t", b"x" * 100).get(timeout=30)
-    shutil.rmtree(folder)  # the next segment cannot be made
+    folder.rename(tmp_path / "gone")  # the next segment cannot be made
     with pytest.raises(KafkaError):
         for _ in range(20):
             producer.send("t", b"x" * 100).get(timeout=30)
-    _, log = broker.process.communicate(timeout=30)
+    _, log = broker.process.communicate(timeout=LIMIT_S)
     producer.close()
     assert broker.process.returncode == 1
     assert log.splitlines()[-1].startswith(

@@ -15,7 +15,7 @@ import pytest
 
 import ottla
 
-LIMIT_S = 60
+LIMIT_S = 120
 
 
 @pytest.fixture(scope="session", autouse=True)

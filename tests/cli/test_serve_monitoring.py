@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
+LIMIT_S = 120
 READY = re.compile(r"is ready on (\S+), ")
 TRACE = re.compile(r"ottla\.broker\.request_log: (api=.*)")
 
@@ -38,7 +39,7 @@ class Served:
 
     def stop(self) -> list[str]:
         self.process.send_signal(signal.SIGTERM)
-        _, log = self.process.communicate(timeout=30)
+        _, log = self.process.communicate(timeout=LIMIT_S)
         assert self.process.returncode == 0, log
         return log.splitlines()
 
@@ -68,7 +69,7 @@ def refused(*arguments: str, script: str = "from ottla.cli import main; main()")
         [sys.executable, "-c", script, "--listen", "127.0.0.1:0", *arguments],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=LIMIT_S,
         check=False,
     )
     assert done.returncode == 2, done
