@@ -18,7 +18,7 @@ from pathlib import Path
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.java.tools import SHORT_LIVED, java_command
 
-START_TIMEOUT_S = 60.0
+START_TIMEOUT_S = 120.0
 
 KAFKA_PROPERTIES = """\
 process.roles=broker,controller
