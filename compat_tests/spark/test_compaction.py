@@ -25,24 +25,26 @@ from ottla.spark.sink_log import SinkLog, archive_files
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("archive job")]
 MakeTopic = Callable[..., str]
 DAY_MS = 86_400_000
+BEGIN_MS = int(time.time() * 1000)
+"""Days are counted from here, so that midnight may pass. Day -1 is not over before all tests are."""
+FUTURE = {"message.timestamp.after.max.ms": str(2 * DAY_MS)}
 TARGET = 1_000_000
 
 
 def fill_days(stock: ClientSession, topic: str, count: int, *days_ago: int, first: int = 0) -> None:
     """Write ``count`` numbered records for each day to both partitions, in turns."""
-    now = int(time.time() * 1000)
     producer = stock.producer(linger_ms=5)
     for number in range(first, first + count):
         for ago in days_ago:
             for partition in (0, 1):
                 value = value_of(partition, number)
-                producer.send(topic, value, partition=partition, timestamp_ms=now - ago * DAY_MS)
+                producer.send(topic, value, partition=partition, timestamp_ms=BEGIN_MS - ago * DAY_MS)
     producer.flush()
 
 
 def day(ago: int) -> str:
     """The name of a day's folder."""
-    return f"date={datetime.fromtimestamp(time.time() - ago * 86_400, UTC).date()}"
+    return f"date={datetime.fromtimestamp((BEGIN_MS - ago * DAY_MS) / 1000, UTC).date()}"
 
 
 def as_others_see_it(lake: str) -> list[tuple[int, int]]:
@@ -60,8 +62,8 @@ def both(*ends: int) -> list[tuple[int, int]]:
 def test_days_that_are_over_become_one_file(
     kafka: KafkaFormat, stock: ClientSession, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    topic = make_topic(2, **{"retention.ms": "-1"})
-    fill_days(stock, topic, 30, 0, 2, 3)
+    topic = make_topic(2, **FUTURE)
+    fill_days(stock, topic, 30, -1, 2, 3)
     lake = str(tmp_path / "the lake")
     job = Archive(kafka.bootstrap, lake, topics=(topic,), max_offsets_per_trigger=60, compact_bytes=TARGET)
     done: list[Compacted] = []
@@ -70,7 +72,7 @@ def test_days_that_are_over_become_one_file(
     assert all(each.before >= 3 for each in done)
     folders = {path.name: list(path.glob("*.parquet")) for path in (Path(lake) / f"topic={topic}").iterdir()}
     assert [len(folders[day(ago)]) for ago in (3, 2)] == [1, 1]
-    assert len(folders[day(0)]) >= 3
+    assert len(folders[day(-1)]) >= 3
     assert positions(kafka.spark.read.parquet(lake)) == span(topic, 90, 90)
     assert as_others_see_it(lake) == both(90, 90)
     (whole,) = folders[day(3)]
@@ -91,7 +93,7 @@ def test_days_that_are_over_become_one_file(
 def test_large_files_are_about_as_large_as_wanted(
     kafka: KafkaFormat, stock: ClientSession, make_topic: MakeTopic, tmp_path: Path
 ) -> None:
-    topic = make_topic(2, **{"retention.ms": "-1"})
+    topic = make_topic(2, **FUTURE)
     fill_days(stock, topic, 600, 1)
     lake = str(tmp_path / "lake")
     run(kafka.spark, Archive(kafka.bootstrap, lake, topics=(topic,), max_offsets_per_trigger=100))
@@ -143,7 +145,7 @@ def kill(patch: pytest.MonkeyPatch, moment: str) -> None:
 def test_broken_off_anywhere(
     kafka: KafkaFormat, stock: ClientSession, make_topic: MakeTopic, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    topic = make_topic(2, **{"retention.ms": "-1"})
+    topic = make_topic(2, **FUTURE)
     fill_days(stock, topic, 12, *range(1, len(MOMENTS) + 1))
     total = 12 * len(MOMENTS)
     lake = str(tmp_path / "lake")
@@ -155,12 +157,12 @@ def test_broken_off_anywhere(
                 compact(kafka.spark, lake, TARGET)
         assert positions(kafka.spark.read.parquet(lake)) == span(topic, total, total), moment
         assert set(as_others_see_it(lake)) == set(both(total, total)), moment
-    fill(stock, topic, 10, 10)
+    fill_days(stock, topic, 10, -1, first=12)
     run(kafka.spark, Archive(kafka.bootstrap, lake, topics=(topic,), compact_bytes=TARGET))
     assert positions(kafka.spark.read.parquet(lake)) == span(topic, total + 10, total + 10)
     assert as_others_see_it(lake) == both(total + 10, total + 10)
     folders = (Path(lake) / f"topic={topic}").iterdir()
-    assert {len(list(folder.glob("*.parquet"))) for folder in folders if folder.name != day(0)} == {1}
+    assert {len(list(folder.glob("*.parquet"))) for folder in folders if folder.name != day(-1)} == {1}
     assert not (Path(lake) / "_compaction").exists()
 
 

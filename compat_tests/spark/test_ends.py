@@ -76,8 +76,15 @@ class Watcher(threading.Thread):
         self._stopped = threading.Event()
         self.shown: dict[str, int] = {}
         self.went_back: list[tuple[str, int, int]] = []
+        self._failure: BaseException | None = None
 
     def run(self) -> None:
+        try:
+            self._watch()
+        except BaseException as error:
+            self._failure = error
+
+    def _watch(self) -> None:
         while not self._stopped.wait(0.01):
             try:
                 with connect(self._server, timeout_s=10) as connection:
@@ -96,12 +103,16 @@ class Watcher(threading.Thread):
 
     def has_seen_more_than(self, offset: int) -> bool:
         """Whether the end has moved on."""
+        if self._failure is not None:
+            raise self._failure
         return self.shown.get("latest", 0) > offset
 
     def stop(self) -> None:
-        """No more questions."""
+        """No more questions; the error that ended them before, if one has."""
         self._stopped.set()
         self.join()
+        if self._failure is not None:
+            raise self._failure
 
 
 def test_over_restarts(
@@ -140,7 +151,7 @@ def test_an_open_transaction(
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     kafka = KafkaFormat(spark, broker_process.bootstrap, tmp_path)
     stock.produce("log", [b"before"] * 5)
-    producer = stock.producer(transactional_id="open")
+    producer = stock.producer(transactional_id="open", transaction_timeout_ms=600_000)
     producer.begin()
     for _ in range(3):
         producer.send("log", b"in a transaction", partition=0)

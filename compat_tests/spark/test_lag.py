@@ -131,7 +131,7 @@ def test_each_look_adds_what_is_new(
     commit(stock, second, topic, 7)
     assert offsets() == {first: [2, 3, 4], second: [7]}
     stock.admin.delete_group(first)
-    assert eventually(offsets) == {second: [7]}
+    assert eventually(lambda: offsets() == {second: [7]})
     run(kafka.spark, Lag(kafka.bootstrap, groups=second, output=str(tmp_path / "lag")), lambda at, found: None)
     (row,) = kafka.spark.read.parquet(str(tmp_path / "lag")).collect()
     assert (row.group, row.topic, row.partition, row.offset, row.end, row.lag) == (second, topic, 0, 7, 20, 13)
