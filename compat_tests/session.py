@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
 from ottla.compat_tests.clients import model
@@ -53,20 +53,29 @@ class ClientSession:
 
     def produce(self, topic: str, values: list[bytes], *, partition: int | None = 0, **settings: Any) -> list[int]:
         """Send values and wait; their offsets."""
+        with self.brief_producer(**settings) as producer:
+            for value in values:
+                producer.send(topic, value, partition=partition)
+            return [delivery.offset for delivery in producer.flush()]
+
+    @contextlib.contextmanager
+    def brief_producer(self, **settings: Any) -> Iterator[model.Producer]:
+        """A producer that goes with the block.
+
+        Some clients ask for the topics of a producer again later, which creates a topic that was deleted.
+        """
         producer = self.producer(**settings)
-        for value in values:
-            producer.send(topic, value, partition=partition)
-        offsets = [delivery.offset for delivery in producer.flush()]
-        # It goes now: some clients ask for the topics of a producer again later, which creates a topic that was deleted.
+        yield producer
         self._open.remove(producer)
         producer.close()
-        return offsets
 
-    def read(self, topic: str, count: int, *, partition: int = 0, **settings: Any) -> list[model.Message]:
+    def read(
+        self, topic: str, count: int, *, partition: int = 0, timeout_s: float = TIMEOUT_S, **settings: Any
+    ) -> list[model.Message]:
         """The first ``count`` records of a partition, through a consumer of its own."""
         consumer = self.consumer(**settings)
         consumer.assign({(topic, partition): "beginning"})
-        return consume(consumer, count)
+        return consume(consumer, count, timeout_s)
 
     def close(self) -> None:
         """Close everything that the test has made."""

@@ -34,6 +34,11 @@ CLIENT_OPTIONS = {
 }
 
 
+# Beside much else, on two cores, the JVM's first micro-batches take a minute.
+PATIENCE_S = 150.0
+"""What anything of Spark's may take before it counts as stuck."""
+
+
 class KafkaFormat:
     """Reads and writes DataFrames; options are Spark's, with ``kafka.`` before those of its client."""
 
@@ -85,13 +90,15 @@ class Rows:
 
     def all(self) -> list[tuple[str, int, int]]:
         """Every position, sorted; one that came twice is there twice."""
-        return sorted(position for batch in self.batches.values() for position in batch)
+        # In one step, because ``take`` adds batches in another thread meanwhile.
+        batches = list(self.batches.values())
+        return sorted(position for batch in batches for position in batch)
 
     def run(self, stream: DataFrame, checkpoint: str) -> StreamingQuery:
         """Read all there is now, and wait for the end; an error of the query is raised."""
         query = self.writer(stream, checkpoint).trigger(availableNow=True).start()
         try:
-            assert query.awaitTermination(60), f"the query does not end: {query.status}"
+            assert query.awaitTermination(PATIENCE_S), f"the query does not end: {query.status}"
         finally:
             query.stop()
         return query
@@ -104,7 +111,7 @@ class Rows:
         """The stream into this collection."""
         return stream.writeStream.option("checkpointLocation", checkpoint).foreachBatch(self.take)
 
-    def wait_for(self, query: StreamingQuery, wanted: Iterable[tuple[str, int, int]], timeout_s: float = 60.0) -> None:
+    def wait_for(self, query: StreamingQuery, wanted: Iterable[tuple[str, int, int]]) -> None:
         """Until exactly these positions have come, each once; an error of the query is raised."""
         expected = sorted(wanted)
 
@@ -114,7 +121,7 @@ class Rows:
                 raise failure
             return len(self.all()) >= len(expected)
 
-        eventually(arrived, timeout_s)
+        eventually(arrived, PATIENCE_S)
         assert self.all() == expected
 
 
@@ -163,8 +170,8 @@ def value_of(partition: int, number: int) -> bytes:
 
 def fill(stock: ClientSession, topic: str, *counts: int, first: int = 0, **settings: Any) -> None:
     """Write ``counts[p]`` numbered records to each partition p."""
-    producer = stock.producer(linger_ms=5, **settings)
-    for partition, count in enumerate(counts):
-        for number in range(first, first + count):
-            producer.send(topic, value_of(partition, number), key=str(number).encode(), partition=partition)
-    producer.flush()
+    with stock.brief_producer(linger_ms=5, **settings) as producer:
+        for partition, count in enumerate(counts):
+            for number in range(first, first + count):
+                producer.send(topic, value_of(partition, number), key=str(number).encode(), partition=partition)
+        producer.flush()

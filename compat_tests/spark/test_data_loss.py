@@ -11,10 +11,21 @@ import pytest
 
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.session import ClientSession, eventually
-from ottla.compat_tests.spark.kafka_format import KafkaFormat, Rows, fill, offsets, positions, span, spark_fails
+from ottla.compat_tests.spark.kafka_format import (
+    PATIENCE_S,
+    KafkaFormat,
+    Rows,
+    fill,
+    offsets,
+    positions,
+    span,
+    spark_fails,
+)
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("data loss")]
 GO_ON = {"failOnDataLoss": "false"}
+PATIENT = {"fetchOffset.numRetries": "60"}
+"""A second apart: the topic may be away for longer than the three seconds that Spark gives it."""
 
 
 def recreate(stock: ClientSession, topic: str, partitions: int = 1) -> None:
@@ -101,7 +112,7 @@ def test_topic_recreated_before_a_restart(kafka: KafkaFormat, stock: ClientSessi
 def test_topic_recreated_under_a_running_query(kafka: KafkaFormat, stock: ClientSession, topic: str) -> None:
     fill(stock, topic, 50)
     rows = Rows()
-    query = rows.start(kafka.read_stream(subscribe=topic, **GO_ON), kafka.new_checkpoint())
+    query = rows.start(kafka.read_stream(subscribe=topic, **GO_ON, **PATIENT), kafka.new_checkpoint())
     try:
         rows.wait_for(query, span(topic, 50))
         rows.batches.clear()
@@ -114,7 +125,7 @@ def test_topic_recreated_under_a_running_query(kafka: KafkaFormat, stock: Client
                 raise failure
             return (topic, 0, 199) in rows.all()
 
-        eventually(last_has_come, timeout_s=60)
+        eventually(last_has_come, PATIENCE_S)
         assert set(rows.all()) <= set(span(topic, 200))
     finally:
         query.stop()

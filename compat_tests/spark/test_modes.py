@@ -11,10 +11,15 @@ from collections.abc import Callable
 import pytest
 
 from ottla.compat_tests.session import ClientSession
-from ottla.compat_tests.spark.kafka_format import KafkaFormat
+from ottla.compat_tests.spark.kafka_format import PATIENCE_S, KafkaFormat
 
 MakeTopic = Callable[..., str]
 pytestmark = [pytest.mark.client("spark")]
+
+
+def values(stock: ClientSession, topic: str, count: int) -> list[bytes | None]:
+    """The first values of a topic, as many at least, when they have come."""
+    return [message.value for message in stock.read(topic, count, timeout_s=PATIENCE_S)]
 
 
 def passes_on(
@@ -29,19 +34,19 @@ def passes_on(
     query = writer.start()
     try:
         stock.produce(source, [b"one", b"two"])
-        assert [message.value for message in stock.read(target, 2)] == [b"ONE", b"TWO"]
+        assert values(stock, target, 2) == [b"ONE", b"TWO"]
         stock.produce(source, [b"three"])
-        assert [message.value for message in stock.read(target, 3)] == [b"ONE", b"TWO", b"THREE"]
+        assert values(stock, target, 3) == [b"ONE", b"TWO", b"THREE"]
     finally:
         query.stop()
     stock.produce(source, [b"meanwhile"])
     query = writer.start()
     try:
         # What came after the last checkpoint comes again.
-        values = [message.value for message in stock.read(target, 4)]
-        while b"MEANWHILE" not in values:
-            values = [message.value for message in stock.read(target, len(values) + 1)]
-        assert set(values) == {b"ONE", b"TWO", b"THREE", b"MEANWHILE"}
+        found = values(stock, target, 4)
+        while b"MEANWHILE" not in found:
+            found = values(stock, target, len(found) + 1)
+        assert set(found) == {b"ONE", b"TWO", b"THREE", b"MEANWHILE"}
     finally:
         query.stop()
 

@@ -11,7 +11,7 @@ import pytest
 from ottla.compat_tests import brokers
 from ottla.compat_tests.clients.kafka_python import Client
 from ottla.compat_tests.session import ClientSession
-from ottla.compat_tests.spark.kafka_format import KafkaFormat, Rows, fill, span, value_of
+from ottla.compat_tests.spark.kafka_format import PATIENCE_S, KafkaFormat, Rows, fill, span, value_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,9 +52,11 @@ def test_streams_survive_a_kill_and_a_restart(
             broker_process.start()
             fill(stock, "source", 500, 500, first=written + 2000)
             written += 2500
-            rows.wait_for(queries[0], span("source", written, written), timeout_s=120)
+            rows.wait_for(queries[0], span("source", written, written))
         for partition in (0, 1):
-            copied = [message.value for message in stock.read("copy", written, partition=partition)]
+            copied = [
+                message.value for message in stock.read("copy", written, partition=partition, timeout_s=PATIENCE_S)
+            ]
             assert copied == [value_of(partition, number) for number in range(written)]
         assert all(query.isActive for query in queries)
     finally:

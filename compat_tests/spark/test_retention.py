@@ -13,7 +13,7 @@ import pytest
 from ottla.compat_tests import brokers
 from ottla.compat_tests.clients.kafka_python import Client
 from ottla.compat_tests.session import ClientSession, eventually
-from ottla.compat_tests.spark.kafka_format import KafkaFormat, Rows, fill, span, spark_fails
+from ottla.compat_tests.spark.kafka_format import PATIENCE_S, KafkaFormat, Rows, fill, span, spark_fails
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +32,7 @@ class HeldRows(Rows):
     def take(self, batch: DataFrame, number: int) -> None:
         super().take(batch, number)
         self.holds.set()
-        assert self.go_on.wait(60)
+        assert self.go_on.wait(PATIENCE_S)
 
 
 def test_records_that_were_read(kafka: KafkaFormat, stock: ClientSession, topic: str) -> None:
@@ -61,7 +61,7 @@ def test_records_that_were_not(
         kafka.read_stream(subscribe=topic, failOnDataLoss=str(not goes_on).lower()), kafka.new_checkpoint()
     )
     try:
-        assert rows.holds.wait(60)
+        assert rows.holds.wait(PATIENCE_S)
         # In the other partition, of which no consumer can have fetched anything in advance.
         fill(stock, topic, 0, 200)
         assert stock.admin.delete_records(topic, 1, 150) == 150
@@ -73,7 +73,7 @@ def test_records_that_were_not(
             rows.wait_for(query, span(topic, 60) + left)
         else:
             with spark_fails("data may have been lost"):
-                query.awaitTermination(60)
+                query.awaitTermination(PATIENCE_S)
             assert rows.all() == span(topic, 60)
     finally:
         rows.go_on.set()

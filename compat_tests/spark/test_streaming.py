@@ -8,7 +8,17 @@ from collections.abc import Callable
 import pytest
 
 from ottla.compat_tests.session import ClientSession
-from ottla.compat_tests.spark.kafka_format import KafkaFormat, Rows, fill, offsets, records, span, spark_fails, value_of
+from ottla.compat_tests.spark.kafka_format import (
+    PATIENCE_S,
+    KafkaFormat,
+    Rows,
+    fill,
+    offsets,
+    records,
+    span,
+    spark_fails,
+    value_of,
+)
 
 MakeTopic = Callable[..., str]
 reading = pytest.mark.capability("streaming read")
@@ -153,7 +163,7 @@ def test_windowed_counts_by_record_time(kafka: KafkaFormat, stock: ClientSession
         .trigger(availableNow=True)
         .start()
     )
-    assert query.awaitTermination(60)
+    assert query.awaitTermination(PATIENCE_S)
     assert kafka.spark.sql("SELECT count(*) AS keys, sum(count) AS records FROM counts").first() == (600, 600)
 
 
@@ -166,7 +176,7 @@ def test_mirrors_one_topic_into_another(kafka: KafkaFormat, stock: ClientSession
         rows = kafka.read_stream(subscribe=source, maxOffsetsPerTrigger="250", includeHeaders="true")
         writer = kafka.write_stream(rows.select("partition", "key", "value", "headers"), topic=mirror)
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
-        assert query.awaitTermination(60)
+        assert query.awaitTermination(PATIENCE_S)
     values: dict[int, list[bytes | None]] = {0: [], 1: []}
     for message in records(stock, mirror, 600, 600):
         values[message.partition].append(message.value)
@@ -182,8 +192,8 @@ def test_a_running_sink_passes_records_on(kafka: KafkaFormat, stock: ClientSessi
     query = writer.trigger(processingTime="0 seconds").start()
     try:
         stock.produce(source, [b"one", b"two"])
-        assert [message.value for message in stock.read(target, 2)] == [b"ONE", b"TWO"]
+        assert [message.value for message in stock.read(target, 2, timeout_s=PATIENCE_S)] == [b"ONE", b"TWO"]
         stock.produce(source, [b"three"])
-        assert [message.value for message in stock.read(target, 3)] == [b"ONE", b"TWO", b"THREE"]
+        assert [message.value for message in stock.read(target, 3, timeout_s=PATIENCE_S)] == [b"ONE", b"TWO", b"THREE"]
     finally:
         query.stop()
