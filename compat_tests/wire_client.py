@@ -145,6 +145,21 @@ class Operator:
             (topic,) = leader.call(request, 5).topics
         return all(part.error_code == ErrorCode.NONE for part in topic.partitions)
 
+    def wait_until_ended(self, name: str, partitions: int = 1) -> None:
+        """Wait until no transaction is open: the answer to its end leaves before the markers are written."""
+        with connect(self._bootstrap) as connection:
+            eventually(
+                lambda: self._ends(connection, name, partitions, 1) == self._ends(connection, name, partitions, 0)
+            )
+
+    def _ends(self, connection: Connection, name: str, partitions: int, isolation_level: int) -> list[tuple[int, int]]:
+        wanted = [ListOffsetsPartition(partition_index=partition, timestamp=-1) for partition in range(partitions)]
+        topic = ListOffsetsTopic(name=name, partitions=wanted)
+        request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=[topic])
+        answers = connection.call(request, 5).topics[0].partitions
+        assert all(answer.error_code == ErrorCode.NONE for answer in answers)
+        return sorted((answer.partition_index, answer.offset) for answer in answers)
+
     def topics(self) -> set[str]:
         """The names of all topics."""
         with connect(self._bootstrap) as connection:

@@ -14,6 +14,7 @@ import pytest
 
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill
+from ottla.compat_tests.wire_client import Operator
 from ottla.spark.archive import Archive
 from ottla.spark.archive import run as archive
 from ottla.spark.audit import Audit, Compared, compare, records
@@ -105,6 +106,7 @@ def test_a_topic_and_its_archive(
     transaction.send(topic, b"in a transaction", partition=0)
     transaction.flush()
     transaction.commit()
+    Operator(kafka.bootstrap).wait_until_ended(topic)
     fill(stock, topic, 50, 30)
     lake = str(tmp_path / "lake")
     archive(kafka.spark, Archive(kafka.bootstrap, lake, topics=(topic, empty)))

@@ -11,7 +11,7 @@ from ottla.compat_tests.clients import model
 from ottla.compat_tests.raw.requests import batch, produce
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill, offsets, positions, span, spark_fails, value_of
-from ottla.compat_tests.wire_client import connect
+from ottla.compat_tests.wire_client import Operator, connect
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("batch read")]
 MakeTopic = Callable[..., str]
@@ -155,6 +155,7 @@ def test_read_committed_leaves_out_what_was_aborted(
         producer.send(topic, value)
         producer.flush()
         end()
+    Operator(kafka.bootstrap).wait_until_ended(topic)
     committed = kafka.read(subscribe=topic, **{"kafka.isolation.level": "read_committed"})
     assert [row.value for row in committed.orderBy("offset").collect()] == [b"kept", b"kept too"]
     assert [row.value for row in kafka.read(subscribe=topic).orderBy("offset").collect()] == [

@@ -47,7 +47,9 @@ def compacting(
 
 
 @pytest.fixture
-def write(stock: ClientSession, topic: str, fresh_name: Callable[[str], str]) -> Callable[[int, bool], set[int]]:
+def write(
+    stock: ClientSession, operator: Operator, topic: str, fresh_name: Callable[[str], str]
+) -> Callable[[int, bool], set[int]]:
     """Writes one transaction of so many records to the topic, and commits or aborts it; the records' offsets."""
     producer = stock.producer(transactional_id=fresh_name("txn"))
 
@@ -60,6 +62,7 @@ def write(stock: ClientSession, topic: str, fresh_name: Callable[[str], str]) ->
             producer.commit()
         else:
             producer.abort()
+        operator.wait_until_ended(topic)
         return written
 
     return transaction
@@ -133,7 +136,7 @@ def test_an_open_transaction(
     query = rows.start(kafka.read_stream(subscribe=topic, **COMMITTED), kafka.new_checkpoint())
     try:
         rows.wait_for(query, span(topic, 10))
-        producer = stock.producer(transactional_id=fresh_name("open"))
+        producer = stock.producer(transactional_id=fresh_name("open"), transaction_timeout_ms=600_000)
         producer.begin()
         for _ in range(30):
             producer.send(topic, b"in a transaction", partition=0)
