@@ -1,0 +1,24 @@
+"""What the suite starts brokers with."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import socket
+
+import pytest
+
+from ottla.compat_tests.brokers import HeldPort
+
+
+def test_a_held_port_is_for_one_server_that_may_start_again() -> None:
+    with contextlib.closing(HeldPort()) as port, socket.socket() as stranger:
+        address = ("127.0.0.1", port.number)
+        for _ in range(2):
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(address)
+            with socket.create_server(address), socket.create_connection(address):
+                pass
+        with pytest.raises(OSError, match="in use") as refused:
+            stranger.bind(address)
+        assert refused.value.errno == errno.EADDRINUSE
