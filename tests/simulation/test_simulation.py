@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
+import trio
 
 from ottla.log.producer_state import ProducerStateManager
 from ottla.log.segment import LogSegment
@@ -43,6 +46,35 @@ def test_the_same_seed_is_the_same_run() -> None:
     first, second, other = simulate(3), simulate(3), simulate(6)
     assert first.events == second.events
     assert first.digest == second.digest != other.digest
+
+
+@contextmanager
+def trio_in_another_thread() -> Iterator[None]:
+    """Somebody whose tasks are shuffled a thousand times a second."""
+    stopped = threading.Event()
+
+    async def doze() -> None:
+        while not stopped.is_set():
+            await trio.sleep(0.001)
+
+    async def main() -> None:
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(doze)
+
+    thread = threading.Thread(target=trio.run, args=(main,))
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
+
+
+def test_a_broker_in_another_thread_changes_nothing() -> None:
+    alone = simulate(3)
+    with trio_in_another_thread():
+        assert simulate(3).events == alone.events
 
 
 @pytest.mark.slow
