@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from ottla.compat_tests.session import ClientSession
-from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill, positions, span, value_of
+from ottla.compat_tests.spark.kafka_format import PATIENCE_S, KafkaFormat, fill, positions, span, value_of
+from ottla.compat_tests.spark.killing import kill_all
 from ottla.spark.archive import Archive, run
 from ottla.spark.query import JobError, Progress, Watch
 
@@ -94,7 +93,7 @@ def test_what_it_refuses(kafka: KafkaFormat, stock: ClientSession, topic: str, t
 
 
 def start_archive(kafka: KafkaFormat, topic: str, lake: Path) -> subprocess.Popen[str]:
-    """The command in a process group of its own, so that its JVM can be killed with it."""
+    """The command in a session of its own, so that its JVM can be killed with it."""
     command = [sys.executable, "-m", "ottla", "spark", "archive", "--bootstrap-server", kafka.bootstrap]
     command += ["--topics", topic, "--output", str(lake), "--max-offsets-per-trigger", "400", "--master", "local[2]"]
     return subprocess.Popen(
@@ -107,6 +106,7 @@ def start_archive(kafka: KafkaFormat, topic: str, lake: Path) -> subprocess.Pope
     )
 
 
+@pytest.mark.timeout(900)  # Spark is started twice
 def test_killed_in_the_middle(kafka: KafkaFormat, stock: ClientSession, make_topic: MakeTopic, tmp_path: Path) -> None:
     topic = make_topic(2)
     fill(stock, topic, 2000, 2000)
@@ -116,14 +116,14 @@ def test_killed_in_the_middle(kafka: KafkaFormat, stock: ClientSession, make_top
         assert job.stdout is not None
         assert job.stdout.readline() == "batch 0: 400 records\n"
     finally:
-        os.killpg(job.pid, signal.SIGKILL)
+        kill_all(job)
     job.communicate()
     archived = kafka.spark.read.parquet(str(lake))
     assert 400 <= archived.count() < 4000
     assert archived.count() == archived.select("partition", "offset").distinct().count()
 
     again = start_archive(kafka, topic, lake)
-    output, _ = again.communicate(timeout=120)
+    output, _ = again.communicate(timeout=2 * PATIENCE_S)
     assert again.returncode == 0
     assert output.splitlines()[-1].startswith("archived ")
     rows = kafka.spark.read.parquet(str(lake)).collect()

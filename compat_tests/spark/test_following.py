@@ -17,7 +17,8 @@ import pytest
 
 from ottla.compat_tests.brokers import HeldPort
 from ottla.compat_tests.session import ClientSession
-from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill, records, value_of
+from ottla.compat_tests.spark.kafka_format import PATIENCE_S, KafkaFormat, fill, records, value_of
+from ottla.compat_tests.spark.killing import kill_all
 from ottla.spark.pipeline.declaration import read
 from ottla.spark.pipeline.run import run
 from ottla.spark.query import Progress, Watch
@@ -81,6 +82,7 @@ def test_a_stopped_pipeline_writes_no_record_twice(
     assert done < 10_000
 
 
+@pytest.mark.timeout(600)  # Spark is started once more
 def test_sigterm_json_and_metrics(
     kafka: KafkaFormat,
     stock: ClientSession,
@@ -107,16 +109,15 @@ def test_sigterm_json_and_metrics(
     try:
         assert job.stdout is not None
         first = json.loads(job.stdout.readline())
-        with urllib.request.urlopen(f"http://127.0.0.1:{port.number}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port.number}/metrics", timeout=60) as answer:
             metrics = answer.read().decode()
         # To all processes of the job, as a service manager does.
         os.killpg(job.pid, signal.SIGTERM)
         # communicate() would lose the lines that came with the first one.
         output = job.stdout.read()
-        job.wait(120)
+        job.wait(PATIENCE_S)
     finally:
-        if job.poll() is None:
-            os.killpg(job.pid, signal.SIGKILL)
+        kill_all(job)
         if job.stdout is not None:
             job.stdout.close()
         port.close()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,7 +13,9 @@ from typing import Any
 import pytest
 
 from ottla.compat_tests.session import ClientSession, eventually
-from ottla.compat_tests.spark.kafka_format import KafkaFormat, fill, value_of
+from ottla.compat_tests.spark.kafka_format import PATIENCE_S, KafkaFormat, fill, offsets, value_of
+from ottla.compat_tests.spark.killing import kill_all
+from ottla.compat_tests.wire_client import Operator
 from ottla.spark.archive import Archive
 from ottla.spark.archive import run as archive
 from ottla.spark.query import JobError
@@ -27,6 +27,7 @@ HOUR_MS = 3_600_000
 BEGIN = datetime(2026, 3, 1, 10, tzinfo=UTC)
 BEGIN_MS = int(BEGIN.timestamp() * 1000)
 KEPT = {"retention.ms": "-1"}
+COMMITTED = {"kafka.isolation.level": "read_committed"}
 
 
 def content(stock: ClientSession, topic: str, count: int, partition: int = 0) -> list[tuple[Any, ...]]:
@@ -36,9 +37,10 @@ def content(stock: ClientSession, topic: str, count: int, partition: int = 0) ->
     return [(each.key, each.value, each.timestamp_ms, each.headers) for each in found]
 
 
-def committed(kafka: KafkaFormat, topic: str) -> list[tuple[int, bytes]]:
-    """Partition and value of every committed record, sorted; of one without a value, none."""
-    rows = kafka.read(subscribe=topic, **{"kafka.isolation.level": "read_committed"}).collect()
+def committed(kafka: KafkaFormat, topic: str, partitions: int) -> list[tuple[int, bytes]]:
+    """Partition and value of every committed record, sorted; of one without a value, none. No transaction may be left open."""
+    Operator(kafka.bootstrap).wait_until_ended(topic, partitions)
+    rows = kafka.read(subscribe=topic, **COMMITTED).collect()
     return sorted((row.partition, bytes(row.value or b"")) for row in rows)
 
 
@@ -60,7 +62,7 @@ def test_a_time_range_as_it_was(kafka: KafkaFormat, stock: ClientSession, make_t
         assert content(stock, target, 4, partition) == sent[partition][2:6]
     assert run(kafka.spark, job) == 0
     assert run(kafka.spark, replace(job, name="once more", rate=1000.0)) == 8
-    assert len(committed(kafka, target)) == 16
+    assert len(committed(kafka, target, 2)) == 16
 
 
 def test_offsets_and_an_expression(kafka: KafkaFormat, stock: ClientSession, make_topic: MakeTopic) -> None:
@@ -76,7 +78,7 @@ def test_offsets_and_an_expression(kafka: KafkaFormat, stock: ClientSession, mak
     )
     assert run(kafka.spark, job) == 6
     expected = [value_of(0, number) for number in (6, 8, 10, 12, 14)] + [value_of(1, 0)]
-    assert committed(kafka, target) == sorted((0, value) for value in expected)
+    assert committed(kafka, target, 1) == sorted((0, value) for value in expected)
 
 
 def test_an_archive(kafka: KafkaFormat, stock: ClientSession, make_topic: MakeTopic, tmp_path: Path) -> None:
@@ -110,7 +112,7 @@ def test_what_it_refuses(kafka: KafkaFormat, stock: ClientSession, make_topic: M
 
 
 def start(kafka: KafkaFormat, source: str, target: str, *more: str) -> subprocess.Popen[str]:
-    """The command in a process group of its own, so that its JVM can be killed with it."""
+    """The command in a session of its own, so that its JVM and workers can be killed with it."""
     command = [sys.executable, "-m", "ottla", "spark", "replay", "--bootstrap-server", kafka.bootstrap]
     command += ["--topics", source, "--to-topic", target, "--master", "local[2]", *more]
     return subprocess.Popen(
@@ -129,15 +131,18 @@ def test_killed_in_the_middle(kafka: KafkaFormat, stock: ClientSession, make_top
     fill(stock, source, 2000, 2000)
     job = start(kafka, source, target, "--rate", "400")
     try:
-        eventually(lambda: sum(stock.consumer().watermarks(target, 0)) > 400, timeout_s=120)
+        consumer = stock.consumer()
+        eventually(lambda: consumer.watermarks(target, 0)[1] > 400, PATIENCE_S)
     finally:
-        os.killpg(job.pid, signal.SIGKILL)
+        kill_all(job)
         job.communicate()
-    before = len(committed(kafka, target))
-    assert 0 < before < 4000
+    ends = [consumer.watermarks(target, partition)[1] for partition in (0, 1)]
     again = start(kafka, source, target)
-    output, _ = again.communicate(timeout=240)
-    assert (again.returncode, output) == (0, f"replayed {4000 - before:,} records to {target}\n")
-    assert sorted(value for _, value in committed(kafka, target)) == sorted(
+    output, _ = again.communicate(timeout=2 * PATIENCE_S)
+    replayed = committed(kafka, target, 2)
+    rest = kafka.read(subscribe=target, startingOffsets=offsets({target: dict(enumerate(ends))}), **COMMITTED).count()
+    assert 0 < rest < 4000
+    assert (again.returncode, output) == (0, f"replayed {rest:,} records to {target}\n")
+    assert sorted(value for _, value in replayed) == sorted(
         value_of(partition, number) for partition in (0, 1) for number in range(2000)
     )
