@@ -1,27 +1,27 @@
 """Spark's own standalone cluster on loopback, from the pyspark package: a master and workers, each a process of its own.
 
-A worker is killed together with its executors, as a machine is that loses power: they are in its process group. Who is there
+A worker is killed together with its executors, as a machine is that loses power: they are in its session. Who is there
 is asked of the master, which says it as JSON.
 """
 
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from ottla.compat_tests.session import eventually
+from ottla.compat_tests.spark.killing import kill_all
 
-START_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 240.0
 DAEMON_MEMORY = "256m"
 JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 """For processes that live for half a minute, or have next to nothing to do."""
@@ -61,16 +61,15 @@ class Daemon:
         def found() -> str | None:
             text = self._log.read_text(errors="replace")
             assert self._process.poll() is None, f"it has ended: {text[-3000:]}"
-            match = re.search(pattern, text)
+            whole_lines = text[: text.rfind("\n") + 1]
+            match = re.search(pattern, whole_lines)
             return match and match[1]
 
         return eventually(found, START_TIMEOUT_S) or ""
 
     def kill(self) -> None:
         """SIGKILL for it and whatever it has started."""
-        if self._process.poll() is None:
-            os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+        kill_all(self._process)
 
 
 class Cluster:
@@ -118,8 +117,8 @@ class Cluster:
         def are_alive() -> bool:
             try:
                 return bool(self.state()["aliveworkers"] == alive)
-            except (urllib.error.HTTPError, json.JSONDecodeError):
-                return False  # it listens before its pages are there, and has the one for people first
+            except (OSError, http.client.HTTPException, json.JSONDecodeError):
+                return False  # it listens before its pages are there, and has the one for people first; or is busy
 
         eventually(are_alive, START_TIMEOUT_S)
 
@@ -155,7 +154,7 @@ def running(folder: Path, workers: int = 2, cores: int = 2) -> Iterator[Cluster]
 
 
 class Job:
-    """An ``ottla spark`` command in a process group of its own, so that its JVM can be killed with it.
+    """An ``ottla spark`` command in a session of its own, so that its JVM can be killed with it.
 
     What it says goes to ``NAME.log`` in ``folder``, where it runs, too. ``checkpoint`` is that of its query.
     """
@@ -207,6 +206,4 @@ class Job:
 
     def kill(self) -> None:
         """SIGKILL for it and its JVM."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        kill_all(self._process)

@@ -13,7 +13,7 @@ from ottla.compat_tests import brokers
 from ottla.compat_tests.clients.kafka_python import Client
 from ottla.compat_tests.session import ClientSession, eventually
 from ottla.compat_tests.spark.cluster import JVM_OPTIONS, Cluster, Job, running
-from ottla.compat_tests.spark.kafka_format import fill, value_of
+from ottla.compat_tests.spark.kafka_format import PATIENCE_S, fill, value_of
 from ottla.spark import pipeline
 from ottla.spark.audit import Audit, compare
 
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.client("spark"),
     pytest.mark.capability("a cluster of workers"),
     pytest.mark.restart,
-    pytest.mark.timeout(600),  # five JVMs are started, and executors for two jobs
+    pytest.mark.timeout(1200),  # five JVMs are started, and executors for two jobs
 ]
 EXAMPLE = Path(pipeline.__file__).parents[1] / "examples" / "clicks-per-minute.toml"
 PARTITIONS = 4
@@ -121,8 +121,11 @@ def test_a_worker_and_the_broker_are_killed(
             job.wait_for_batches(1)
         write_more()
         cluster.workers[0].kill()
-        for job in jobs:
-            job.wait_for_batches(job.batches() + 2)
+        done = [job.batches() for job in jobs]
+        # However far they have come: there is more to do for both.
+        write_more()
+        for job, number in zip(jobs, done, strict=True):
+            job.wait_for_batches(number + 2)
         write_more()
         broker_process.kill()
         broker_process.start()
@@ -131,7 +134,7 @@ def test_a_worker_and_the_broker_are_killed(
         jobs[1].wait_for_offsets("clicks", clicks.ends)
         minutes = tmp_path / "lake" / "clicks-per-minute"
         expected = sorted((*where, number) for where, number in clicks.counts.items())
-        eventually(lambda: spark.read.parquet(str(minutes)).count() >= len(expected), timeout_s=60)
+        eventually(lambda: spark.read.parquet(str(minutes)).count() >= len(expected), PATIENCE_S)
     finally:
         for job in jobs:
             job.kill()
