@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CLIENT_OPTIONS = {
     "kafka.fetch.max.wait.ms": "20",
     "kafka.default.api.timeout.ms": "60000",
-    "kafka.request.timeout.ms": "10000",
+    "kafka.request.timeout.ms": "30000",
     "kafkaConsumer.pollTimeoutMs": "60000",
 }
 
@@ -62,7 +62,7 @@ class KafkaFormat:
 
     def write(self, rows: DataFrame, **options: str) -> None:
         """A batch."""
-        producer = {"kafka.delivery.timeout.ms": "20000", "kafka.max.block.ms": "20000", "kafka.linger.ms": "5"}
+        producer = {"kafka.delivery.timeout.ms": "60000", "kafka.linger.ms": "5"}
         rows.write.format("kafka").options(**self._options({**producer, **options})).save()
 
     def write_stream(self, rows: DataFrame, **options: str) -> DataStreamWriter:
