@@ -17,7 +17,6 @@ pytestmark = [
     pytest.mark.client("spark"),
     pytest.mark.capability("declarative pipelines"),
     pytest.mark.since_spark("4.1"),
-    pytest.mark.timeout(600),  # a Spark of its own is started, with a server for Spark Connect
 ]
 PROJECT = """\
 name: compat

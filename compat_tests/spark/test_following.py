@@ -82,7 +82,6 @@ def test_a_stopped_pipeline_writes_no_record_twice(
     assert done < 10_000
 
 
-@pytest.mark.timeout(600)  # Spark is started once more
 def test_sigterm_json_and_metrics(
     kafka: KafkaFormat,
     stock: ClientSession,

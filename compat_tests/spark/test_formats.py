@@ -73,7 +73,6 @@ def stored(folder: Path, *columns: str) -> list[tuple[Any, ...]]:
     return sorted(rows)
 
 
-@pytest.mark.timeout(600)  # Spark is started once more
 @pytest.mark.until_spark("4.0", "spark-avro, Delta or Iceberg")
 def test_avro_to_delta_and_iceberg(kafka: KafkaFormat, stock: ClientSession, topic: str, tmp_path: Path) -> None:
     producer = stock.producer()

@@ -213,7 +213,8 @@ def test_new_topics_partitions_and_commits_while_it_runs(
         arrives(other, thread, second, 1, 2, 3)
         # No record comes with these.
         tested.stock.admin.alter_configs(second, {"retention.ms": "88000000000"})
-        eventually(lambda: thread.is_alive() and own_configs(other, second) == {"retention.ms": "88000000000"})
+        followed = {"retention.ms": "88000000000"}
+        eventually(lambda: not thread.is_alive() or own_configs(other, second) == followed, PATIENCE_S)
         tested.stock.admin.alter_group_offsets(name, {(first, 1): model.Committed(4)})
         eventually(lambda: not thread.is_alive() or (first, 1) in other.stock.admin.group_offsets(name), PATIENCE_S)
         assert thread.is_alive()
@@ -356,7 +357,6 @@ def start_mirror(source: Cluster, target: Cluster, topic: str, checkpoint: Path)
     )
 
 
-@pytest.mark.timeout(600)  # Spark is started once more
 def test_killed_in_the_middle(
     spark: SparkSession, tested: Cluster, other: Cluster, fresh_name: Callable[[str], str], tmp_path: Path
 ) -> None:

@@ -271,7 +271,6 @@ console = true
 """
 
 
-@pytest.mark.timeout(600)  # Spark is started once more
 def test_a_dry_run(kafka: KafkaFormat, stock: ClientSession, topic: str, tmp_path: Path) -> None:
     fill(stock, topic, 5)
     file = tmp_path / "copy.toml"
