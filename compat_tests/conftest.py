@@ -181,8 +181,19 @@ def drivers(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Callable
 
 
 @pytest.fixture
-def sessions(drivers: Callable[[str], model.Client]) -> Iterator[Callable[[str], ClientSession]]:
-    """Clients by name, for the length of the test."""
+def topics_to_delete(operator: Operator) -> Iterator[list[str]]:
+    """Names of topics that go when the test and its clients are done: clients that still ran would create them again."""
+    names: list[str] = []
+    yield names
+    for name in names:
+        operator.delete_topic(name)
+
+
+@pytest.fixture
+def sessions(
+    drivers: Callable[[str], model.Client], topics_to_delete: list[str]
+) -> Iterator[Callable[[str], ClientSession]]:
+    """Clients by name, for the length of the test; they go before its topics do."""
     made: dict[str, ClientSession] = {}
 
     def session(name: str) -> ClientSession:
@@ -221,20 +232,17 @@ def operator(bootstrap: str) -> Operator:
 
 @pytest.fixture
 def make_topic(
-    operator: Operator, fresh_name: Callable[[str], str], request: pytest.FixtureRequest
-) -> Iterator[TopicMaker]:
+    operator: Operator, fresh_name: Callable[[str], str], topics_to_delete: list[str], request: pytest.FixtureRequest
+) -> TopicMaker:
     """Creates topics, ready for use: ``make_topic(partitions=1, **{"max.message.bytes": "1000"})``."""
-    made: list[str] = []
 
     def make(partitions: int = 1, **configs: str) -> str:
         name = fresh_name(request.node.name)
-        made.append(name)
+        topics_to_delete.append(name)
         operator.create_topic(name, partitions, configs)
         return name
 
-    yield make
-    for name in made:
-        operator.delete_topic(name)
+    return make
 
 
 @pytest.fixture

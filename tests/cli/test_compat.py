@@ -38,6 +38,16 @@ def test_json_of_one_test(command: Command, broker: ottla.Broker) -> None:
 
 
 @pytest.mark.slow
+def test_a_client_goes_before_its_topics(command: Command, broker: ottla.Broker) -> None:
+    """One that still ran would ask for a topic that is gone, and so create it again, to stay on the user's broker."""
+    with broker.requests.recording():
+        done = command.run(*on(broker, "--client", "kafka-python", "-k", "test_commit_metadata"))
+    assert done.returncode == 0, done.stderr
+    apis = [request.api for request in broker.requests.where() if request.api in ("LeaveGroup", "DeleteTopics")]
+    assert apis == ["LeaveGroup", "DeleteTopics"]
+
+
+@pytest.mark.slow
 def test_without_a_broker_it_starts_one(command: Command) -> None:
     done = command.run("compat", *QUICK)
     assert (done.returncode, done.stdout) == (0, f"kafka-python\t{RECORDS}\tpass\t1\t\n"), done.stderr
