@@ -262,7 +262,7 @@ def _compile_init(specs: tuple[FieldSpec, ...]) -> Any:
 _S = TypeVar("_S", bound=Struct)
 
 
-def replace(value: _S, **changes: Any) -> _S:
+def replace(value: _S, /, **changes: Any) -> _S:
     """A copy in which some fields have other values; what they hold is shared."""
     values = {spec.name: getattr(value, spec.name) for spec in value.fields}
     return type(value)(**{**values, "unknown_tagged_fields": value.unknown_tagged_fields, **changes})

@@ -114,6 +114,13 @@ def test_requests_are_recorded_only_when_asked_for(
         broker.requests.where(api="Prodce")
 
 
+def test_a_request_with_a_value_is_recorded(ottla_broker: Broker, kafka_requests: Requests) -> None:
+    with KafkaAdminClient(bootstrap_servers=ottla_broker.bootstrap_servers) as admin:
+        admin.create_topics({"configured": {"num_partitions": 1, "configs": {"retention.ms": "1000"}}})
+    (sent,) = kafka_requests.where(api="CreateTopics", topic="configured")
+    assert [(each.name, each.value) for each in sent.body.topics[0].configs] == [("retention.ms", "1000")]
+
+
 @pytest.mark.slow
 def test_a_session_that_ends_is_a_rebalance(
     ottla_broker: Broker, produce: Produce, kafka_topic: str, kafka_requests: Requests
