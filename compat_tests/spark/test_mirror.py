@@ -67,6 +67,12 @@ def other(second_broker: tuple[str, model.Client]) -> Iterator[Cluster]:
     session.close()
 
 
+@pytest.fixture(params=["source", "target"])
+def both_ways(request: pytest.FixtureRequest, tested: Cluster, other: Cluster) -> tuple[Cluster, Cluster]:
+    """Source and target, of which the broker under test is the one and then the other."""
+    return (tested, other) if request.param == "source" else (other, tested)
+
+
 def contents(cluster: Cluster, topic: str, *counts: int) -> dict[int, list[tuple[Any, ...]]]:
     """Key, value, headers and timestamp of all committed records, by partition; ``counts`` of them, and not one more."""
     consumer = cluster.stock.consumer(read_committed=True)
@@ -86,16 +92,10 @@ def values(cluster: Cluster, topic: str, *counts: int) -> dict[int, list[bytes]]
     return {partition: [record[1] for record in records] for partition, records in found.items()}
 
 
-@pytest.mark.parametrize("tested_is", ["source", "target"])
 def test_everything_of_a_record_is_kept(
-    spark: SparkSession,
-    tested: Cluster,
-    other: Cluster,
-    tested_is: str,
-    fresh_name: Callable[[str], str],
-    tmp_path: Path,
+    spark: SparkSession, both_ways: tuple[Cluster, Cluster], fresh_name: Callable[[str], str], tmp_path: Path
 ) -> None:
-    source, target = (tested, other) if tested_is == "source" else (other, tested)
+    source, target = both_ways
     topic = source.create(fresh_name("kept"), 3, **{"max.message.bytes": "2000000"})
     at = int(time.time() * 1000) - 1_000_000
     # kafka-python sends no header without a value.
@@ -128,16 +128,10 @@ def own_configs(cluster: Cluster, topic: str) -> dict[str, str | None]:
     return {name: entry.value for name, entry in described.items() if entry.source == 1}
 
 
-@pytest.mark.parametrize("tested_is", ["source", "target"])
 def test_configs_follow_those_of_the_source(
-    spark: SparkSession,
-    tested: Cluster,
-    other: Cluster,
-    tested_is: str,
-    fresh_name: Callable[[str], str],
-    tmp_path: Path,
+    spark: SparkSession, both_ways: tuple[Cluster, Cluster], fresh_name: Callable[[str], str], tmp_path: Path
 ) -> None:
-    source, target = (tested, other) if tested_is == "source" else (other, tested)
+    source, target = both_ways
     of_the_cluster = {"min.insync.replicas": "1", "message.timestamp.before.max.ms": "3600000"}
     own = {"retention.ms": "99000000000", "max.message.bytes": "2000000"}
     topic = source.create(fresh_name("configured"), 1, **own, **of_the_cluster)

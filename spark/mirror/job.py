@@ -105,8 +105,10 @@ def prepare(mirror: Mirror) -> tuple[str, str]:
         if source_id == target_id and not mirror.prefix:
             raise JobError("source and target are the same cluster, so a prefix is needed")
         group_id = f"{GROUP_PREFIX}{source_id}"
-        make_alike(source, target, find_topics(source, mirror.topics, mirror.pattern), group_id, mirror.prefix)
-    _sync_configs(mirror)
+        topics = find_topics(source, mirror.topics, mirror.pattern)
+        make_alike(source, target, topics, group_id, mirror.prefix)
+        if mirror.sync_configs:
+            sync_configs(source, target, topics, mirror.prefix)
     return group_id, f"{LAG_PREFIX}{target_id}" if mirror.group is None else mirror.group
 
 
