@@ -6,13 +6,13 @@ import dataclasses
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ottla.compat_tests import brokers, capabilities, programs, record
+from ottla.compat_tests import brokers, capabilities, lanes, programs, record
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.session import ClientSession
@@ -24,6 +24,7 @@ MARKS = (
     "restart: kills or restarts the broker, so it cannot run against somebody else's",
     "not_offered(reason): the client's public API has no way to ask for it",
     "since_spark(version): asks for what this release of Spark was the first to have",
+    "xdist_group(name): pytest-xdist runs these tests in one process, one after the other",
     "until_spark(version, what): asks for something that has been released for Sparks up to this one",
 )
 STDERR_KEPT = 4_000
@@ -87,16 +88,29 @@ def client_of(item: Any) -> str:
     return name
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out other clients' tests; and, kept in the record, what a client or this run has no way for."""
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Put the tests into lanes, before pytest-xdist looks; leave out what is not run, after Spark's has marked its tests."""
+    ours = [item for item in items if Path(__file__).parent in item.path.parents]
+    lane_of = {item: lanes.lane(item.path, client_of(item)) for item in ours}
+    for item, lane in lane_of.items():
+        item.add_marker(pytest.mark.xdist_group(lane))
+    yield
+    dropped = left_out(config, ours)
+    if dropped:
+        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+        items[:] = [item for item in items if item not in dropped]
+    if config.getoption("dist", "no") != "no":
+        items.sort(key=lambda item: lanes.order(lane_of[item]))
+
+
+def left_out(config: pytest.Config, items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """Other clients' tests; and, kept in the record, what a client or this run has no way for."""
     wanted = config.getoption("--client")
     is_foreign = config.getoption("--bootstrap-server") is not None
     kept = config.stash[record.KEY]
     dropped = set()
     for item in items:
-        if Path(__file__).parent not in item.path.parents:
-            continue
         client, capability = client_of(item), capability_of(item)
         mark = item.get_closest_marker("not_offered")
         if wanted and client not in wanted:
@@ -107,9 +121,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif is_foreign and item.get_closest_marker("restart"):
             kept.add(record.Result(item.nodeid, client, capability, record.NOT_RUN, NOT_OURS))
             dropped.add(item)
-    if dropped:
-        config.hook.pytest_deselected(items=[item for item in items if item in dropped])
-        items[:] = [item for item in items if item not in dropped]
+    return dropped
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -127,6 +127,7 @@ class Cluster:
         spark = {
             "spark.executor.memory": self.EXECUTOR_MEMORY,
             "spark.executor.cores": "1",
+            "spark.executor.extraJavaOptions": JVM_OPTIONS,
             "spark.cores.max": str(len(self.workers)),
             "spark.sql.shuffle.partitions": "2",
             **more,

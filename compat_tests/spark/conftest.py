@@ -11,6 +11,7 @@ import pytest
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.session import ClientSession
+from ottla.compat_tests.spark.cluster import JVM_OPTIONS
 from ottla.compat_tests.spark.kafka_format import KafkaFormat
 from ottla.spark.session import SparkSetupError, build_session
 
@@ -37,6 +38,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def numbers(version: str) -> tuple[int, ...]:
     """The release that a version belongs to, as in (4, 1)."""
     return tuple(int(part) for part in version.split(".")[:2])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_lived_jvms() -> Iterator[None]:
+    """Sparks of the tests, and of the commands that they start, are not worth compiling twice: half of the CPU time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -115,8 +116,16 @@ MOMENTS = ("before the move", "before the switch", "in the switch", "after the s
 def kill(patch: pytest.MonkeyPatch, moment: str) -> None:
     """Let the next compaction be killed at this moment."""
 
+    here = threading.get_ident()
+    rename = os.replace
+
     def killed(*_: Any) -> Any:
         raise Killed
+
+    def killed_here(source: Any, target: Any) -> None:
+        if threading.get_ident() == here:
+            raise Killed
+        rename(source, target)  # for the broker, which is a thread of this process
 
     def switched(log: SinkLog, *arguments: Any) -> None:
         switch(log, *arguments)
@@ -137,7 +146,7 @@ def kill(patch: pytest.MonkeyPatch, moment: str) -> None:
         case "before the switch":
             patch.setattr(SinkLog, "replace", killed)
         case "in the switch":
-            patch.setattr(os, "replace", killed)
+            patch.setattr(os, "replace", killed_here)
         case _:
             patch.setattr(SinkLog, "replace", switched)
 
