@@ -24,6 +24,8 @@ from .send_buffer import SendBuffer
 _MAX_GATHERED = 256
 _PAGE = 4096
 _READ_AHEAD = 1 << 20
+# Of a connection that its client has reset before it was accepted; EINVAL is what macOS says to setting its options.
+_GONE = (errno.ENOTCONN, errno.ECONNRESET, errno.EINVAL)
 _RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
 _probe = threading.local()
 
@@ -176,18 +178,19 @@ class TcpListener:
         while True:
             try:
                 connected, _ = self._socket.accept()
-                break
             except BlockingIOError:
                 await trio.lowlevel.wait_readable(self._socket)
+                continue
             except ConnectionAbortedError:
                 continue
-        try:
-            if self._receive_buffer > 0:
-                connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
-            return TcpConnection(connected, self._workers, self._send_buffer)
-        except OSError:
-            connected.close()
-            raise
+            try:
+                if self._receive_buffer > 0:
+                    connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
+                return TcpConnection(connected, self._workers, self._send_buffer)
+            except OSError as error:
+                connected.close()
+                if error.errno not in _GONE:
+                    raise
 
     def close(self) -> None:
         if self._socket.fileno() >= 0:
