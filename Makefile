@@ -25,6 +25,7 @@ static:
 	$(PYTHON_IN_VENV) -m ruff check .
 	$(PYTHON_IN_VENV) -m ruff format --check .
 	$(PYTHON_IN_VENV) -m mypy
+	$(PYTHON_IN_VENV) -m mypy --platform darwin --cache-dir .mypy_cache/darwin
 	$(VENV)/bin/lint-imports
 	$(COMPILEALL)
 

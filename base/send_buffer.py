@@ -9,12 +9,15 @@ about 1 MiB, what a consumer of one partition fetches, it depends on the reader:
   once, and a quick reader is woken by the broker, and asleep again, for each 64 KiB of it.
 
 The two are told apart by the window that the peer announces: the kernel begins each connection with 64 KiB, and lets it grow.
+Where the system does not tell it (macOS), only the responses of many MiB get the large buffer.
 """
 
 from __future__ import annotations
 
 import socket
 import struct
+
+from .system_calls import TCP_INFO, set_buffer_size
 
 LARGE = 512 << 10
 _ALWAYS_LARGE_FROM = 2 << 20
@@ -36,7 +39,7 @@ class SendBuffer:
         self._looks = 0
         self.is_settled = not 0 < configured < LARGE
         if configured > 0:
-            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, configured)
+            set_buffer_size(connected, socket.SO_SNDBUF, configured)
         # Later one could not tell it from a window that the kernel has let grow, while responses were small.
         self._began_large = not self.is_settled and peer_window(connected) >= _GROWN
 
@@ -53,14 +56,16 @@ class SendBuffer:
                 self._grow()
 
     def _grow(self) -> None:
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGE)
+        set_buffer_size(self._socket, socket.SO_SNDBUF, LARGE)
         self.is_settled = True
 
 
 def peer_window(connected: socket.socket) -> int:
     """The bytes that the other side last had room for; 0 where the system does not tell."""
+    if TCP_INFO is None:
+        return 0
     try:
-        info = connected.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_SIZE)
+        info = connected.getsockopt(socket.IPPROTO_TCP, TCP_INFO, _INFO_SIZE)
     except OSError:
         return 0
     return int(struct.unpack_from("I", info, _SND_WND_AT)[0]) if len(info) == _INFO_SIZE else 0

@@ -2,7 +2,7 @@
 
 A send gathers the bytes of neighbouring parts into one ``sendmsg`` and gives a file slice to ``sendfile``. A slice whose
 pages are not in memory would hold up the whole loop inside ``sendfile``: its last page is probed first (``preadv2`` with
-RWF_NOWAIT), and where it is cold a worker thread reads the slice ahead.
+RWF_NOWAIT), and where it is cold a worker thread reads the slice ahead. Where one cannot ask (macOS), the loop waits.
 The kernel's send buffer decides what a large response costs (``send_buffer``).
 """
 
@@ -20,11 +20,13 @@ import trio
 from .network import WOULD_BLOCK, Part, size_of
 from .seams import Workers
 from .send_buffer import SendBuffer
+from .system_calls import MSG_MORE, RWF_NOWAIT, set_buffer_size
 
 _MAX_GATHERED = 256
 _PAGE = 4096
 _READ_AHEAD = 1 << 20
-_RWF_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+# Of a connection that its client has reset before it was accepted; EINVAL is what macOS says to setting its options.
+_GONE = (errno.ENOTCONN, errno.ECONNRESET, errno.EINVAL)
 _probe = threading.local()
 
 
@@ -96,7 +98,7 @@ class TcpConnection:
                     part.release()
 
     async def _send_bytes(self, pieces: list[bytes | bytearray | memoryview], more: bool = False) -> None:
-        flags = socket.MSG_MORE if more else 0
+        flags = MSG_MORE if more else 0
         sent_all = sum(map(len, pieces))
         while True:
             try:
@@ -117,7 +119,7 @@ class TcpConnection:
                 pieces[0] = memoryview(pieces[0])[sent:]
 
     async def _send_file(self, descriptor: int, position: int, count: int) -> None:
-        if count and not _is_cached(descriptor, position + count - 1):
+        if count and RWF_NOWAIT and not _is_cached(descriptor, position + count - 1):
             await self._workers.run(_read_ahead, descriptor, position, count)
         while count:
             try:
@@ -137,12 +139,12 @@ class TcpConnection:
 
 
 def _is_cached(descriptor: int, position: int) -> bool:
-    """Whether the page that holds ``position`` can be read without the disk; True where the system can't tell."""
+    """Whether the page that holds ``position`` can be read without the disk; True where the file system can't tell."""
     buffer = getattr(_probe, "buffer", None)
     if buffer is None:
         buffer = _probe.buffer = [bytearray(1)]
     try:
-        os.preadv(descriptor, buffer, position, _RWF_NOWAIT)
+        os.preadv(descriptor, buffer, position, RWF_NOWAIT)
     except BlockingIOError:
         return False
     except OSError:
@@ -176,18 +178,19 @@ class TcpListener:
         while True:
             try:
                 connected, _ = self._socket.accept()
-                break
             except BlockingIOError:
                 await trio.lowlevel.wait_readable(self._socket)
+                continue
             except ConnectionAbortedError:
                 continue
-        try:
-            if self._receive_buffer > 0:
-                connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._receive_buffer)
-            return TcpConnection(connected, self._workers, self._send_buffer)
-        except OSError:
-            connected.close()
-            raise
+            try:
+                if self._receive_buffer > 0:
+                    set_buffer_size(connected, socket.SO_RCVBUF, self._receive_buffer)
+                return TcpConnection(connected, self._workers, self._send_buffer)
+            except OSError as error:
+                connected.close()
+                if error.errno not in _GONE:
+                    raise
 
     def close(self) -> None:
         if self._socket.fileno() >= 0:

@@ -18,8 +18,8 @@ import trio
 from .. import __version__
 from ..base.config import Config
 from ..base.settings import SettingError
+from ..base.system_calls import raise_descriptor_limit
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
-from ..broker.limits import raise_descriptor_limit
 from ..broker.listeners import join_host_port, split_host_port
 from ..broker.server import BrokerFailedError, BrokerServer, StartError
 from ..wire.api_keys import ApiKey

@@ -13,9 +13,10 @@ import contextlib
 import errno
 import fcntl
 import os
-import resource
 import shutil
 from typing import ClassVar, Protocol
+
+from ..base.system_calls import descriptor_limit, sync_all, sync_data
 
 Bytes = bytes | bytearray | memoryview
 
@@ -158,7 +159,7 @@ class OsFile:
         os.ftruncate(self._fd, size)
 
     def sync(self) -> None:
-        os.fdatasync(self._fd)
+        sync_data(self._fd)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -200,7 +201,7 @@ class OsDisk:
     """The machine's file system."""
 
     def max_open_files(self) -> int:
-        return resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+        return descriptor_limit() // 2
 
     def open(self, path: str, *, create: bool = False) -> OpenFile:
         return OsFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
@@ -216,7 +217,7 @@ class OsDisk:
             while rest:
                 rest = rest[file.write(rest) :]
             if sync:
-                os.fdatasync(file.fileno())
+                sync_data(file.fileno())
         os.replace(temporary, path)
         if sync and sync_name:
             self.sync_dir(os.path.dirname(path))
@@ -256,7 +257,7 @@ class OsDisk:
     def sync_dir(self, path: str) -> None:
         fd = os.open(path or ".", os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            sync_all(fd)
         finally:
             os.close(fd)
 

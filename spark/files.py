@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..base.system_calls import sync_all
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -109,7 +111,7 @@ class Files:
         ) as new:
             new.write(text)
             new.flush()
-            os.fsync(new.fileno())
+            sync_all(new.fileno())
         os.chmod(new.name, os.stat(path).st_mode & 0o777)
         self.delete(f"{folder}/.{name}.crc")
         os.replace(new.name, path)

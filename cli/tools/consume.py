@@ -191,5 +191,5 @@ class Printer:
 def _is_closed(descriptor: int) -> bool:
     """Whether standard output is a pipe that nobody reads any more: a write would tell, but there is nothing to write."""
     poll = select.poll()
-    poll.register(descriptor, 0)
+    poll.register(descriptor, select.POLLOUT)  # macOS does not look at a pipe of which nothing is asked
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
