@@ -11,7 +11,7 @@ ARGS :=
 SEEDS := 300
 
 .DEFAULT_GOAL := help
-.PHONY: run setup check test test-spark-4.2 simulate bench bench-archive compat-oracle compat-spark docs clean help static
+.PHONY: run setup check test test-spark-4.2 stress simulate bench bench-archive compat-oracle compat-spark docs clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -29,10 +29,10 @@ static:
 	$(VENV)/bin/lint-imports
 	$(COMPILEALL)
 
-check: ## the quick part, under five minutes: ruff, mypy, import-linter, compileall, unit tests
+check: ## the quick part, under three minutes: ruff, mypy, import-linter, compileall, unit tests
 	@tools/setup.sh check
 	@$(MAKE) --no-print-directory static
-	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests -m 'not slow' -q $(ARGS)
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests -m 'not slow' -q -n 2 --dist worksteal $(ARGS)
 
 test: ## everything CI runs: the checks, all tests, stock clients, Java's tools, Spark; nothing may be skipped
 	@tools/setup.sh test
@@ -42,6 +42,10 @@ test: ## everything CI runs: the checks, all tests, stock clients, Java's tools,
 test-spark-4.2: ## the tests of Spark on pyspark 4.2.0, in a virtualenv of its own; not a part of `make test`
 	@tools/setup.sh spark-4.2
 	CI=true PATH="$(CURDIR)/.venv-spark-4.2/bin:$$PATH" .venv-spark-4.2/bin/python -m pytest compat_tests --client spark $(ARGS)
+
+stress: ## a selection of tests many times beside processor load: ARGS="-k moves --times 20"; for new tests, before they land
+	@tools/setup.sh check
+	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) tools/stress.py $(ARGS)
 
 simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker in simulated time with crashes, torn disks and cut connections
 	@tools/setup.sh check

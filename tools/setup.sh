@@ -144,11 +144,15 @@ run) install run --editable . ;;
 check) install check --editable '.[compat,metrics,jobs]' --group dev ;;
 docs) install docs --editable . --group docs ;;
 test)
+    # Side by side, for each waits for its registry half of the time.
+    tools/fetch_jars.sh wire kafka zookeeper streams connect spark &
+    jars=$!
+    (tools/fetch_kcat.sh && tools/build_clients.sh go js rust) &
+    clients=$!
     install test --editable '.[compat,metrics,spark]' --group dev --group docs
     install_kafka_python_2
-    tools/fetch_jars.sh wire kafka zookeeper streams connect spark
-    tools/fetch_kcat.sh
-    tools/build_clients.sh go js rust
+    wait $jars
+    wait $clients
     ;;
 bench)
     install test --editable '.[compat,metrics,spark]' --group dev --group docs
