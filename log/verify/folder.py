@@ -19,7 +19,8 @@ from ..checkpoints import (
 from ..disk import Disk, join
 from ..files import DELETED_FOLDER_SUFFIX, parse_log_folder
 from .findings import Finding, Findings, reason
-from .partition import Expectations, PartitionCheck
+from .partition import PartitionCheck
+from .start import Expectations
 
 
 def verify_folder(disk: Disk, path: str) -> Iterator[Finding]:
