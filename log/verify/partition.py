@@ -34,7 +34,7 @@ from .producers import ProducerCheck
 from .segments import SegmentCheck, SegmentReader
 from .start import Expectations, Start, predict_start
 
-_IS_UNREADABLE = "reads it as it is, and what is behind the damage cannot be consumed"
+_IS_UNREADABLE = "leaves it as it is, and a consumer that comes there fails"
 _IS_REMOVED = "removes the segment"
 
 
