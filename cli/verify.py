@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from ..log.read_only_disk import ReadOnlyDisk
-from ..log.verify.folder import verify_folder
+from ..log.verify.folder import NotADataFolderError, verify_folder
 
 
 def run(data_dir: Path, as_json: bool) -> int:
@@ -24,6 +24,9 @@ def run(data_dir: Path, as_json: bool) -> int:
             f"ottla: the data folder {data_dir} is in use by a broker; only a stopped one can be checked",
             file=sys.stderr,
         )
+        return 2
+    except NotADataFolderError as error:
+        print(f"ottla: {error}", file=sys.stderr)
         return 2
     except OSError as error:
         print(f"ottla: {error.filename or data_dir}: {error.strerror or error}", file=sys.stderr)

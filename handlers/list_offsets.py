@@ -5,7 +5,8 @@ start; both are answered from memory, because Spark asks for them after every po
 up by record, inside batches too; -1 with no error when every record is older. -3 is the record with the largest
 timestamp, -4 the earliest local offset (the log start: nothing is tiered), -5 the last tiered and -6 the earliest
 pending upload, of which there is none. A partition that is named twice is answered once, with INVALID_REQUEST. An
-isolation level that does not exist is INVALID_REQUEST too (Kafka: UNKNOWN_SERVER_ERROR).
+isolation level that does not exist is INVALID_REQUEST too (Kafka: UNKNOWN_SERVER_ERROR). A segment whose records have no
+timestamps is passed over; Kafka, which takes the time of its file for theirs, may look no further than there.
 
 Version notes: 1 is the first with one offset per partition; 2 adds the isolation level; 4 leader epochs; 6 is flexible;
 7, 8, 9 and 11 admit -3, -4, -5 and -6; 10 adds a timeout for tiered look-ups.

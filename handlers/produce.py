@@ -11,7 +11,8 @@ does not matter, as in Kafka; where the transaction begins in a partition, its c
 Other than Kafka: errors carry a text wherever there is something to say; null records are refused (Kafka never answers),
 and so are records behind the first batch when they are cut short (Kafka drops them and answers no error); a partition
 that is named twice is appended to twice (Kafka forgets the first one); a repeated batch of a CreateTime topic has no
-append time (Kafka gives the time of its last record, which is not that of the others).
+append time (Kafka gives the time of its last record, which is not that of the others); a header's largest timestamp is
+believed where it can be true (Kafka always takes the records'; ``log.validation`` says when that is done here).
 
 Version notes: 0-2 (old record formats) are advertised but refused; 7 is the first that may carry zstd; 8 adds the
 error text and the index of the record at fault; 9 is flexible; 11 knows TRANSACTION_ABORTABLE; 12 is transactions V2: the

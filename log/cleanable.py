@@ -2,9 +2,9 @@
 
 A log is *clean* up to ``PartitionLog.cleaned_offset``. Behind it, what is *cleanable* ends with the segment that comes
 before the first of these: the active segment, the segment that holds the last stable offset, and the first segment with
-a record younger than ``min.compaction.lag.ms``. It is time when the cleanable bytes are more than
-``min.cleanable.dirty.ratio`` of the clean and the cleanable ones, or when a segment that is not clean begins with a
-batch older than ``max.compaction.lag.ms``.
+a record younger than ``min.compaction.lag.ms``; a segment whose records have no time is as young as the last write to its
+file. It is time when the cleanable bytes are more than ``min.cleanable.dirty.ratio`` of the clean and the cleanable
+ones, or when a segment that is not clean begins with a batch older than ``max.compaction.lag.ms``.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .retention import newest_ms
 from .settings import LONG_MAX
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def _lag_limit(partition_log: PartitionLog, dirty: list[LogSegment], now_ms: int
     lag_ms = partition_log.settings.min_compaction_lag_ms
     if lag_ms > 0:
         for segment in dirty:
-            if segment.largest_timestamp() > now_ms - lag_ms:
+            if newest_ms(segment) > now_ms - lag_ms:
                 return segment.base_offset
     return LONG_MAX
 

@@ -25,7 +25,7 @@ from .checkpoints import (
     read_leader_epochs,
     read_topic_id,
 )
-from .disk import OpenFile, join
+from .disk import Disk, OpenFile, join
 from .files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -43,7 +43,7 @@ from .log_folder import LogFolder
 from .offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError, OffsetIndex
 from .partition_log import PartitionLog
 from .producer_state import ProducerStateManager
-from .scan import read_span, scan_batches
+from .scan import scan_batches
 from .segment import LogSegment
 from .segment_swap import finish_swaps
 from .settings import LogSettings
@@ -174,24 +174,16 @@ class LogLoader:
 
     def _find_end(self, segment: LogSegment) -> bool:
         """Set the end of the active segment by its index and headers; False when they do not fit together."""
-        file = self._disk.open(segment.path)
         try:
-            index = OffsetIndex.from_bytes(self._disk.read_file(segment.path_of(INDEX_SUFFIX)), segment.size)
-            position = index.positions[-1] if len(index) else 0
-            end = segment.base_offset
-            if position and read_span(file, position)[1] != end + index.relative_offsets[-1]:
-                raise CorruptIndexError(f"its last entry does not fit the batch at {position}")
-            for _, batch in scan_batches(file, position, segment.size):
-                end = batch.next_offset
-            segment.next_offset = end
+            segment.next_offset = find_clean_end(
+                self._disk, segment.path, segment.path_of(INDEX_SUFFIX), segment.base_offset
+            )
             return True
         except (CorruptIndexError, KafkaError, FileNotFoundError) as error:
             logger.warning("%s is not what a clean stop leaves: %s", segment.path, error)
             self._recovery_point = segment.base_offset
             self._is_clean = False
             return False
-        finally:
-            file.close()
 
     # --- recovery -----------------------------------------------------------------------------------------------------
 
@@ -262,12 +254,7 @@ class LogLoader:
         try:
             for position, batch in scan_batches(file, 0, segment.size):
                 batch.check_crc()
-                if batch.base_offset < next_offset or batch.last_offset_delta < 0:
-                    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"offset {batch.base_offset} is out of order")
-                if batch.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
-                    raise KafkaError(
-                        ErrorCode.CORRUPT_MESSAGE, f"offset {batch.last_offset} is too large for the segment"
-                    )
+                check_order(batch, segment.base_offset, next_offset)
                 yield position, batch
                 next_offset = batch.next_offset
         except KafkaError as error:
@@ -360,6 +347,37 @@ class LogLoader:
                 logger.warning("%s is damaged: %s", segment.path, error)
             finally:
                 file.close()
+
+
+def find_clean_end(disk: Disk, log_path: str, index_path: str, base_offset: int) -> int:
+    """The offset behind the last batch of an active segment that was closed, by its index and the headers that follow it.
+
+    Raises CorruptIndexError, KafkaError or FileNotFoundError where these do not fit together, and OSError.
+    """
+    file = disk.open(log_path)
+    try:
+        size = file.size()
+        index = OffsetIndex.from_bytes(disk.read_file(index_path), size)
+        start = index.positions[-1] if len(index) else 0
+        end = base_offset
+        for position, batch in scan_batches(file, start, size):
+            if start and position == start and batch.last_offset != base_offset + index.relative_offsets[-1]:
+                raise CorruptIndexError(f"its last entry does not fit the batch at {start}")
+            check_order(batch, base_offset, end)
+            end = batch.next_offset
+        return end
+    finally:
+        file.close()
+
+
+def check_order(batch: RecordBatch, base_offset: int, next_offset: int) -> None:
+    """Raise KafkaError(CORRUPT_MESSAGE) for a batch that cannot follow ``next_offset`` in the segment ``base_offset``."""
+    if batch.base_offset < next_offset or batch.last_offset_delta < 0:
+        raise KafkaError(
+            ErrorCode.CORRUPT_MESSAGE, f"its offsets {batch.base_offset} to {batch.last_offset} are out of order"
+        )
+    if batch.last_offset - base_offset > MAX_RELATIVE_OFFSET:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"offset {batch.last_offset} is too large for the segment")
 
 
 def _is_legacy_message(file: OpenFile) -> bool:

@@ -53,7 +53,7 @@ def _count_deletable(partition_log: PartitionLog, now_ms: int) -> int:
     if settings.retention_bytes >= 0:
         count = _count_by_size(partition_log, count)
     if settings.retention_ms >= 0:
-        count = _count(partition_log, count, lambda segment, end: now_ms - _newest_ms(segment) > settings.retention_ms)
+        count = _count(partition_log, count, lambda segment, end: now_ms - newest_ms(segment) > settings.retention_ms)
     return count
 
 
@@ -81,6 +81,10 @@ def _count_by_size(partition_log: PartitionLog, count: int) -> int:
     return _count(partition_log, count, is_deletable)
 
 
-def _newest_ms(segment: LogSegment) -> int:
+def newest_ms(segment: LogSegment) -> int:
+    """The largest timestamp of the records or, when none has one, the time of the last write to the file; ms.
+
+    Kafka's ``LogSegment.largestTimestamp``. Raises OSError.
+    """
     timestamp = segment.largest_timestamp()
     return timestamp if timestamp >= 0 else segment.folder.disk.modified_ms(segment.path_of(LOG_SUFFIX))

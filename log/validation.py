@@ -3,10 +3,15 @@
 A produce request brings exactly one batch per partition (format v2). It is judged by its header, whose CRC covers the
 records; the records themselves are looked at only where a rule needs them: a compacted topic wants keys, a topic with
 ``message.timestamp.before.max.ms`` wants every timestamp, a topic with its own codec compresses anew, and a header
-without a sound ``max_timestamp`` gets one. Rules and error codes are Apache Kafka's (``LogValidator``, ``UnifiedLog``).
+whose ``max_timestamp`` is not to be believed gets that of its records. Rules and error codes are Apache Kafka's
+(``LogValidator``, ``UnifiedLog``).
 
-Kafka walks the records of every batch. So it also refuses a batch whose bytes are no records although its CRC is right,
-and makes a ``max_timestamp`` right that is merely too high or too low; here both are the client's word.
+Everything that goes by time (retention, rolling, the time index, ListOffsets, compaction lag) goes by ``max_timestamp``,
+so Kafka takes it from the records of every batch. Here it is the client's word unless the header gives reason to doubt
+it: without a base timestamp (librdkafka's base of -1 comes with 0), below the base, another one than the base of a
+single record, too far in the future, or so old that retention would delete the batch at once. What is left is a batch
+of several records whose maximum is wrong, but not below its first record's time; no client is known to send one.
+Kafka also refuses a batch whose bytes are no records although its CRC is right, which is not noticed here.
 """
 
 from __future__ import annotations
@@ -76,9 +81,11 @@ def prepare_batch(batch: RecordBatch, settings: LogSettings, topic: str, now_ms:
     wants_records = settings.is_compacted or (
         create_time
         and (
-            batch.max_timestamp == NO_TIMESTAMP
+            batch.base_timestamp <= 0
             or batch.max_timestamp < batch.base_timestamp
+            or (batch.record_count == 1 and batch.max_timestamp != batch.base_timestamp)
             or batch.max_timestamp > now_ms + settings.message_timestamp_after_max_ms
+            or 0 <= settings.retention_ms < now_ms - batch.max_timestamp
             or settings.message_timestamp_before_max_ms != LONG_MAX
         )
     )
@@ -98,7 +105,7 @@ def _walk(batch: RecordBatch, settings: LogSettings, topic: str, now_ms: int, co
     if keyless or untimely:
         raise _refused(keyless, untimely)
     if create_time:
-        batch.stamp_timestamp(CREATE_TIME, max(record.timestamp for record in records))
+        batch.stamp_timestamp(CREATE_TIME, max(NO_TIMESTAMP, max(record.timestamp for record in records)))
     return batch if codec == batch.compression else _recompress(batch, records, settings, codec)
 
 

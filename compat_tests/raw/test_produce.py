@@ -66,6 +66,16 @@ def test_missing_max_timestamp_is_computed(leader: Connection, topic: str, codec
 
 
 @pytest.mark.capability("batch header: what the broker writes")
+@pytest.mark.parametrize("given", [-1, 0, 5])
+def test_records_without_a_timestamp_have_no_largest_one(leader: Connection, topic: str, given: int) -> None:
+    """librdkafka gives 0, which would make them records of 1970, for retention to delete."""
+    records = [Record(value=b"a", timestamp=-1), Record(value=b"b", timestamp=-1)]
+    assert produce(leader, topic, build_batch(records, max_timestamp=given)).error_code == ErrorCode.NONE
+    (found,) = stored(leader, topic)
+    assert (found.base_timestamp, found.max_timestamp) == (-1, -1)
+
+
+@pytest.mark.capability("batch header: what the broker writes")
 @pytest.mark.parametrize("codec", [0, GZIP, SNAPPY, LZ4, ZSTD])
 def test_log_append_time(leader: Connection, make_topic: Callable[..., str], codec: int) -> None:
     topic = make_topic(**{"message.timestamp.type": "LogAppendTime"})

@@ -12,7 +12,7 @@ from ...wire.records import BATCH_HEADER_SIZE, IncompleteBatch, RecordBatch
 from ..disk import Disk
 from ..scan import scan_batches
 from .decoders import RecordDecoder
-from .report import DumpError, Report
+from .report import DumpError, Report, base_offset_of
 
 NO_LIMIT = (1 << 31) - 1
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -33,7 +33,7 @@ class BatchOptions:
 def dump_segment(disk: Disk, path: str, options: BatchOptions, report: Report) -> None:
     """Print a ``.log`` file. Raises DumpError, OSError."""
     name = os.path.basename(path)
-    report.line(f"Log starting offset: {int(name.split('.')[0])}")
+    report.line(f"Log starting offset: {base_offset_of(disk, path)}")
     file = disk.open(path)
     try:
         size = min(file.size(), options.max_bytes)

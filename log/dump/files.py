@@ -39,7 +39,11 @@ def dump_files(disk: Disk, paths: Iterable[str], options: DumpOptions, out: Text
                 print(complaint, file=errors)
     except BrokenPipeError:
         raise
-    except (DumpError, KafkaError, OSError, ValueError) as error:
+    except OSError as error:
+        out.flush()
+        print(f"{error.filename or path}: {error.strerror or error}", file=errors)
+        return False
+    except (DumpError, KafkaError, ValueError) as error:
         out.flush()
         print(error.message if isinstance(error, KafkaError) else error, file=errors)
         return False

@@ -19,7 +19,7 @@ from ..offset_index import CorruptIndexError
 from ..producer_state import decode_snapshot
 from ..scan import scan_batches
 from ..transaction_index import decode_transaction_index
-from .report import DumpError, Report
+from .report import DumpError, Report, base_offset_of
 
 _OFFSET_ENTRY = Struct(">ii")
 _TIME_ENTRY = Struct(">qi")
@@ -29,7 +29,7 @@ def dump_offset_index(
     disk: Disk, path: str, report: Report, *, sanity_only: bool, verify_only: bool, max_message_size: int
 ) -> None:
     """Print an ``.index`` file. Raises DumpError, OSError."""
-    base_offset = _base_offset(path)
+    base_offset = base_offset_of(disk, path)
     file = disk.open(_sibling(path, LOG_SUFFIX))
     try:
         data = disk.read_file(path)
@@ -70,7 +70,7 @@ def _check_offset_index(path: str, base_offset: int, data: bytes, entries: list[
 
 def dump_time_index(disk: Disk, path: str, report: Report, *, sanity_only: bool, verify_only: bool) -> None:
     """Print a ``.timeindex`` file. Raises DumpError, OSError."""
-    base_offset = _base_offset(path)
+    base_offset = base_offset_of(disk, path)
     file = disk.open(_sibling(path, LOG_SUFFIX))
     try:
         offsets = _entries(disk.read_file(_sibling(path, INDEX_SUFFIX)), _OFFSET_ENTRY)
@@ -132,7 +132,7 @@ def _check_time(
 def dump_transaction_index(disk: Disk, path: str, report: Report) -> None:
     """Print a ``.txnindex`` file. Raises DumpError, OSError."""
     try:
-        entries = decode_transaction_index(disk.read_file(path), _base_offset(path))
+        entries = decode_transaction_index(disk.read_file(path), base_offset_of(disk, path))
     except CorruptIndexError as error:
         raise DumpError(f"{path}: {error}") from None
     for entry in entries:
@@ -194,7 +194,3 @@ def _batches(file: OpenFile, position: int, nbytes: int = 1 << 62) -> Iterator[R
 
 def _sibling(path: str, suffix: str) -> str:
     return os.path.join(os.path.dirname(path), os.path.basename(path).split(".")[0] + suffix)
-
-
-def _base_offset(path: str) -> int:
-    return int(os.path.basename(path).split(".")[0])

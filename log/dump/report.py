@@ -1,13 +1,33 @@
-"""Where a dump prints to, and what it complains of at its end."""
+"""Where a dump prints to, what it complains of at its end, and what it takes from a file's name."""
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 from collections.abc import Iterable
 from typing import TextIO
+
+from ..disk import Disk
 
 
 class DumpError(Exception):
     """A file that cannot be dumped any further; the dump ends. ``str()`` is one line for people."""
+
+
+def base_offset_of(disk: Disk, path: str) -> int:
+    """The number that a file's name begins with. Raises DumpError when there is none, FileNotFoundError without the file.
+
+    Any number will do, as for Kafka: a copy of a segment need not have twenty digits.
+    """
+    digits = os.path.basename(path).split(".")[0]
+    if re.fullmatch("-?[0-9]+", digits) is None:
+        if not disk.exists(path):
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        raise DumpError(
+            f"{path}: its name has to be the first offset that the file may hold, as in 00000000000000000000.log"
+        )
+    return int(digits)
 
 
 class Report:

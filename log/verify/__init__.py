@@ -2,5 +2,5 @@
 
 ``folder`` begins with the folder and its checkpoints, ``partition`` goes through the folder of one log, ``segments`` holds
 batches and indexes against each other, ``producers`` the producer snapshots and the indexes of aborted transactions.
-What a start would do follows ``recovery``; nothing here writes.
+``start`` predicts what a start makes of the segments, by the rules of ``recovery``; nothing here writes.
 """

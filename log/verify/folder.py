@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 
 from ...wire.schema import uuid_to_text
 from ..checkpoints import (
@@ -17,19 +17,48 @@ from ..checkpoints import (
     read_offsets,
 )
 from ..disk import Disk, join
-from ..files import DELETED_FOLDER_SUFFIX, parse_log_folder
+from ..files import DELETED_FOLDER_SUFFIX, LOG_SUFFIX, parse_file_name, parse_log_folder
 from .findings import Finding, Findings, reason
-from .partition import Expectations, PartitionCheck
+from .partition import PartitionCheck
+from .start import Expectations
+
+_SIGNS = (META_PROPERTIES, LOCK, CLEAN_SHUTDOWN, *OFFSET_CHECKPOINTS)
+
+
+class NotADataFolderError(Exception):
+    """A folder in which no broker has kept its data. ``str()`` is one line for people."""
 
 
 def verify_folder(disk: Disk, path: str) -> Iterator[Finding]:
-    """What is wrong in the data folder, as it is found. Raises BlockingIOError while a broker holds it, and OSError."""
+    """What is wrong in the data folder, as it is found.
+
+    Raises NotADataFolderError, BlockingIOError while a broker holds the folder, and OSError.
+    """
+    _check_kind(disk, path)
     lock = disk.lock(join(path, LOCK)) if disk.exists(join(path, LOCK)) else None
     try:
         yield from _verify(disk, path)
     finally:
         if lock is not None:
             lock.close()
+
+
+def _check_kind(disk: Disk, path: str) -> None:
+    names = disk.names(path)
+    if any(name in names for name in _SIGNS):
+        return
+    folders = [name for name in names if parse_log_folder(name) is not None and disk.is_dir(join(path, name))]
+    if any(_has_segment(disk.names(join(path, name))) for name in folders):
+        return
+    if _has_segment(names):
+        raise NotADataFolderError(f"{path} is the folder of one partition; what can be checked is the folder it is in")
+    raise NotADataFolderError(
+        f"{path} is no data folder of a broker: there is no {META_PROPERTIES} in it, no checkpoint and no partition"
+    )
+
+
+def _has_segment(names: Iterable[str]) -> bool:
+    return any((found := parse_file_name(name)) is not None and found[1] == LOG_SUFFIX for name in names)
 
 
 def _verify(disk: Disk, path: str) -> Iterator[Finding]:

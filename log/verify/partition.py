@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from ...wire.records import RecordBatch
 from ..checkpoints import (
@@ -33,19 +32,10 @@ from ..segment_swap import plan_swaps
 from .findings import Findings, reason
 from .producers import ProducerCheck
 from .segments import SegmentCheck, SegmentReader
+from .start import Expectations, Start, predict_start
 
-_IS_UNREADABLE = "reads it as it is, and what is behind the damage cannot be consumed"
-
-
-@dataclass(frozen=True)
-class Expectations:
-    """What the data folder says of a partition: its checkpoints, None for no entry, and whether the stop was clean."""
-
-    is_clean: bool
-    recovery_point: int | None = None
-    log_start_offset: int | None = None
-    high_watermark: int | None = None
-    cleaned_offset: int | None = None
+_IS_UNREADABLE = "leaves it as it is, and a consumer that comes there fails"
+_IS_REMOVED = "removes the segment"
 
 
 class PartitionCheck:
@@ -60,7 +50,9 @@ class PartitionCheck:
         self._segments: list[SegmentCheck] = []
         self._epochs = LeaderEpochCache()
         self._has_epochs = False
-        self._epoch_problem: str | None = None
+        self._epochs_are_lost = False
+        self._epoch_problems: dict[bool, tuple[int, int, int]] = {}
+        """The first batch of another epoch than the file says, by whether its epoch is newer than all in the file."""
         self.topic_id: bytes | None = None
 
     def run(self) -> None:
@@ -83,8 +75,11 @@ class PartitionCheck:
         self._read_metadata()
         self._read_epochs()
         self._read_segments(by_offset, sorted(snapshots))
-        self._judge_segments()
-        self._judge_checkpoints()
+        start = predict_start(self._segments, self._expected, was_compacted=self._was_compacted)
+        self._judge_segments(start)
+        self._judge_epochs(start)
+        self._judge_snapshots(sorted(snapshots), start)
+        self._judge_checkpoints(start)
 
     # --- small files --------------------------------------------------------------------------------------------------
 
@@ -131,14 +126,10 @@ class PartitionCheck:
             entries = read_leader_epochs(self._disk, path)
         except CorruptFileError as error:
             self._findings.add(LEADER_EPOCH_CHECKPOINT, reason(error), "makes it anew from the batches")
+            self._epochs_are_lost = True
             return
-        self._has_epochs = True
-        for column in zip(*entries, strict=True):
-            if sorted(set(column)) != list(column):
-                self._findings.add(LEADER_EPOCH_CHECKPOINT, "its entries do not ascend", "believes it")
-                self._has_epochs = False
-                return
         self._epochs = LeaderEpochCache(entries)
+        self._has_epochs = _ascends(entries)
 
     def _without_segments(self) -> None:
         start = self._expected.log_start_offset
@@ -174,140 +165,147 @@ class PartitionCheck:
             producers.see(batch)
 
         for base_offset in base_offsets:
+            if self._segments and not self._follows(base_offset):
+                break  # it cannot be judged by what comes before it
             check = SegmentReader(self._disk, self._directory, base_offset, by_offset[base_offset]).read(see)
             self._segments.append(check)
             if check.damage is not None:
-                break  # what follows cannot be judged by what comes before it
+                break
             aborted = producers.take_aborted()
             if TRANSACTION_INDEX_SUFFIX not in check.problems:
-                consequence = self._index_consequence(check, base_offsets[-1])
-                producers.compare_aborted(base_offset, check.aborted, aborted, consequence)
+                problem = producers.compare_aborted(check.aborted, aborted)
+                if problem is not None:
+                    check.problems[TRANSACTION_INDEX_SUFFIX] = (problem, False)
         else:
-            end = self._segments[-1].next_offset
-            producers.compare_up_to(end)
-            for offset in [offset for offset in snapshots if offset > end]:
-                name = file_name(offset, SNAPSHOT_SUFFIX)
-                self._findings.add(name, f"it is of an offset behind the end of the log, {end}", "removes it")
+            producers.compare_up_to(self._segments[-1].next_offset)
         for base_offset in base_offsets[len(self._segments) :]:
             self._segments.append(
                 SegmentReader(self._disk, self._directory, base_offset, by_offset[base_offset]).read(self._see_epoch)
             )
 
+    def _follows(self, base_offset: int) -> bool:
+        """Whether a segment that begins there comes right behind the last one."""
+        end = self._segments[-1].next_offset
+        return base_offset == end or (base_offset > end and self._was_compacted)
+
     def _see_epoch(self, batch: RecordBatch) -> None:
         epoch = batch.partition_leader_epoch
         start_offset = self._expected.log_start_offset or 0
-        if not self._has_epochs or self._epoch_problem is not None or epoch < 0 or batch.last_offset < start_offset:
+        if not self._has_epochs or epoch < 0 or batch.last_offset < start_offset:
             return
         offset = max(batch.base_offset, start_offset)
         known = self._epochs.epoch_for_offset(offset)
         if known < 0 and self._epochs.epochs:
             return  # the log had begun where the first epoch does, and a crash has taken that back
-        if epoch > self._epochs.latest_epoch and not self._expected.is_clean:
-            return  # the file has not heard of it yet, and recovery finds it
         if known != epoch:
-            self._epoch_problem = f"offset {offset} is of epoch {epoch}, and {known} by this file"
+            self._epoch_problems.setdefault(epoch > self._epochs.latest_epoch, (offset, epoch, known))
 
-    def _first_doubtful(self) -> int:
-        """From which segment on a start scans batches; the number of segments when it scans none."""
-        segments, expected = self._segments, self._expected
-        recovery_point = expected.recovery_point or 0
-        is_clean = expected.is_clean
-        for segment in segments:
-            if segment.problems.get(TRANSACTION_INDEX_SUFFIX, ("", False))[1]:
-                recovery_point, is_clean = min(recovery_point, segment.base_offset), False
-                break
-        if is_clean:
-            if not self._is_end_found(segments[-1]):
-                return len(segments) - 1
-            return len(segments)
-        return max((slot for slot, s in enumerate(segments) if s.base_offset <= recovery_point), default=0)
-
-    @staticmethod
-    def _is_end_found(segment: SegmentCheck) -> bool:
-        problem = segment.problems.get(INDEX_SUFFIX)
-        return problem is None and segment.walkable_size == segment.size
-
-    def _judge_segments(self) -> None:
-        doubtful = self._first_doubtful()
+    def _judge_segments(self, start: Start) -> None:
         segments = self._segments
         for slot, segment in enumerate(segments):
             previous = segments[slot - 1] if slot else None
             if previous is not None and previous.damage is None:
-                self._judge_neighbours(previous, segment, slot > doubtful)
-            self._judge_damage(slot, is_doubted=slot >= doubtful)
-            self._judge_indexes(slot, is_doubted=slot >= doubtful)
-        end = segments[-1].next_offset
-        if self._epoch_problem is not None:
-            start = (
-                "believes the file" if doubtful == len(segments) else "adds epochs that are newer than the file's last"
-            )
-            self._findings.add(LEADER_EPOCH_CHECKPOINT, self._epoch_problem, start)
-        elif self._epochs.start_offsets and self._epochs.start_offsets[-1] > end:
-            problem = f"an epoch begins at {self._epochs.start_offsets[-1]}, behind the end of the log, {end}"
+                self._judge_neighbours(previous, segment, slot, start)
+            self._judge_damage(slot, start)
+            self._judge_indexes(slot, start)
+
+    def _judge_epochs(self, start: Start) -> None:
+        """Believed is what the file says; scanning adds epochs that are newer than its last."""
+        if self._epochs_are_lost:
+            return
+        said = self._epochs.entries()
+        taken = LeaderEpochCache(said)
+        for slot, segment in enumerate(self._segments):
+            for epoch, offset in segment.epochs if start.scans(slot) else ():
+                if epoch > taken.latest_epoch:
+                    taken.assign(epoch, offset)
+        taken.truncate_from_end(start.end_offset)
+        if not self._has_epochs:
+            consequence = "drops what does not fit" if _ascends(taken.entries()) else "believes it"
+            self._findings.add(LEADER_EPOCH_CHECKPOINT, "its entries do not ascend", consequence)
+            return
+        for is_newer, (offset, epoch, known) in sorted(self._epoch_problems.items()):
+            found = taken.epoch_for_offset(offset)
+            is_added = found == epoch
+            if offset >= start.end_offset or (is_newer and is_added and not self._expected.is_clean):
+                continue  # it goes, or, after a crash, the file may not have heard of it yet
+            consequence = "adds that epoch" if is_added else f"takes epoch {found} for it"
+            problem = f"offset {offset} is of epoch {epoch}, and {known} by this file"
+            self._findings.add(LEADER_EPOCH_CHECKPOINT, problem, "believes the file" if found == known else consequence)
+            return
+        if said and said[-1][1] > start.end_offset:
+            problem = f"an epoch begins at {said[-1][1]}, behind the end of the log, {start.end_offset}"
             self._findings.add(LEADER_EPOCH_CHECKPOINT, problem, "drops that epoch")
 
-    def _judge_neighbours(self, previous: SegmentCheck, segment: SegmentCheck, is_doubted: bool) -> None:
+    def _judge_snapshots(self, offsets: list[int], start: Start) -> None:
+        for offset in [offset for offset in offsets if offset > start.end_offset]:
+            name = file_name(offset, SNAPSHOT_SUFFIX)
+            problem = f"it is of an offset behind the end of the log, {start.end_offset}"
+            self._findings.add(name, problem, "removes it")
+
+    def _judge_neighbours(self, previous: SegmentCheck, segment: SegmentCheck, slot: int, start: Start) -> None:
+        is_removed = start.removes(slot)
         if segment.base_offset < previous.next_offset:
             self._findings.add(
                 segment.log_name,
                 f"the segment before it goes on to offset {previous.next_offset - 1}",
-                "removes it and what follows" if is_doubted else "does not look there",
+                "removes it and what follows" if is_removed else "does not look there",
             )
         elif segment.base_offset > previous.next_offset and not self._was_compacted:
             self._findings.add(
                 previous.log_name,
                 f"it ends at {previous.next_offset}, and the next segment begins at {segment.base_offset}",
-                "removes the segments behind it" if is_doubted else "does not look there",
+                "removes the segments behind it" if is_removed else "does not look there",
             )
 
-    def _judge_damage(self, slot: int, *, is_doubted: bool) -> None:
+    def _judge_damage(self, slot: int, start: Start) -> None:
         segment = self._segments[slot]
         if segment.damage is None:
             return
-        start = _IS_UNREADABLE
-        if is_doubted:
-            start = f"cuts the log at offset {segment.next_offset}"
+        consequence = _IS_UNREADABLE
+        if start.removes(slot):
+            consequence = _IS_REMOVED
+        elif start.scans(slot):
+            consequence = f"cuts the log at offset {segment.next_offset}"
             later = len(self._segments) - slot - 1
             if later:
-                start += f" and removes {later} segment{'s' if later > 1 else ''} behind it"
+                consequence += f" and removes {later} segment{'s' if later > 1 else ''} behind it"
         problem = f"behind offset {segment.next_offset}, at position {segment.valid_size}, no valid batch follows"
-        self._findings.add(segment.log_name, f"{problem}: {segment.damage}", start)
+        self._findings.add(segment.log_name, f"{problem}: {segment.damage}", consequence)
 
-    def _index_consequence(self, segment: SegmentCheck, last_offset: int) -> str:
-        """What becomes of an index of aborted transactions that can be read but is wrong."""
-        recovery_point = self._expected.recovery_point or 0
-        if self._expected.is_clean or (segment.next_offset <= recovery_point and segment.base_offset != last_offset):
-            return "believes it"
-        return "makes it anew"
-
-    def _judge_indexes(self, slot: int, *, is_doubted: bool) -> None:
+    def _judge_indexes(self, slot: int, start: Start) -> None:
         segment = self._segments[slot]
-        for suffix, (problem, is_unreadable) in segment.problems.items():
-            if is_doubted:
-                start = "makes it anew"
-            elif is_unreadable:
-                start = "makes it anew when it is first used"
-            else:
-                start = "believes it, and makes it anew when it turns out to be wrong"
-            self._findings.add(file_name(segment.base_offset, suffix), problem, start)
-        if segment.lags_in_time and not is_doubted and TIME_INDEX_SUFFIX not in segment.problems:
-            name = file_name(segment.base_offset, TIME_INDEX_SUFFIX)
+        problems = dict(segment.problems)
+        if segment.lags_in_time and not start.scans(slot):
             problem = f"the largest timestamp, {segment.max_timestamp}, is not its last"
-            self._findings.add(name, problem, "believes it")
+            problems.setdefault(TIME_INDEX_SUFFIX, (problem, segment.lacks_times))
+        for suffix, (problem, is_unreadable) in problems.items():
+            if start.removes(slot):
+                consequence = _IS_REMOVED
+            elif start.scans(slot):
+                consequence = "makes it anew"
+            elif is_unreadable:
+                consequence = "makes it anew when it is first used"
+            elif suffix == INDEX_SUFFIX:
+                consequence = "believes it, and makes it anew when it turns out to be wrong"
+            else:
+                consequence = "believes it"
+            self._findings.add(file_name(segment.base_offset, suffix), problem, consequence)
 
     # --- checkpoints --------------------------------------------------------------------------------------------------
 
-    def _judge_checkpoints(self) -> None:
-        expected, end = self._expected, self._segments[-1].next_offset
-        start_offset = expected.log_start_offset or 0
-        if start_offset > end:
+    def _judge_checkpoints(self, start: Start) -> None:
+        expected, end = self._expected, start.end_offset
+        if start.is_emptied:
+            start_offset = max(expected.log_start_offset or 0, self._segments[0].base_offset)
             self._findings.add(
                 "", f"its log start offset is {start_offset}, and it ends at {end}", "empties it and begins there"
             )
             return
         if expected.recovery_point is not None and expected.recovery_point > end:
+            taken = "the end" if start.recovery_point == end else start.recovery_point
             self._findings.add(
-                "", f"its recovery point is {expected.recovery_point}, and it ends at {end}", "takes the end for it"
+                "", f"its recovery point is {expected.recovery_point}, and it ends at {end}", f"takes {taken} for it"
             )
         if expected.high_watermark is not None and expected.high_watermark > end:
             self._findings.add(
@@ -316,3 +314,8 @@ class PartitionCheck:
         if expected.cleaned_offset is not None and expected.cleaned_offset > end:
             problem = f"it is said to be compacted up to {expected.cleaned_offset}, and it ends at {end}"
             self._findings.add("", problem, "has it compacted from its beginning")
+
+
+def _ascends(entries: list[tuple[int, int]]) -> bool:
+    """Whether both epochs and offsets do."""
+    return all(sorted(set(column)) == list(column) for column in zip(*entries, strict=True))

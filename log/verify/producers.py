@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 from ...wire.records import RecordBatch
 from ..disk import Disk
-from ..files import SNAPSHOT_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
+from ..files import SNAPSHOT_SUFFIX, file_name
 from ..producer_state import ProducerState, ProducerStateManager
 from ..transaction_index import AbortedTransaction
 from .findings import Findings
@@ -83,24 +83,16 @@ class ProducerCheck:
         aborted, self._aborted = self._aborted, []
         return aborted
 
-    def compare_aborted(
-        self,
-        base_offset: int,
-        indexed: list[AbortedTransaction],
-        aborted: list[AbortedTransaction],
-        consequence: str,
-    ) -> None:
-        """Hold the index of a segment against the transactions that were aborted in it."""
+    def compare_aborted(self, indexed: list[AbortedTransaction], aborted: list[AbortedTransaction]) -> str | None:
+        """Hold the index of a segment against the transactions that were aborted in it; what is wrong with the index."""
         said, seen = {self._identity(entry) for entry in indexed}, {self._identity(entry) for entry in aborted}
         missing = [entry.last_offset for entry in aborted if self._identity(entry) not in said]
         strays = [entry.last_offset for entry in indexed if self._identity(entry) not in seen]
-        name = file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
         if missing:
-            problem = f"the transaction aborted at offset {missing[0]} is not in it"
-            self._findings.add(name, problem, consequence)
-        elif strays and self._is_complete and self._cleaned_offset is None:
-            problem = f"its transaction that ends at offset {strays[0]} is not aborted there"
-            self._findings.add(name, problem, consequence)
+            return f"the transaction aborted at offset {missing[0]} is not in it"
+        if strays and self._is_complete and self._cleaned_offset is None:
+            return f"its transaction that ends at offset {strays[0]} is not aborted there"
+        return None
 
     def _identity(self, entry: AbortedTransaction) -> tuple[int, ...]:
         """What makes two entries the same; the first batches of a compacted log's transactions may be gone."""

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...base.errors import KafkaError
-from ...wire.records import RecordBatch
+from ...wire.records import NO_TIMESTAMP, RecordBatch
 from ..disk import Disk, join
-from ..files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
-from ..offset_index import MAX_RELATIVE_OFFSET, CorruptIndexError, OffsetIndex
+from ..files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
+from ..offset_index import CorruptIndexError, OffsetIndex
+from ..recovery import check_order, find_clean_end
 from ..scan import scan_batches
 from ..time_index import TimeIndex
 from ..transaction_index import AbortedTransaction, decode_transaction_index
@@ -22,9 +23,11 @@ class SegmentCheck:
     """A segment as it was found. ``names`` are its files by suffix.
 
     ``valid_size`` and ``next_offset`` are where the valid batches end; ``damage`` says why, None when the file ends there,
-    too. A batch whose header is sound, ``header_is_sound``, can be stepped over without noticing that it is damaged.
-    The problems are of its index files by suffix, each with whether the file cannot be read at all. ``lags_in_time``: the
-    time index has not, as its last entry, the largest timestamp.
+    too. ``clean_end`` is where the segment ends for a start after a clean stop, which looks at headers only and does not
+    notice every damage; None when it notices one. The problems are of its index files by suffix, each with whether the
+    file cannot be read at all. ``lags_in_time``: the time index has not, as its last entry, the largest
+    timestamp; ``lacks_times``: it has none at all, although the first batch has a timestamp, which a reader notices.
+    ``epochs``: the leader epochs of the valid batches, each with the offset where it begins.
     """
 
     base_offset: int
@@ -33,13 +36,13 @@ class SegmentCheck:
     valid_size: int = 0
     next_offset: int = 0
     damage: str | None = None
-    header_is_sound: bool = True
-    walkable_size: int = 0
+    clean_end: int | None = None
     max_timestamp: int = -1
-    last_index_position: int = 0
     problems: dict[str, tuple[str, bool]] = field(default_factory=dict)
     lags_in_time: bool = False
+    lacks_times: bool = False
     aborted: list[AbortedTransaction] = field(default_factory=list)
+    epochs: list[tuple[int, int]] = field(default_factory=list)
 
     @property
     def log_name(self) -> str:
@@ -66,23 +69,33 @@ class SegmentReader:
         file = self._disk.open(join(self._directory, check.log_name))
         try:
             check.size = file.size()
-            position = 0
             try:
                 for position, batch in scan_batches(file, 0, check.size):
                     self._see(position, batch, on_batch)
-                    position += batch.size
-                    check.walkable_size = position
             except KafkaError as error:
                 if check.damage is None:
                     check.damage = error.message
-                check.header_is_sound = False
         finally:
             file.close()
         self._finish_indexes()
+        check.clean_end = self._find_clean_end()
         return check
+
+    def _find_clean_end(self) -> int | None:
+        check = self._check
+        log_path, index_path = (
+            join(self._directory, check.names.get(suffix, file_name(check.base_offset, suffix)))
+            for suffix in (LOG_SUFFIX, INDEX_SUFFIX)
+        )
+        try:
+            return find_clean_end(self._disk, log_path, index_path, check.base_offset)
+        except (CorruptIndexError, KafkaError, FileNotFoundError):
+            return None
 
     def _see(self, position: int, batch: RecordBatch, on_batch: OnBatch) -> None:
         check = self._check
+        if position == 0:
+            check.lacks_times = self._last_time == NO_TIMESTAMP and batch.max_timestamp >= 0
         if check.damage is None:
             check.damage = self._damage_of(batch)
         if self._offset_entries.pop(position, batch.last_offset) != batch.last_offset:
@@ -94,18 +107,17 @@ class SegmentReader:
         if check.damage is None:
             check.valid_size = position + batch.size
             check.next_offset = batch.next_offset
+            if not check.epochs or batch.partition_leader_epoch != check.epochs[-1][0]:
+                check.epochs.append((batch.partition_leader_epoch, batch.base_offset))
             on_batch(batch)
 
     def _damage_of(self, batch: RecordBatch) -> str | None:
         check = self._check
         try:
             batch.check_crc()
+            check_order(batch, check.base_offset, check.next_offset)
         except KafkaError as error:
             return error.message
-        if batch.base_offset < check.next_offset or batch.last_offset_delta < 0:
-            return f"its offsets {batch.base_offset} to {batch.last_offset} are out of order"
-        if batch.last_offset - check.base_offset > MAX_RELATIVE_OFFSET:
-            return f"offset {batch.last_offset} is too large for the segment"
         return None
 
     def _complain(self, suffix: str, problem: str, *, is_unreadable: bool = False) -> None:
@@ -131,7 +143,6 @@ class SegmentReader:
         if sorted(set(offsets)) != offsets or sorted(set(positions)) != positions:
             self._complain(INDEX_SUFFIX, "its entries do not ascend")
         self._offset_entries = dict(zip(positions, offsets, strict=True))
-        check.last_index_position = positions[-1] if positions else 0
 
     def _read_time_index(self) -> None:
         check = self._check
@@ -144,7 +155,7 @@ class SegmentReader:
         if entries == [(0, 0)]:
             entries = []  # Kafka's preallocation
         self._time_entries = {check.base_offset + offset: timestamp for offset, timestamp in entries}
-        self._last_time = entries[-1][1] if entries else -1
+        self._last_time = entries[-1][1] if entries else NO_TIMESTAMP
 
     def _read_transaction_index(self) -> None:
         check = self._check

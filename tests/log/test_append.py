@@ -229,10 +229,42 @@ async def test_unsound_max_timestamp_is_made_right(world, read_batches, given):
     assert (batch.timestamp_type, batch.max_timestamp) == (CREATE_TIME, 3000)
 
 
-async def test_records_without_timestamps(world, read_batches):
+@pytest.mark.parametrize("codec", [NONE, GZIP])
+@pytest.mark.parametrize("given", [-1, 0, 5, None])
+async def test_records_without_timestamps(world, read_batches, given, codec):
+    """librdkafka says 0 for the largest of them."""
     log = await world.log()
-    world.append(log, Record(timestamp=-1, value=b"a"))
+    world.append(log, Record(timestamp=-1), Record(timestamp=-1), max_timestamp=given, compression=codec)
+    (batch,) = read_batches(log)
+    batch.check_crc()
+    assert (batch.max_timestamp, [record.timestamp for record in batch.records()]) == (-1, [-1, -1])
+
+
+@pytest.mark.parametrize("given", [-1, 0, None])
+async def test_timestamps_below_zero_are_none(world, read_batches, given):
+    log = await world.log()
+    world.append(log, Record(timestamp=-7), Record(timestamp=-5), max_timestamp=given)
     assert read_batches(log)[0].max_timestamp == -1
+
+
+async def test_largest_timestamp_behind_a_first_record_without_one(world, read_batches):
+    log = await world.log()
+    world.append(log, Record(timestamp=-1), Record(timestamp=3000), max_timestamp=0)
+    assert read_batches(log)[0].max_timestamp == 3000
+
+
+@pytest.mark.parametrize("given", [1001, 1_700_000_000_000])
+async def test_largest_timestamp_of_a_single_record(world, read_batches, given):
+    log = await world.log()
+    world.append(log, Record(timestamp=1000), max_timestamp=given)
+    assert read_batches(log)[0].max_timestamp == 1000
+
+
+async def test_header_does_not_make_a_batch_old_enough_to_be_deleted(world, read_batches):
+    log = await world.log(retention_ms=10_000)
+    now = world.clock.now
+    world.append(log, Record(timestamp=1000), Record(timestamp=now), max_timestamp=now - 10_001)
+    assert read_batches(log)[0].max_timestamp == now
 
 
 # --- compression and keys ---------------------------------------------------------------------------------------------

@@ -248,6 +248,20 @@ async def test_min_compaction_lag(world):
     assert log.cleaned_offset == log.segments[-1].base_offset
 
 
+async def test_min_compaction_lag_of_records_without_time(memory_world):
+    """They are as young as the last write to their file."""
+    world = memory_world
+    start = now = world.clock.now
+    world.disk.now_ms = lambda: now
+    log = await compacted(world, min_compaction_lag_ms=1000)
+    for n in range(30):
+        world.append(log, (f"k{n % 4}", "x" * 40), timestamp=-1)
+    world.clock.now = now = start + 999
+    assert not await clean(world)
+    world.clock.now = now = start + 1000
+    assert await clean(world)
+
+
 async def test_dirty_ratio(world):
     log = await compacted(world, min_cleanable_dirty_ratio=0.5)
     fill(world, log, 40, keys=40)

@@ -387,3 +387,35 @@ async def test_flushed_transactions_stay_aborted(memory_world, held_workers, rol
         again.high_watermark = again.log_end_offset
         assert again.log_end_offset == end
         assert [entry.producer_id for entry in aborted_between(again, 0, end)] == [7]
+
+
+IMPOSSIBLE = {
+    "base offset below": (0, b"\xff"),
+    "base offset above": (0, b"\x7f"),
+    "length below zero": (8, b"\xff"),
+    "length above": (8, b"\x7f"),
+    "no length": (8, bytes(1)),
+    "last offset below": (23, b"\xff"),
+}
+
+
+@pytest.mark.parametrize("what", IMPOSSIBLE)
+@pytest.mark.parametrize("indexed", [True, False])
+async def test_impossible_header_at_the_end_of_a_clean_log_costs_no_more_than_its_batch(
+    memory_world, read_values, what, indexed
+):
+    world = memory_world
+    settings = {"index_interval_bytes": 0 if indexed else 4096, "segment_bytes": 1000}
+    log = await world.log(**settings)
+    for n in range(20):
+        world.append(log, f"{n}" + "x" * 100, f"{n}")
+    segment = log.segments[-1]
+    last = segment.position_of(log.log_end_offset - 1)
+    assert last > 0 and segment.base_offset > 0
+    values = read_values(log)
+    await world.managers[-1].stop()
+    position, byte = IMPOSSIBLE[what]
+    file = world.disk.open(segment.path)
+    file.write(byte * 4, last + position)
+    file.close()
+    assert read_values(await world.log(**settings)) == values[:-2]

@@ -82,6 +82,16 @@ async def test_records_without_time_go_by_the_age_of_the_file(memory_world):
     assert log.delete_old_segments(1101) == 1
 
 
+async def test_largest_timestamp_that_a_client_made_up_deletes_nothing(memory_world):
+    """librdkafka gives 0 for the largest timestamp of records that have none."""
+    now = memory_world.clock.now
+    memory_world.disk.now_ms = lambda: now
+    log = await memory_world.log(retention_ms=100)
+    memory_world.append(log, Record(timestamp=-1), Record(timestamp=-1), max_timestamp=0)
+    assert log.delete_old_segments(now + 100) == 0
+    assert log.delete_old_segments(now + 101) == 1
+
+
 async def test_nothing_above_the_high_watermark_goes(world):
     log = await written(world, *range(1, 8), retention_ms=0)
     log.high_watermark = 5

@@ -17,7 +17,7 @@ from ottla.log.log_copy import LogCopy
 from ottla.log.partition_log import PartitionLog
 from ottla.log.producer_state import decode_snapshot, encode_snapshot
 from ottla.log.read_only_disk import ReadOnlyDisk
-from ottla.log.verify.folder import verify_folder
+from ottla.log.verify.folder import NotADataFolderError, verify_folder
 from ottla.wire.records import Record
 
 SETTINGS = {"segment_bytes": 4000, "index_interval_bytes": 300}
@@ -123,8 +123,34 @@ async def test_log_on_its_way_to_another_folder(os_world, tmp_path):
     assert lines[0].startswith(f"{future.name}/00000000000000000000.log: ") and "CRC" in lines[0]
 
 
-async def test_an_empty_folder(os_world):
-    Path(os_world.path).mkdir()
+async def test_folder_of_no_broker(os_world, tmp_path):
+    """An empty one, too: a path that is wrong is not to pass for a folder that is sound."""
+    for content in ("", "README.md", "release-2/notes.txt", "notes-1"):
+        other = tmp_path / f"other {content[:4]}"
+        (other / content).parent.mkdir(parents=True, exist_ok=True)
+        (other / content).write_text("") if content else other.mkdir(exist_ok=True)
+        with pytest.raises(NotADataFolderError, match="is no data folder of a broker"):
+            list(verify_folder(ReadOnlyDisk(), str(other)))
+    await stopped(os_world)
+    with pytest.raises(NotADataFolderError, match="is the folder of one partition"):
+        list(verify_folder(ReadOnlyDisk(), str(folder(os_world))))
+
+
+async def test_folder_that_has_lost_all_but_its_partitions(os_world):
+    await stopped(os_world)
+    for path in Path(os_world.path).iterdir():
+        if path.is_file():
+            path.unlink()
+    assert [line.split(";")[0] for line in found(os_world)] == [
+        "meta.properties: it is missing",
+        ".kafka_cleanshutdown: it is missing, so the last stop was not clean",
+    ]
+
+
+async def test_folder_of_a_broker_without_topics(os_world):
+    await os_world.start()
+    await os_world.managers[-1].set_cluster_id("a-cluster")
+    await os_world.managers[-1].stop()
     assert found(os_world) == []
 
 
@@ -150,7 +176,7 @@ async def test_damaged_batch_that_is_believed_stays(os_world):
     end = (await stopped(os_world)).log_end_offset
     flip(nth(os_world, ".log", 2), 2000)
     (line,) = found(os_world)
-    assert "no valid batch follows: the record batch has CRC" in line and "a start reads it as it is" in line
+    assert "no valid batch follows: the record batch has CRC" in line and "a start leaves it as it is" in line
     assert (await os_world.log(**SETTINGS)).log_end_offset == end
 
 
