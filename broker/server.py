@@ -180,7 +180,7 @@ class BrokerServer:
             from .metrics.http import MetricsServer
         except ImportError as error:
             raise StartError(f"metrics need pip install 'ottla[metrics]': {error}") from None
-        server = MetricsServer(self, self._clock, self._workers)
+        server = MetricsServer(self, self._network, self._clock, self._workers)
         try:
             await server.bind(host, port)
         except OSError as error:
