@@ -19,7 +19,7 @@ from .. import __version__
 from ..base.config import Config
 from ..base.settings import SettingError
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
-from ..broker.limits import raise_descriptor_limit
+from ..broker.limits import raise_descriptor_limit, warn_of_few_descriptors
 from ..broker.listeners import join_host_port, split_host_port
 from ..broker.server import BrokerFailedError, BrokerServer, StartError
 from ..wire.api_keys import ApiKey
@@ -49,7 +49,7 @@ def run(
         return _refuse(str(error))
     except OSError as error:
         return _refuse(f"cannot read {config}: {error.strerror}")
-    raise_descriptor_limit()
+    warn_of_few_descriptors(raise_descriptor_limit())
     try:
         trio.run(functools.partial(_serve, configured, traced), restrict_keyboard_interrupt_to_checkpoints=True)
     except StartError as error:

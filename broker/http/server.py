@@ -25,6 +25,7 @@ import trio
 
 from ...base.network import Connection, Listener, Network
 from ...base.seams import Clock
+from ...base.words import explained
 from .connection import HttpConnection
 from .exchange import Application
 from .limits import HttpLimits
@@ -66,13 +67,17 @@ class HttpServer:
         assert self._listener is not None
         try:
             async with trio.open_nursery() as nursery:
+                is_paused = False
                 while True:
                     try:
                         connection = await self._listener.accept()
                     except OSError as error:
-                        logger.debug("an HTTP connection could not be accepted: %s", error)
+                        if not is_paused:
+                            logger.warning("accepting HTTP connections is paused: %s", explained(error))
+                        is_paused = True
                         await trio.sleep(_PAUSE_SECONDS)
                         continue
+                    is_paused = False
                     await trio.lowlevel.checkpoint()  # clients may come without end
                     if self._open >= self._limits.max_connections:
                         connection.close()
