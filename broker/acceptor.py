@@ -1,7 +1,8 @@
 """Takes connections in, within the limits, and looks after those that went quiet.
 
 Without a free descriptor accepting pauses, with one log line, until one may be free again; the clients wait in the
-kernel's backlog meanwhile.
+kernel's backlog meanwhile. Of the connections that the broker closes, those of one host and for one reason have one line and
+then one a minute with their number.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter
 import trio
 
 from ..base.network import Connection, Listener
+from ..base.words import counted, explained
 from ..handlers.services import Services
 from .connection import ClientConnection
 from .monitor import Ending, Monitor
@@ -61,7 +63,8 @@ class Acceptor:
         if error.errno not in _OUT_OF_DESCRIPTORS:
             logger.warning("a connection could not be accepted: %s", error)
         elif not self._paused:
-            logger.error("accepting connections is paused: %s (%d are open)", error.strerror, len(self._connections))
+            how_many = counted(len(self._connections), "connection")
+            logger.error("accepting connections is paused with %s open: %s", how_many, explained(error))
         self._paused = True
         await trio.sleep(_PAUSE_SECONDS)
 
@@ -74,7 +77,7 @@ class Acceptor:
         ):
             if not self._stopping:
                 self._monitor.errors[Ending.LIMIT] += 1
-                logger.warning("closing a new connection from %s: as many are open as are allowed", connection.peer)
+                self._refuse(connection.peer, host)
             connection.close()
             return
         client = ClientConnection(
@@ -94,17 +97,28 @@ class Acceptor:
             if not self._connections:
                 self._empty.set()
 
+    def _refuse(self, peer: str, host: str) -> None:
+        """Say that a connection is closed at once."""
+        name = (
+            "max.connections" if len(self._connections) >= self._settings.max_connections else "max.connections.per.ip"
+        )
+        why = f"as many are open as {name} allows"
+        if self._monitor.closings.is_first(host, why):
+            logger.warning("closing a new connection from %s: %s", peer, why)
+
     async def watch_idle(self) -> None:
         """Close connections that were idle too long; give back the buffers of quiet ones."""
         max_idle = self._settings.connections_max_idle_ms / 1000
         while True:
             await trio.sleep(_LOOK_SECONDS if max_idle < 0 else min(_LOOK_SECONDS, max(max_idle / 2, 0.05)))
             now = trio.current_time()
+            self._monitor.closings.sum_up()
             for client in list(self._connections):
                 idle = now - client.last_active
                 if max_idle >= 0 and idle > max_idle and not client.busy:
                     self._monitor.errors[Ending.IDLE] += 1
-                    logger.info("closing connection from %s: idle for %.0f s", client.peer, idle)
+                    if self._monitor.closings.is_first(client.host, "idle (connections.max.idle.ms)", logging.INFO):
+                        logger.info("closing connection from %s: idle for %.0f s", client.peer, idle)
                     client.stop()
                 elif idle > _LOOK_SECONDS:
                     client.shrink()
@@ -112,6 +126,7 @@ class Acceptor:
     def stop(self) -> None:
         """Take no more connections; each open one ends after the request it is at."""
         self._stopping = True
+        self._monitor.closings.sum_up_all()
         for client in list(self._connections):
             client.stop()
 

@@ -29,6 +29,7 @@ from ..handlers.call import Call, CloseConnection
 from ..handlers.services import Services
 from .dispatch import answer
 from .flight_recorder import MOST_KEPT
+from .foreign_protocols import foreign_protocol
 from .monitor import Ending, Monitor
 
 logger = logging.getLogger(__name__)
@@ -71,6 +72,11 @@ class ClientConnection:
     def peer(self) -> str:
         return self._connection.peer
 
+    @property
+    def host(self) -> str:
+        """The peer's address without its port, which differs with each connection of a client."""
+        return self.peer.rpartition(":")[0]
+
     async def serve(self) -> None:
         """Read and answer until the end; closes the connection. Only cancellation gets out."""
         try:
@@ -80,7 +86,8 @@ class ClientConnection:
             await self._record(error)
         except CloseConnection as error:
             self._monitor.errors[Ending.REFUSED_REQUEST] += 1
-            logger.info("closing connection from %s: %s", self.peer, error)
+            if self._monitor.closings.is_first(self.host, str(error), logging.INFO):
+                logger.info("closing connection from %s: %s", self.peer, error)
         except OSError as error:
             self._monitor.errors[Ending.NETWORK] += 1
             logger.debug("connection from %s ended: %s", self.peer, error)
@@ -105,15 +112,19 @@ class ClientConnection:
         self._earlier = b""
 
     async def _record(self, error: ProtocolError) -> None:
-        """Say why the connection ends, and have its last requests written down."""
+        """Say why the connection ends, and have its last requests written down; of a client that comes again, not again."""
         self._drop_answers()
         self._connection.close()
+        start = bytes(self._buffer[self._start : min(self._end, self._start + _SIZE.size)])
+        why = foreign_protocol(start, self._listener) or str(error)
+        if not self._monitor.closings.is_first(self.host, why):
+            return
         path = None
         if self._monitor.recorder is not None:
             received = bytes(self._buffer[: self._frame_at_fault_end()])
-            path = await self._monitor.recorder.record(self.peer, self._listener, str(error), self._earlier, received)
+            path = await self._monitor.recorder.record(self.peer, self._listener, why, self._earlier, received)
         where = "" if path is None else f"; its last requests are in {path}"
-        logger.warning("closing connection from %s: %s%s", self.peer, error, where)
+        logger.warning("closing connection from %s: %s%s", self.peer, why, where)
 
     def _frame_at_fault_end(self) -> int:
         """The frame at ``_start`` could not be read; where it ends, as far as it was received."""

@@ -53,7 +53,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
         try:
             response = await handler.handle(call, request)
         except KafkaError as error:
-            call.fail()
+            call.fail(error.message)
             response = _error(handler, request, error)
         parts = None if response is None else _frame(route.encode_response_header(correlation_id), version, response)
     except (ProtocolError, CloseConnection):

@@ -6,12 +6,14 @@ the other. Of what was there before, ``MOST_KEPT`` bytes are copied when the buf
 once per 8 KiB received; large requests are thereby kept with their first bytes only.
 
 Files are called ``protocol-error-<UTC time>-<number>.json``, lie in the first data folder and are read by
-``python -m ottla.wire decode FILE``. At most ``MOST_FILES`` of a broker's run are there at a time, and one is written per
-second at most, so that a stranger with garbage cannot fill a disk.
+``python -m ottla.wire decode FILE``. At most ``MOST_FILES`` are there at a time, those of earlier runs included, each of about a
+MiB at most; and one is written per second at most. The connection has nothing recorded of a client that fails again and again
+with the same error, so that it does not push out what others did.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections import deque
 from datetime import UTC, datetime
@@ -40,7 +42,6 @@ class FlightRecorder:
         self._folder = folder
         self._clock = clock
         self._workers = workers
-        self._written: deque[str] = deque()
         self._count = 0
         self._last = -_PAUSE_SECONDS
 
@@ -57,19 +58,25 @@ class FlightRecorder:
         path = join(self._folder, f"{PREFIX}{time:%Y%m%dT%H%M%S}-{self._count}.json")
         frames = last_frames(earlier, buffer)
         text = recording_text(time.isoformat(timespec="milliseconds"), peer, listener, error, frames)
-        self._written.append(path)
-        surplus = self._written.popleft() if len(self._written) > MOST_FILES else None
         try:
-            await self._workers.run(self._write, path, text.encode(), surplus)
+            await self._workers.run(self._write, path, text.encode())
         except OSError as failure:
             logger.warning("the last requests of %s cannot be written to %s: %s", peer, path, failure)
             return None
         return path
 
-    def _write(self, path: str, data: bytes, surplus: str | None) -> None:
-        if surplus is not None:
-            self._disk.remove(surplus)
+    def _write(self, path: str, data: bytes) -> None:
+        names = [name for name in self._disk.names(self._folder) if name.startswith(PREFIX)]
+        for name in sorted(names, key=_age)[: max(len(names) - MOST_FILES + 1, 0)]:
+            with contextlib.suppress(FileNotFoundError):
+                self._disk.remove(join(self._folder, name))
         self._disk.write_file(path, data, sync=False, sync_name=False)
+
+
+def _age(name: str) -> tuple[str, int]:
+    """Sorts the names of recordings by the time of each, and within a second by number."""
+    time, _, number = name.removeprefix(PREFIX).removesuffix(".json").rpartition("-")
+    return time, int(number) if number.isdigit() else 0
 
 
 def last_frames(earlier: bytes, buffer: bytes) -> list[Frame]:

@@ -6,13 +6,15 @@ The numbers are plain integers that somebody may read at any time.
 from __future__ import annotations
 
 import enum
+import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.network import Part
 from ..handlers.call import Call, RequestObserver
 from .flight_recorder import FlightRecorder
+from .repeated_lines import RepeatedLines
 
 
 class Ending(enum.Enum):
@@ -30,11 +32,19 @@ class Monitor:
     """Counts the connections of one broker; ``opened`` and ``closed`` by listener, ``errors`` by reason.
 
     ``observer`` is told of every request, ``recorder`` of the last ones before a protocol error; either may be None.
+    ``closings`` decides which connections that the broker closes have a line in the log. ``elapsed``: seconds that never go
+    back.
     """
 
-    def __init__(self, observers: Sequence[RequestObserver] = (), recorder: FlightRecorder | None = None) -> None:
+    def __init__(
+        self,
+        observers: Sequence[RequestObserver] = (),
+        recorder: FlightRecorder | None = None,
+        elapsed: Callable[[], float] = time.perf_counter,
+    ) -> None:
         self.observer = _together(observers)
         self.recorder = recorder
+        self.closings = RepeatedLines(elapsed)
         self.opened: Counter[str] = Counter()
         self.closed: Counter[str] = Counter()
         self.errors: Counter[Ending] = Counter()

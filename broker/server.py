@@ -24,6 +24,7 @@ from ..base.network import Listener, Network
 from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
+from ..base.words import explained
 from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
 from ..log.disk import Disk, OsDisk
@@ -34,6 +35,7 @@ from .assembly import Assembly
 from .flight_recorder import FlightRecorder
 from .listeners import Endpoint, advertised_endpoints, configured_listeners, join_host_port, split_host_port
 from .monitor import Monitor
+from .refusal_log import RefusalLog
 from .settings import BrokerSettings
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ class BrokerServer:
 
     def _fail(self, why: str) -> None:
         self._failure = why
-        logger.critical("The broker stops: %s", why)
+        logger.info("stopping: %s", why)  # the error has its line where it came up, and is raised at the end
         self.stop()
 
     async def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -134,6 +136,7 @@ class BrokerServer:
             if self.settings.metrics_listener is not None:
                 self._metrics = await self._bind_metrics(self.settings.metrics_listener)
             self.monitor = self._make_monitor()
+            self._log_start()
             if self._metrics is None:
                 await self._serve_bound(bound, on_ready)
             else:
@@ -180,7 +183,7 @@ class BrokerServer:
             from .metrics.http import MetricsServer
         except ImportError as error:
             raise StartError(f"metrics need pip install 'ottla[metrics]': {error}") from None
-        server = MetricsServer(self, self._clock, self._workers)
+        server = MetricsServer(self, self._network, self._clock, self._workers)
         try:
             await server.bind(host, port)
         except OSError as error:
@@ -195,8 +198,19 @@ class BrokerServer:
             from .request_log import RequestLog
 
             observers.append(RequestLog(self._clock.elapsed, self._traced))
+        if RefusalLog.is_wanted():
+            observers.append(RefusalLog(self._clock.elapsed))
         recorder = FlightRecorder(self._disk, self.data_dirs[0], self._clock, self._workers)
-        return Monitor(observers, recorder)
+        return Monitor(observers, recorder, self._clock.elapsed)
+
+    def _log_start(self) -> None:
+        """What is known before anything is opened."""
+        given = ", ".join(f"{name}={value}" for name, value in sorted(self.config.effective().items()))
+        logger.debug(
+            "Broker %d, with these settings given, the others being the defaults: %s", self.broker_id, given or "none"
+        )
+        logger.debug("Data folders: %s", ", ".join(self.data_dirs))
+        logger.debug("Listeners, as clients are told of them: %s", ", ".join(map(str, self.endpoints)))
 
     async def _serve_bound(self, bound: list[tuple[str, Listener]], on_ready: Callable[[], None]) -> None:
         assembly = self.assembly = Assembly(
@@ -257,6 +271,8 @@ def _cannot_listen(host: str, port: int, error: OSError) -> StartError:
 def _why(error: Exception) -> str:
     if isinstance(error, KafkaError):
         return error.message or error.code.name
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return explained(error)
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     return str(error)

@@ -20,6 +20,7 @@ from ..base.config import Config
 from ..base.settings import SettingError
 from ..base.system_calls import raise_descriptor_limit
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
+from ..broker.limits import warn_of_few_descriptors
 from ..broker.listeners import join_host_port, split_host_port
 from ..broker.server import BrokerFailedError, BrokerServer, StartError
 from ..wire.api_keys import ApiKey
@@ -50,6 +51,7 @@ def run(
     except OSError as error:
         return _refuse(f"cannot read {config}: {error.strerror}")
     raise_descriptor_limit()
+    warn_of_few_descriptors()
     try:
         trio.run(functools.partial(_serve, configured, traced), restrict_keyboard_interrupt_to_checkpoints=True)
     except StartError as error:

@@ -70,4 +70,6 @@ def _log_refusals(request: str, broker_id: int, codes: set[int]) -> None:
     refused = sorted(codes - {0})
     if refused:
         names = ", ".join(ErrorCode(code).name for code in refused)
-        logger.warning("Broker %d answered %s with %s", broker_id, request, names)
+        # That is how a broker tells of the partitions in a folder that has failed, which its own log has as an error.
+        level = logging.INFO if refused == [ErrorCode.KAFKA_STORAGE_ERROR] else logging.WARNING
+        logger.log(level, "Broker %d answered %s with %s", broker_id, request, names)

@@ -21,6 +21,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
+from ..base.words import counted
 from ..log.settings import LogSettings
 from . import znodes
 from .channels import BrokerChannel, Channels
@@ -240,11 +241,11 @@ class Controller:
         await self._channels.update_metadata(update_metadata_requests(context, keys))
         await self._topics.resume_deletions()
         logger.info(
-            "Controller with epoch %d: %d brokers, %d topics, %d partitions",
+            "Controller with epoch %d: %s, %s, %s",
             context.epoch,
-            len(context.brokers),
-            len(context.topics),
-            len(keys),
+            counted(len(context.brokers), "broker"),
+            counted(len(context.topics), "topic"),
+            counted(len(keys), "partition"),
         )
 
     async def _follow_brokers(self) -> None:

@@ -127,10 +127,11 @@ class EmbeddedStore:
                 try:
                     await self._store(self._files, data)
                 except OSError as error:
-                    logger.error("The cluster state cannot be written, admin requests are refused: %s", error)
                     self._failure = error
                     if self.on_failure is not None:
                         self.on_failure(error)
+                    else:
+                        logger.error("The cluster state cannot be written, admin requests are refused: %s", error)
                     raise StoreFailedError(why=f"the cluster state cannot be written: {error}") from error
         self._synced_zxid = zxid
         for _, events in batch:

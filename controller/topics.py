@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.words import counted
 from ..log.settings import LogSettings
 from . import znodes
 from .assignment import assign_replicas, check_assignment
@@ -101,6 +102,9 @@ class Topics:
                 for topic, overrides in planned.values():
                     nursery.start_soon(self._write, topic, overrides, results)
             made = [name for name in planned if name in self._context.topics]
+            for name in made:
+                topic, overrides = planned[name]
+                logger.info("Created topic %s with %s%s", name, _partitions(topic), _with_settings(overrides))
             await self._announce(self._keys(made))
         return results
 
@@ -195,6 +199,7 @@ class Topics:
             ],
         )
         self._context.topics[name] = grown
+        logger.info("Topic %s has %s now", name, _partitions(grown))
         await self._announce([TopicPartition(name, number) for number in new])
 
     def _plan_partitions(
@@ -294,3 +299,11 @@ def check_room(partition_count: int, room: int) -> None:
             ErrorCode.POLICY_VIOLATION,
             f"Excessively large number of partitions per request: more than {MAX_PARTITIONS_PER_REQUEST}.",
         )
+
+
+def _partitions(topic: TopicState) -> str:
+    return counted(len(topic.partitions), "partition")
+
+
+def _with_settings(overrides: Mapping[str, str]) -> str:
+    return "".join(f", {name}={value}" for name, value in sorted(overrides.items()))

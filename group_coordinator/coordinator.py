@@ -18,6 +18,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
+from ..base.words import counted
 from ..replication.coordinator_log import CoordinatorLog, Flush, Moment, partition_of
 from ..replication.coordinator_shards import CoordinatorShards
 from ..wire.messages.delete_groups import DeletableGroupResult
@@ -83,7 +84,7 @@ class GroupCoordinator:
             rebalance.resume(shard, self._now())
             self._timers_moved(shard)
             if shard.groups:
-                logger.debug("Group coordinator: partition %d has %d groups", partition, len(shard.groups))
+                logger.debug("Group coordinator: partition %d has %s", partition, counted(len(shard.groups), "group"))
 
     async def wait_loaded(self, partition: int) -> None:
         """Return once the groups of the partition are served here."""

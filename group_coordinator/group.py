@@ -96,6 +96,7 @@ class Group:
         self.protocol_name: str | None = None
         self.generation_id = 0
         self.leader_id: str | None = None
+        self.rebalance_reason = ""
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
         self.pending_members: set[str] = set()

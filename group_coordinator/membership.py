@@ -155,8 +155,13 @@ def _add(
         group.initial_rebalance.member_added = True
     group.add(member)
     restart_session(shard, group, member, now, NEW_MEMBER_JOIN_TIMEOUT_MS)
-    members_changed(shard, group, now, f"{member_id} joined: {request.reason or 'no reason given'}")
+    members_changed(shard, group, now, _why(f"{member_id} joined", request))
     return waiter
+
+
+def _why(what: str, request: JoinGroupRequest) -> str:
+    """What happened, and the reason that the client gave for it (KIP-800)."""
+    return f"{what} ({request.reason})" if request.reason else what
 
 
 def _wait_to_join(group: Group, member: Member) -> JoinWaiter:
@@ -178,7 +183,7 @@ def _rejoin(
         return Waiter.answered(joined(group, member), group.last_offset)
     _update(member, request, protocols)
     waiter = _wait_to_join(group, member)
-    members_changed(shard, group, now, f"{member.member_id} joined again: {request.reason or 'no reason given'}")
+    members_changed(shard, group, now, _why(f"{member.member_id} joined again", request))
     return waiter
 
 

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.words import counted
 from ..replication.coordinator_log import Moment, as_seen_by_clients
 from ..wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ..wire.messages.sync_group import SyncGroupResponse
@@ -102,6 +103,8 @@ def remove_member(shard: Shard, group: Group, member_id: str) -> None:
 def members_changed(shard: Shard, group: Group, now: Moment, reason: str) -> None:
     """Members came, went or changed what they offer: call for a rebalance, or see whether the one going on is done."""
     if group.state is GroupState.PREPARING_REBALANCE:
+        if not group.members:
+            group.rebalance_reason = reason
         maybe_complete_join(shard, group, now)
     else:
         prepare_rebalance(shard, group, now, reason)
@@ -109,7 +112,8 @@ def members_changed(shard: Shard, group: Group, now: Moment, reason: str) -> Non
 
 def prepare_rebalance(shard: Shard, group: Group, now: Moment, reason: str) -> None:
     """Call every member back to join."""
-    logger.info("Group %s: rebalance after generation %d: %s", group.group_id, group.generation_id, reason)
+    logger.debug("Group %s: rebalance after generation %d: %s", group.group_id, group.generation_id, reason)
+    group.rebalance_reason = reason
     for member in group.members.values():
         if answer_sync(group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)):
             restart_session(shard, group, member, now)
@@ -168,7 +172,10 @@ def _begin_generation(shard: Shard, group: Group, now: Moment) -> None:
     group.protocol_name = group.select_protocol()
     group.subscribed_topics = group.compute_subscribed_topics()
     _enter(group, GroupState.COMPLETING_REBALANCE, now)
-    logger.info("Group %s: generation %d has %d members", group.group_id, group.generation_id, len(group.members))
+    members = counted(len(group.members), "member")
+    logger.info(
+        "Group %s: generation %d has %s: %s", group.group_id, group.generation_id, members, group.rebalance_reason
+    )
     group.pending_sync = set(group.members)
     for member in group.members.values():
         member.is_new = False
@@ -183,7 +190,7 @@ def _become_empty(shard: Shard, group: Group, now: Moment) -> None:
     group.leader_id = None
     group.subscribed_topics = group.compute_subscribed_topics()
     _enter(group, GroupState.EMPTY, now)
-    logger.info("Group %s: generation %d is empty", group.group_id, group.generation_id)
+    logger.info("Group %s: generation %d is empty: %s", group.group_id, group.generation_id, group.rebalance_reason)
     try:
         shard.write([group_metadata(group, {}, now.wall_ms)], now)
     except KafkaError as error:
@@ -203,6 +210,7 @@ def complete_sync(shard: Shard, group: Group, assignments: Mapping[str, bytes], 
                 restart_session(shard, group, member, now)
         prepare_rebalance(shard, group, now, "its assignments could not be written")
         return
+    logger.debug("Group %s: generation %d is %s", group.group_id, group.generation_id, group.state.value)
     for member in group.members.values():
         # A session that ended while the member waited was passed over, so each one begins anew here.
         if answer_sync(group, member, synced(group, member)):
@@ -222,7 +230,9 @@ def resume(shard: Shard, now: Moment) -> None:
         for member in group.members.values():
             restart_session(shard, group, member, now)
         if len(group.members) > shard.settings.group_max_size:
-            prepare_rebalance(shard, group, now, f"{len(group.members)} members are more than group.max.size")
+            prepare_rebalance(
+                shard, group, now, f"{counted(len(group.members), 'member')} when group.max.size allows fewer"
+            )
 
 
 def release(shard: Shard) -> None:
@@ -286,5 +296,6 @@ def _expire_sync(shard: Shard, group: Group, now: Moment) -> None:
 
 
 def _enter(group: Group, state: GroupState, now: Moment) -> None:
+    logger.debug("Group %s: %s after %s", group.group_id, state.value, group.state.value)
     group.state = state
     group.state_timestamp_ms = now.wall_ms

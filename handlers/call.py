@@ -6,7 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from ..base.network import Part
+from ..wire.api_keys import ApiKey
 from .services import Services
+
+TELLING = (ApiKey.PRODUCE, ApiKey.FETCH)
+"""The APIs whose handlers call ``Call.fail``, so that nobody has to look through each of their answers."""
 
 
 class RequestObserver(Protocol):
@@ -70,6 +74,7 @@ class Call:
         "listener",
         "observer",
         "peer",
+        "reason",
         "version",
     )
 
@@ -133,10 +138,12 @@ class Call:
         """Nothing is to be said yet of the request that is taken up."""
         self.is_plain = not self._is_each_wanted
         self.failed = False
+        self.reason = ""
         self._waited_since = 0.0
 
-    def fail(self) -> None:
-        """Note that an error is in the answer; Produce and Fetch do, so that nobody has to look through each of theirs."""
+    def fail(self, reason: str | None = None) -> None:
+        """Note that an error is in the answer, and for the log why, where the answer does not say."""
+        self.reason = reason or ""
         self.failed = True
         self.is_plain = False
 

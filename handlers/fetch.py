@@ -131,7 +131,7 @@ class Reads:
                 result, size = self._read(state, remaining)
             except KafkaError as error:
                 state.partition = None
-                self._call.fail()
+                self._call.fail(error.message)
                 result = _error(state.number, error)
                 size = 0
                 # Of a partition that is not here nothing can be said that would make an answer urgent.

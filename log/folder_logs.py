@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 
 import trio
 
+from ..base.words import counted
 from .checkpoints import (
     LOCK,
     OFFSET_CHECKPOINTS,
@@ -71,7 +72,7 @@ class FolderLogs:
         is_clean = take_clean_shutdown(folder.disk, folder.path)
         found = list(self._look_around())
         if found and not is_clean:
-            logger.warning("%s was not stopped cleanly; recovering %d logs", folder.path, len(found))
+            logger.warning("%s was not stopped cleanly; recovering %s", folder.path, counted(len(found), "log"))
         loaders = self._loaders(found, settings, is_clean=is_clean)
         chunks = iter(lambda: list(itertools.islice(loaders, _LOGS_PER_CALL)), [])
         errors: list[Exception] = []
@@ -90,6 +91,7 @@ class FolderLogs:
         if errors:
             raise errors[0]
         self._is_loaded = True
+        logger.debug("%s: opened %s", folder.path, counted(len(self.logs), "log"))
 
     def _look_around(self) -> Iterator[tuple[TopicPartition, str]]:
         """Partition and name of every folder with a log; those of deleted ones are removed in the background."""
@@ -260,7 +262,7 @@ class FolderLogs:
             self._lock.close()
             self._lock = None
             if self.folder.is_offline:
-                logger.error("%s is not marked clean, because it has failed", self.folder.path)
+                logger.info("%s is not marked clean, because it has failed", self.folder.path)
 
 
 def _load_each(loaders: Iterable[LogLoader]) -> list[PartitionLog]:

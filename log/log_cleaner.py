@@ -152,6 +152,14 @@ class LogCleaner:
                 continue
             if found is not None and (dirtiest is None or found.dirty_ratio > dirtiest.dirty_ratio):
                 dirtiest = found
+            if found is not None:
+                logger.debug(
+                    "%s can be compacted from offset %d to %d; of its bytes %.0f %% are new",
+                    partition_log.directory,
+                    found.first_dirty_offset,
+                    found.first_uncleanable_offset,
+                    found.dirty_ratio * 100,
+                )
         return dirtiest
 
     def _give_up(self, partition_log: PartitionLog, error: Exception) -> None:
@@ -211,4 +219,4 @@ class LogCleaner:
                 try:
                     partition_log.delete_old_segments(partition_log.folder.clock.now_ms())
                 except KafkaError as error:
-                    logger.error("retention stops: %s", error)
+                    partition_log.folder.log_failed("retention stops", error)

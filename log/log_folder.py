@@ -20,6 +20,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock, Workers
+from ..base.words import explained
 from .disk import Disk
 
 if TYPE_CHECKING:
@@ -88,14 +89,18 @@ class LogFolder:
         Unless something is half done, running out of descriptors passes by, and only the one operation has failed.
         """
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE) and not is_half_done:
-            logger.warning("%s: %s", what, error)
+            logger.warning("%s: %s", what, explained(error))
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}")
         if self.failure is None:
             self.failure = error
-            logger.error("%s: %s. The data folder %s is offline from now on.", what, error, self.path)
+            logger.error("%s: %s. The data folder %s is offline from now on.", what, explained(error), self.path)
             if self.on_offline is not None:
                 self.on_offline(self)
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{what}: {error}")
+
+    def log_failed(self, what: str, error: Exception) -> None:
+        """Say that something could not be done; as an error only where the folder's own failure does not explain it."""
+        logger.log(logging.INFO if self.is_offline else logging.ERROR, "%s: %s", what, error)
 
     def opened(self, holder: Closable) -> None:
         """Count an opened file; when there are too many, one that was not used for longest is closed first."""

@@ -437,7 +437,7 @@ class LogManager:
                 try:
                     partition_log.delete_old_segments(self._clock.now_ms())
                 except KafkaError as error:
-                    logger.error("retention stops: %s", error)
+                    partition_log.folder.log_failed("retention stops", error)
 
     async def _expire_idle_producers(self) -> None:
         self._expire_producers()
@@ -495,4 +495,4 @@ async def _flush(partition_log: PartitionLog, inactive_only: bool) -> None:
     try:
         await partition_log.flush(inactive_only=inactive_only)
     except KafkaError as error:
-        logger.error("flush of %s failed: %s", partition_log.directory, error)
+        partition_log.folder.log_failed(f"flush of {partition_log.directory} failed", error)

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..base.words import counted
 from .files import LOG_SUFFIX
 from .truncation import delete_segment
 
@@ -32,7 +33,14 @@ def delete_old_segments(partition_log: PartitionLog, now_ms: int) -> int:
     deleted = partition_log.segments[:count]
     del partition_log.segments[:count]
     start = partition_log.segments[0].base_offset
-    logger.info("%s: deleting segments below offset %d", partition_log.directory, start)
+    size = sum(segment.size for segment in deleted)
+    logger.info(
+        "%s: deleting %s below offset %d, %d bytes",
+        partition_log.directory,
+        counted(len(deleted), "segment"),
+        start,
+        size,
+    )
     if start > partition_log.log_start_offset:
         partition_log.advance_log_start_offset(start)
     for segment in deleted:

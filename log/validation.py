@@ -17,6 +17,7 @@ Kafka also refuses a batch whose bytes are no records although its CRC is right,
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.words import counted
 from ..wire import compression
 from ..wire.records import CREATE_TIME, NO_TIMESTAMP, Record, RecordBatch, build_batch
 from .settings import LONG_MAX, LogSettings
@@ -142,7 +143,7 @@ def _refused(keyless: dict[int, str], untimely: dict[int, str]) -> RecordsRefuse
         message = "One or more records have been rejected due to invalid timestamp"
     else:
         code = ErrorCode.INVALID_RECORD
-        message = f"{len(errors)} records have been refused; the first one: {errors[0][1]}"
+        message = f"{counted(len(errors), 'record')} refused; the first one: {errors[0][1]}"
     return RecordsRefusedError(code, message, errors[:_SHOWN_RECORD_ERRORS])
 
 

@@ -73,7 +73,9 @@ class CoordinatorShards(Generic[S]):
         try:
             await self._replay(shard)
         except (KafkaError, ProtocolError) as error:
-            logger.error("%s: partition %d cannot be loaded: %s", self._name, partition, error)
+            is_told = isinstance(error, KafkaError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
+            level = logging.INFO if is_told else logging.ERROR  # of a folder that fails there is an error already
+            logger.log(level, "%s: partition %d cannot be loaded: %s", self._name, partition, error)
             if self._loading.get(partition) == leader_epoch:
                 del self._loading[partition]
             return None

@@ -14,6 +14,7 @@ Rules:
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -25,6 +26,8 @@ from ..base.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from ..wire.messages.fetch import FetchPartition, FetchRequest
     from .partition import Partition
+
+logger = logging.getLogger(__name__)
 
 _MIN_EVICTION_SECONDS = 120.0
 _MAX_ID = (1 << 31) - 1
@@ -154,6 +157,7 @@ class FetchSessionCache:
         if trio.current_time() - oldest.last_used < _MIN_EVICTION_SECONDS:
             return False
         del self._sessions[oldest.session_id]
+        logger.debug("Fetch session %d makes room for another; %d is the most", oldest.session_id, self._slots)
         return True
 
     def resume(self, request: FetchRequest, by_id: bool) -> FetchSession | None:

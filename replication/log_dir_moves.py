@@ -105,7 +105,8 @@ class LogDirMoves:
         except CopyAborted:
             logger.info("the move of %s to %s was given up", current.directory, future.folder.path)
         except KafkaError as error:
-            logger.error("%s cannot be moved to %s: %s", current.directory, future.folder.path, error)
+            failed = current.folder if current.folder.is_offline else future.folder
+            failed.log_failed(f"{current.directory} cannot be moved to {future.folder.path}", error)
             if self._logs.future(partition.topic, current.partition) is future:
                 self._logs.delete_future(partition.topic, current.partition)
         finally:

@@ -91,11 +91,16 @@ class ReplicaManager:
                     self._apply(topic_state.topic_name, topic_state.topic_id, state, settings)
                     code = ErrorCode.NONE
                 except KafkaError as error:
-                    logger.error("%s-%d: %s", topic_state.topic_name, state.partition_index, error)
+                    self._log_refusal(topic_state.topic_name, state.partition_index, error)
                     code = error.code
                 errors.append(LeaderAndIsrPartitionError(partition_index=state.partition_index, error_code=code))
             topics.append(LeaderAndIsrTopicError(topic_id=topic_state.topic_id, partition_errors=errors))
         return LeaderAndIsrResponse(topics=topics)
+
+    def _log_refusal(self, topic: str, number: int, error: KafkaError) -> None:
+        """Of a folder that has failed there is one error in the log, and not one more for each of its partitions."""
+        level = logging.DEBUG if (topic, number) in self._offline else logging.ERROR
+        logger.log(level, "%s-%d: %s", topic, number, error)
 
     def _topic_settings(self, topic: str) -> LogSettings:
         return self._settings.with_topic_overrides(self._topic_overrides(topic))
@@ -115,9 +120,11 @@ class ReplicaManager:
         if state.leader == self.broker_id:
             partition.become_leader(state.leader_epoch, state.partition_epoch, list(state.isr), list(state.replicas))
             if not was_leader or epoch_before != state.leader_epoch:
+                logger.debug("%s-%d: leader with epoch %d", topic, number, state.leader_epoch)
                 self._tell(topic, number, state.leader_epoch)
         else:
             partition.become_follower(state.leader, state.leader_epoch, state.partition_epoch, list(state.replicas))
+            logger.debug("%s-%d: follower of broker %d, epoch %d", topic, number, state.leader, state.leader_epoch)
             if was_leader:
                 self._tell(topic, number, None)
 
@@ -149,7 +156,7 @@ class ReplicaManager:
                     self._check_online(topic, number)
                     self._stop(topic, number, state.delete_partition)
                 except KafkaError as error:
-                    logger.error("%s-%d: %s", topic, number, error)
+                    self._log_refusal(topic, number, error)
                     code = error.code
                 errors.append(StopReplicaPartitionError(topic_name=topic, partition_index=number, error_code=code))
         return StopReplicaResponse(partition_errors=errors)
@@ -167,6 +174,7 @@ class ReplicaManager:
         if partition is not None:
             was_leader, partition.is_leader = partition.is_leader, False
             partition.release_waiters()
+            logger.debug("%s-%d: not on this broker any more", topic, number)
             if was_leader:
                 self._tell(topic, number, None)
 

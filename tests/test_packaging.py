@@ -73,6 +73,7 @@ import importlib, pkgutil, sys
 import ottla
 skipped = (
     "ottla.spark",
+    "ottla.broker.http",
     "ottla.broker.metrics",
     "ottla.compat_tests",
     "ottla.testing.plugin",

@@ -9,14 +9,10 @@ A scrape reads the metrics on the loop, one family at a time, and makes text of 
 from __future__ import annotations
 
 import functools
-import logging
-import socket
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING
 
 import trio
-from hypercorn.config import Config as HypercornConfig
-from hypercorn.trio import serve as serve_http
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
 from prometheus_client.core import Metric
 from prometheus_client.exposition import choose_encoder
@@ -25,7 +21,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from ...base.network import Network
 from ...base.seams import Clock, Workers
+from ..http.server import HttpServer
 from .collector import BrokerCollector
 from .loop_lag import LoopLag
 from .request_metrics import RequestMetrics
@@ -33,53 +31,44 @@ from .request_metrics import RequestMetrics
 if TYPE_CHECKING:
     from ..server import BrokerServer
 
-# What Hypercorn reports of its normal life is nobody's business; the broker says where the metrics are.
-logger = logging.getLogger(__name__)
-logger.setLevel(logging.WARNING)
-
-_BACKLOG = 16
-
 
 class MetricsServer:
     """Serves the metrics of ``broker``. ``requests`` is the observer to give to its connections."""
 
-    def __init__(self, broker: BrokerServer, clock: Clock, workers: Workers) -> None:
+    def __init__(self, broker: BrokerServer, network: Network, clock: Clock, workers: Workers) -> None:
         self._broker = broker
         self._workers = workers
-        self._socket: socket.socket | None = None
         self.requests = RequestMetrics(clock.elapsed)
         self._loop_lag = LoopLag()
         self._collector = BrokerCollector(self.requests, self._loop_lag)
-        self.host = ""
-        self.port = 0
+        routes = [
+            Route("/metrics", self._metrics),
+            Route("/healthz", self._health),
+            Route("/readyz", self._readiness),
+        ]
+        self._http = HttpServer(Starlette(routes=routes), network, clock)
+
+    @property
+    def host(self) -> str:
+        return self._http.host
+
+    @property
+    def port(self) -> int:
+        return self._http.port
 
     async def bind(self, host: str, port: int) -> None:
         """Take the address. Raises OSError."""
-        found = await trio.socket.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE | socket.AI_NUMERICSERV
-        )
-        family, kind, protocol, _, address = found[0]
-        self._socket = listening = socket.socket(family, kind, protocol)
-        try:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listening.bind(address)
-            listening.listen(_BACKLOG)
-        except OSError:
-            self.close()
-            raise
-        self.host, self.port = listening.getsockname()[:2]
+        await self._http.bind(host, port)
 
     def close(self) -> None:
-        """Let the address go, if nobody serves it yet; safe to call twice."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        """Let the address go; safe to call twice."""
+        self._http.close()
 
     async def run_beside(self, serve: Callable[[], Awaitable[None]]) -> None:
         """Serve HTTP for as long as ``serve`` takes; what that raises is raised as it is."""
         failure: Exception | None = None
         async with trio.open_nursery() as nursery:
-            await nursery.start(self._serve)
+            nursery.start_soon(self._http.serve)
             nursery.start_soon(self._loop_lag.run)
             try:
                 await serve()
@@ -88,28 +77,6 @@ class MetricsServer:
             nursery.cancel_scope.cancel()
         if failure is not None:
             raise failure
-
-    async def _serve(self, task_status: trio.TaskStatus[list[str]]) -> None:
-        assert self._socket is not None
-        config = HypercornConfig()
-        config.bind = [f"fd://{self._socket.detach()}"]
-        self._socket = None
-        config.errorlog = logger
-        config.accesslog = None
-        config.include_server_header = False
-        routes = [
-            Route("/metrics", self._metrics),
-            Route("/healthz", self._health),
-            Route("/readyz", self._readiness),
-        ]
-        # A handler of one's own signals and a graceful end are the broker's business, not Hypercorn's.
-        await serve_http(
-            Starlette(routes=routes),  # type: ignore[arg-type]
-            config,
-            shutdown_trigger=trio.sleep_forever,
-            task_status=task_status,
-            mode="asgi",
-        )
 
     async def _metrics(self, request: Request) -> Response:
         self._collector.monitor = self._broker.monitor

@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 
 from ...base.errors import ErrorCode
 from ...base.network import Part
-from ...handlers.call import Call
-from ...wire.api_keys import ApiKey
+from ...handlers.call import TELLING, Call
 from ...wire.error_codes import FindErrors, error_finder
 from ...wire.headers import key_and_version
 
 BOUNDS_MS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0)
 _BOUNDS = tuple(bound / 1000 for bound in BOUNDS_MS)
-_TELLING = (ApiKey.PRODUCE, ApiKey.FETCH)  # their handlers call Call.fail
 
 
 class Histogram(NamedTuple):
@@ -68,7 +66,7 @@ class RequestMetrics:
 
     def wants_each(self, api_key: int) -> bool:
         """Because of the errors that may be in an answer."""
-        return api_key not in _TELLING
+        return api_key not in TELLING
 
     def answered_at_once(self, key: int, count: int, seconds: float) -> None:
         times = self._times[key]
@@ -80,7 +78,7 @@ class RequestMetrics:
     ) -> None:
         api_key, _ = key_and_version(call.key)
         times = self._times[call.key]
-        if response is not None and (call.failed or api_key not in _TELLING):
+        if response is not None and (call.failed or api_key not in TELLING):
             if times.find_errors is None:
                 times.find_errors = error_finder(type(response))
             for code in times.find_errors(response):

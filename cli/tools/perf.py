@@ -11,6 +11,7 @@ from typing import Any
 
 from kafka import TopicPartition
 
+from ...base.words import counted
 from .client import Connection
 from .output import print_json, progress
 from .running import ToolError, explain
@@ -62,7 +63,7 @@ def produce(
         seconds = time.perf_counter() - start
     producer.close(timeout=10)
     if failures:
-        raise ToolError(f"{len(failures)} records were not written: {explain(failures[0])}")
+        raise ToolError(f"not written: {counted(len(failures), 'record')}: {explain(failures[0])}")
     _report("sent", num_records, num_records * record_size, seconds, latencies, "latency", as_json)
 
 

@@ -201,13 +201,17 @@ def test_running_out_of_descriptors_pauses_accepting(tmp_path: Path) -> None:
     assert process.stdout is not None
     match = READY.search(process.stdout.readline())
     assert match
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    assert "only 64 files can be open at a time" in line
+    assert "raise ulimit -n" in line
     host, port = match.group(1).rsplit(":", 1)
     clients = [socket.create_connection((host, int(port))) for _ in range(100)]
-    assert process.stderr is not None
     line = process.stderr.readline()
     while "accepting connections is paused" not in line:
         line = process.stderr.readline()
         assert line
+    assert line.rstrip().endswith("Too many open files: this process may have 64 open; raise its limit (ulimit -n)")
     # For the broker they close all at once: with only some descriptors free it would be out of them a second time.
     process.send_signal(signal.SIGSTOP)
     os.waitpid(process.pid, os.WUNTRACED)
@@ -235,6 +239,31 @@ def test_a_broker_whose_only_data_folder_fails_stops_and_says_why(serve: Callabl
     _, log = broker.process.communicate(timeout=LIMIT_S)
     producer.close()
     assert broker.process.returncode == 1
+    assert log.count(" ERROR ") == 1, log
     assert log.splitlines()[-1].startswith(
         f"ottla: the broker has stopped: every data folder has failed, {folder} with:"
     )
+
+
+def test_a_data_folder_that_fails_is_one_error(serve: Callable[..., Served], tmp_path: Path) -> None:
+    """Whatever many partitions are in it, and the broker serves on from the other."""
+    folders = [tmp_path / "first", tmp_path / "second"]
+    broker = serve(
+        *("--listen", "127.0.0.1:0", "--override", f"log.dirs={folders[0]},{folders[1]}"),
+        *("--override", "log.segment.bytes=1000", "--override", "num.partitions=8", "--log-level", "debug"),
+    )
+    producer = KafkaProducer(bootstrap_servers=broker.address, retries=0, max_block_ms=10_000)
+    for partition in range(8):
+        producer.send("t", b"x" * 100, partition=partition).get(timeout=30)
+    lost = {int(path.name.rpartition("-")[2]) for path in folders[1].glob("t-*")}
+    folders[1].rename(tmp_path / "gone")  # the next segment cannot be made
+    with pytest.raises(KafkaError):
+        for number in range(20 * len(lost)):
+            producer.send("t", b"x" * 100, partition=sorted(lost)[number % len(lost)]).get(timeout=30)
+    producer.send("t", b"x", partition=min({*range(8)} - lost)).get(timeout=30)
+    producer.close()
+    code, log = broker.stop()
+    assert code == 0
+    errors = [line for line in log.splitlines() if " ERROR " in line or " WARNING " in line]
+    assert len(errors) == 1, log
+    assert f"The data folder {folders[1]} is offline from now on" in errors[0]

@@ -123,7 +123,7 @@ def test_what_cannot_be_is_one_line(arguments: list[str], words: str, tmp_path: 
 
 
 def test_without_the_extra_the_line_says_what_to_install(tmp_path: Path) -> None:
-    script = "sys.modules['hypercorn.config'] = None; from ottla.cli import main; main()"
+    script = "sys.modules['h11'] = None; from ottla.cli import main; main()"
     line = refused("--metrics", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"), script=script)
     assert "pip install 'ottla[metrics]'" in line
 

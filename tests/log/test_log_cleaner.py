@@ -51,7 +51,8 @@ def read_pairs(read_batches):
     return read
 
 
-async def test_newest_record_of_each_key_stays(world, read_pairs):
+async def test_newest_record_of_each_key_stays(world, read_pairs, caplog):
+    caplog.set_level("DEBUG")
     log = await compacted(world)
     fill(world, log)
     before = read_pairs(log)
@@ -62,6 +63,8 @@ async def test_newest_record_of_each_key_stays(world, read_pairs):
     assert read_pairs(log) == expected
     assert (log.log_start_offset, log.log_end_offset, log.cleaned_offset) == (0, 30, active)
     assert log.size == sum(segment.size for segment in log.segments)
+    said = [record.getMessage() for record in caplog.records]
+    assert f"{log.directory} can be compacted from offset 0 to {active}; of its bytes 100 % are new" in said
     assert not await clean(world), "nothing new"
 
 

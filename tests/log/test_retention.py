@@ -27,7 +27,8 @@ def bases(log) -> list[int]:
 @pytest.mark.parametrize(
     ("keep", "left"), [(0, [7]), (1, [6]), (2, [4, 6]), (3, [4, 6]), (4, [2, 4, 6]), (8, [0, 2, 4, 6])]
 )
-async def test_keeps_at_least_retention_bytes(world, keep, left):
+async def test_keeps_at_least_retention_bytes(world, keep, left, caplog):
+    caplog.set_level("INFO")
     log = await written(world, *range(1, 8), retention_ms=-1)
     one = log.size // 7
     log.update_settings(
@@ -37,6 +38,12 @@ async def test_keeps_at_least_retention_bytes(world, keep, left):
     assert bases(log) == left
     assert log.log_start_offset == left[0]
     assert log.size == sum(segment.size for segment in log.segments)
+    said = [record.getMessage() for record in caplog.records if "deleting" in record.getMessage()]
+    gone = len(range(0, left[0], 2))
+    assert len(said) == bool(gone)
+    if gone:
+        noun = "segment" if gone == 1 else "segments"
+        assert f"deleting {gone} {noun} below offset {left[0]}, " in said[0]
 
 
 async def test_by_time(world, read_values):

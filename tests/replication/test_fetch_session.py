@@ -104,7 +104,10 @@ async def test_a_full_cache_goes_on_without_a_session() -> None:
     assert new_cache(slots=0).create(False, requested_partitions(request(("c", 0, 0)), False)) is None
 
 
-async def test_a_session_idle_for_two_minutes_makes_room(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_session_idle_for_two_minutes_makes_room(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
     cache = new_cache(slots=2)
     old, used = begin(cache, ("a", 0, 0)), begin(cache, ("b", 0, 0))
     await trio.sleep(100)
@@ -116,3 +119,6 @@ async def test_a_session_idle_for_two_minutes_makes_room(autojump_clock: trio.te
     with pytest.raises(KafkaError):
         cache.resume(request(session_id=old.session_id, epoch=1), False)
     cache.resume(request(session_id=used.session_id, epoch=2), False)
+    assert [r.getMessage() for r in caplog.records] == [
+        f"Fetch session {old.session_id} makes room for another; 2 is the most"
+    ]

@@ -139,7 +139,7 @@ async def test_an_address_that_is_none(tmp_path: Path) -> None:
 SERVE_ONE = """
 import sys, ottla
 with ottla.Broker():
-    print(*[name for name in ("prometheus_client", "hypercorn", "starlette") if name in sys.modules])
+    print(*[name for name in ("prometheus_client", "h11", "starlette") if name in sys.modules])
 """
 
 

@@ -1,0 +1,24 @@
+"""What a client that does not speak Kafka's protocol seems to speak, by its first bytes.
+
+Read as the size of a request they are far beyond ``socket.request.max.bytes``: ``GET `` is 1,195,725,856 bytes and a TLS
+handshake 369,295,616 or more; so no request can be taken for one.
+"""
+
+from __future__ import annotations
+
+_TLS_HANDSHAKE = 0x16
+_METHODS = (b"GET ", b"PUT ", b"POST", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"TRAC", b"PRI ")
+
+
+def foreign_protocol(start: bytes, listener: str) -> str | None:
+    """What the bytes look like and what to do about it; None when they look like nothing known."""
+    if len(start) >= 3 and start[0] == _TLS_HANDSHAKE and start[1] == 3 and start[2] <= 4:
+        return (
+            f"this looks like TLS: the listener {listener} is PLAINTEXT; set security.protocol=PLAINTEXT in the client"
+        )
+    if start[:4] in _METHODS:
+        return (
+            f"this looks like HTTP: the listener {listener} speaks Kafka's protocol only; "
+            "metrics and health are where metrics.listener says"
+        )
+    return None
