@@ -1,7 +1,7 @@
 """Which overrides a topic may have: names and values are those of the topic-level settings that are declared. Pure.
 
 Incremental changes follow KIP-339: SET and DELETE for every setting, APPEND and SUBTRACT for lists, which start from the
-value the topic has now, be it the broker's default. A list with nothing left falls back to the default.
+value the topic has now, be it the broker's default. A list with nothing left stays empty, as in Kafka.
 """
 
 from __future__ import annotations
@@ -62,11 +62,12 @@ def apply_changes(
     default: Callable[[Setting], Any],
     overrides: Mapping[str, str],
     changes: Iterable[ConfigChange],
+    not_a_list: Callable[[str, Change], str],
 ) -> dict[str, str | None]:
     """``overrides`` after ``changes``, each of another setting; not checked yet.
 
     ``known`` are the settings there are, by name; ``default`` gives the list that APPEND and SUBTRACT start from where
-    there is no override.
+    there is no override; ``not_a_list`` is the message about those that are none.
 
     Raises KafkaError INVALID_REQUEST, INVALID_CONFIG.
     """
@@ -82,21 +83,15 @@ def apply_changes(
             continue
         declared = known.get(name)
         if declared is None or declared.kind is not Kind.LIST:
-            raise KafkaError(
-                ErrorCode.INVALID_CONFIG, f"Config value {change.name} is not allowed for config key: {name}"
-            )
+            raise KafkaError(ErrorCode.INVALID_CONFIG, not_a_list(name, change))
         current = result[name] if name in overrides else declared.render(default(declared))
-        items = _change_list(current or "", change, value)
-        if items or change is Change.APPEND:
-            result[name] = ",".join(items)
-        else:
-            result.pop(name, None)
+        result[name] = ",".join(_change_list(current or "", change, value))
     return result
 
 
 def _change_list(current: str, change: Change, value: str) -> list[str]:
     items = [item.strip() for item in current.split(",") if item.strip()]
-    named = [item.strip() for item in value.split(",") if item.strip()]
+    named = [item.strip() for item in value.split(",")]
     if change is Change.APPEND:
         items.extend(item for item in named if item not in items)
     else:

@@ -63,6 +63,7 @@ def changed(overrides: dict[str, str], *changes: tuple[str, Change, str | None])
         lambda declared: getattr(SETTINGS, declared.attribute),
         overrides,
         [ConfigChange(*change) for change in changes],
+        lambda name, change: f"{name}: {change.name}",
     )
 
 
@@ -82,11 +83,16 @@ def test_append_starts_from_the_value_in_force() -> None:
     }
 
 
-def test_subtract_down_to_nothing_is_the_default() -> None:
+def test_subtract_down_to_nothing_leaves_an_empty_list() -> None:
     assert changed({"cleanup.policy": "compact,delete"}, ("cleanup.policy", Change.SUBTRACT, "delete")) == {
         "cleanup.policy": "compact"
     }
-    assert changed({"cleanup.policy": "compact"}, ("cleanup.policy", Change.SUBTRACT, "compact")) == {}
+    assert changed({"cleanup.policy": "compact"}, ("cleanup.policy", Change.SUBTRACT, "compact")) == {
+        "cleanup.policy": ""
+    }
+    assert changed({"cleanup.policy": ""}, ("cleanup.policy", Change.APPEND, "compact")) == {
+        "cleanup.policy": "compact"
+    }
     assert changed({}, ("cleanup.policy", Change.SUBTRACT, "nothing.of.it")) == {"cleanup.policy": "delete"}
 
 
