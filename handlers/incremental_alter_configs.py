@@ -12,7 +12,7 @@ Version notes: 1 is flexible.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
@@ -49,7 +49,7 @@ async def _alter(call: Call, resource: AlterConfigsResource, *, validate_only: b
         changes = [ConfigChange(c.name, _operation(c.config_operation), c.value) for c in resource.configs]
 
         def change(overrides: Mapping[str, str]) -> Mapping[str, str | None]:
-            return apply_changes(rules.known, rules.default, overrides, changes, rules.not_a_list)
+            return apply_changes(rules.known, overrides, changes, rules.not_a_list)
 
         await change_resource(
             call,
@@ -65,28 +65,24 @@ async def _alter(call: Call, resource: AlterConfigsResource, *, validate_only: b
 
 
 class _Rules(NamedTuple):
-    """The settings there are for a resource, what a list is where it was not set on it, and words about what is no list."""
+    """The settings there are for a resource, and words about what is no list."""
 
     known: Mapping[str, Setting]
-    default: Callable[[Setting], Any]
     not_a_list: Callable[[str, Change], str]
 
 
 def _rules(call: Call, resource: AlterConfigsResource) -> _Rules:
-    config = call.broker.config
     if resource.resource_type == ResourceType.BROKER:
-        known = UNUSED | declared_settings(config)
+        known = UNUSED | declared_settings(call.broker.config)
 
         def not_a_list(name: str, change: Change) -> str:
             if name not in known and name not in KAFKA_PROPERTY_NAMES:
                 return f"Unknown config name: {name}"
             return f"Config value {change.name.lower()} is not allowed for config key: {name}"
 
-        return _Rules(known, lambda declared: declared.default, not_a_list)
-    settings = config.settings(LogSettings)
+        return _Rules(known, not_a_list)
     return _Rules(
         LogSettings.topic_settings(),
-        lambda declared: getattr(settings, declared.attribute),
         lambda name, change: f"Can't {change.name} to key {name} because its type is not LIST.",
     )
 

@@ -60,7 +60,6 @@ def test_overrides_that_are_taken() -> None:
 def changed(overrides: dict[str, str], *changes: tuple[str, Change, str | None]) -> dict[str, str | None]:
     return apply_changes(
         LogSettings.topic_settings(),
-        lambda declared: getattr(SETTINGS, declared.attribute),
         overrides,
         [ConfigChange(*change) for change in changes],
         lambda name, change: f"{name}: {change.name}",
@@ -76,7 +75,7 @@ def test_set_and_delete() -> None:
     assert before == {"retention.ms": "1", "segment.bytes": "2"}
 
 
-def test_append_starts_from_the_value_in_force() -> None:
+def test_append_starts_from_the_value_that_is_set_or_from_the_default() -> None:
     assert changed({}, ("cleanup.policy", Change.APPEND, "compact")) == {"cleanup.policy": "delete,compact"}
     assert changed({"cleanup.policy": "compact"}, ("cleanup.policy", Change.APPEND, "compact,delete")) == {
         "cleanup.policy": "compact,delete"

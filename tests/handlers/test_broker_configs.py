@@ -80,6 +80,16 @@ def test_replacing_and_lists(send: Send) -> None:
     assert set(entries(send, BROKER, ALL)) == {"log.segment.bytes"}
 
 
+def test_a_list_of_a_topic_starts_from_the_default_and_not_from_what_brokers_have(
+    send: Send, make_topic: MakeTopic
+) -> None:
+    topic, _ = make_topic()
+    assert change(send, BROKER, ALL, ("log.cleanup.policy", SET, "compact")) == 0
+    assert entries(send, TOPIC, topic)["cleanup.policy"].value == "compact"
+    assert change(send, TOPIC, topic, ("cleanup.policy", SUBTRACT, "compact")) == 0
+    assert entries(send, TOPIC, topic)["cleanup.policy"].value == "delete"
+
+
 def test_which_settings_can_be_changed(send: Send) -> None:
     writable = {name for name, entry in entries(send, BROKER, "1").items() if not entry.read_only}
     assert {"log.retention.ms", "message.max.bytes", "log.cleaner.threads", "max.connections"} <= writable
