@@ -102,11 +102,15 @@ class Setting:
             raise SettingError(shown, text, f"must be at least {at_least}")
         if at_most is not None and not isinstance(value, str | tuple) and value > at_most:
             raise SettingError(shown, text, f"must be at most {at_most}")
+        if self.kind is Kind.LIST and (self.choices or self.check) and _has_empty_item(text):
+            raise SettingError(shown, text, "values must not be empty")
         for item in value if isinstance(value, tuple) else (value,):
             if self.choices is not None and item not in self.choices:
-                raise SettingError(shown, text, f"must be one of {', '.join(self.choices)}")
+                raise SettingError(shown, str(item), f"String must be one of: {', '.join(self.choices)}")
         if self.check is not None and (why := self.check(value)):
             raise SettingError(shown, text, why)
+        if self.choices is not None and isinstance(value, tuple):
+            return tuple(dict.fromkeys(value))  # ConfigDef.ValidList of Kafka takes each once
         return value
 
     def render(self, value: Any) -> str | None:
@@ -153,6 +157,10 @@ def _parse(kind: Kind, text: str) -> Any:
     if kind is Kind.LIST:
         return tuple(item.strip() for item in text.split(",") if item.strip())
     return text
+
+
+def _has_empty_item(text: str) -> bool:
+    return bool(text.strip()) and not all(item.strip() for item in text.split(","))
 
 
 def _parse_long(name: str, text: str) -> int:

@@ -1,7 +1,8 @@
 """Reads ``server.properties`` and ``--override name=value``, and says what in them is of no use.
 
-A file may hold names that Kafka knows and Ottla has no use for, and names nobody knows: each gives one warning. An
-override is typed by hand for this very start: there an unknown name is an error, as a malformed value is anywhere.
+A name that Kafka knows and Ottla has no use for gives one warning, in a file and in an override. So does one in a file that
+nobody knows; an override is typed by hand for this very start, where such a name is an error, as a malformed value is
+anywhere.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
-    """``name=value`` strings. Raises SettingError for an unknown name."""
+    """``name=value`` strings. Raises SettingError for a name that nobody knows."""
     names = declared_names()
     properties = {}
     for override in overrides:
@@ -65,9 +66,8 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
         name = name.strip()
         if not separator or not name:
             raise SettingError(override, "", "an override is name=value")
-        if name not in names:
-            known = name in KAFKA_PROPERTY_NAMES
-            raise SettingError(name, value, "Ottla does not use this property" if known else "no such property")
+        if name not in names and name not in KAFKA_PROPERTY_NAMES:
+            raise SettingError(name, value, "no such property")
         properties[name] = value.strip()
     return properties
 

@@ -73,9 +73,23 @@ def parse_protocol_map(text: str) -> dict[str, str]:
     return protocols
 
 
+def _protocols(settings: BrokerSettings) -> dict[str, str]:
+    """Listener name -> security protocol; controllers' listeners are PLAINTEXT where the map was left at its default.
+
+    So it is in ``KafkaConfig.effectiveListenerSecurityProtocolMap``, except that Kafka does so only while no listener is for
+    TLS or SASL; here such a listener is refused anyway. Raises SettingError.
+    """
+    text = settings.listener_security_protocol_map
+    protocols = parse_protocol_map(text)
+    if text == BrokerSettings.declared["listener_security_protocol_map"].default:
+        for name in settings.controller_listener_names:
+            protocols.setdefault(name.upper(), "PLAINTEXT")
+    return protocols
+
+
 def configured_listeners(settings: BrokerSettings) -> tuple[list[Endpoint], list[Endpoint]]:
     """What to bind, and what was named to be advertised (maybe nothing). Raises SettingError."""
-    protocols = parse_protocol_map(settings.listener_security_protocol_map)
+    protocols = _protocols(settings)
     listeners = parse_endpoints("listeners", settings.listeners, protocols)
     advertised: list[Endpoint] = []
     if settings.advertised_listeners:

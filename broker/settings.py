@@ -29,6 +29,12 @@ class BrokerSettings(Settings):
         default="PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
         doc="Security protocol of each listener name, NAME:PROTOCOL with commas between. Only PLAINTEXT is served.",
     )
+    controller_listener_names: tuple[str, ...] = setting(
+        "controller.listener.names",
+        default=(),
+        doc="Listeners of a KRaft file's controllers, served as any other: PLAINTEXT where listener.security.protocol.map is "
+        "left at its default.",
+    )
     inter_broker_listener_name: str | None = setting(
         "inter.broker.listener.name",
         default=None,
@@ -62,9 +68,11 @@ class BrokerSettings(Settings):
     )
     socket_listen_backlog_size: int = setting(
         "socket.listen.backlog.size",
-        default=50,
+        default=1024,
         at_least=1,
-        doc="Connections the kernel holds that were not accepted yet.",
+        doc="Connections the kernel holds that were not accepted yet. Kafka's default is 50, too few for a burst of clients: the "
+        "kernel drops what is more, and a client tries again after a second or later. The kernel holds at most "
+        "net.core.somaxconn.",
     )
     max_connections: int = setting(
         "max.connections",

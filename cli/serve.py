@@ -83,8 +83,8 @@ def configure(
     properties: dict[str, str] = {}
     if config_file is not None:
         properties = read_properties(config_file)
-        warn_of_unused(properties)
     properties |= parse_overrides(overrides)
+    warn_of_unused(properties)
     if listen is not None:
         properties["listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(listen))}"
     if advertise is not None:

@@ -134,6 +134,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "transactions: commit and abort, classic protocol",
         "transactions: V2",
         "transactions: V2, one right behind the other",
+        "transactions: requests while the one before is ending",
         "transactions: a batch outside of its transaction is refused",
         "transactions: fencing",
         "transactions: InitProducerId",

@@ -1,11 +1,12 @@
 """Which properties may be set on brokers while they run, and what becomes of those that are (KIP-226).
 
-The rules are those of Kafka 3.9's DynamicBrokerConfig. A property set on one broker is stronger than one set for all of
-them, and both are than those given at the start. Names fall into four kinds:
+The rules are those of Kafka's DynamicBrokerConfig, of 3.9 and 4.3. A property set on one broker is stronger than one set
+for all of them, and both are than those given at the start. Names fall into four kinds:
 
 - dynamic settings of Ottla: taken, checked, and in force at once;
 - dynamic settings of Kafka that Ottla has no use for (``UNUSED``): taken and kept, without effect, with a warning;
-- every other setting of Kafka: refused. Among them are listeners and TLS, which Kafka can change at run time;
+- every other setting of Kafka: refused. Among them are listeners, which Kafka can change at run time, and passwords, which
+  nothing would encode;
 - names nobody knows: taken and kept, as in Kafka, where plugins may read them; with a warning, too.
 
 Numbers of threads may at most double or halve at a time. What is stored but malformed (somebody may have written to the
@@ -21,28 +22,13 @@ from collections.abc import Mapping
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
 from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
-from ..base.settings import Kind, Setting, SettingError
+from ..base.settings import Setting, SettingError
 from ..log.settings import LogCleanerSettings, LogManagerSettings
 from .config_store import DEFAULT_BROKER, ConfigStore
+from .unused_configs import UNUSED, UNUSED_FOR_ONE_BROKER
 
 logger = logging.getLogger(__name__)
 
-UNUSED = {
-    "background.threads": Kind.INT,
-    "follower.replication.throttled.rate": Kind.LONG,
-    "leader.replication.throttled.rate": Kind.LONG,
-    "max.connection.creation.rate": Kind.INT,
-    "max.connections.per.ip.overrides": Kind.STRING,
-    "metric.reporters": Kind.LIST,
-    "num.io.threads": Kind.INT,
-    "num.network.threads": Kind.INT,
-    "num.replica.fetchers": Kind.INT,
-    "remote.fetch.max.wait.ms": Kind.INT,
-    "remote.log.index.file.cache.total.size.bytes": Kind.LONG,
-    "remote.log.manager.copy.max.bytes.per.second": Kind.LONG,
-    "remote.log.manager.fetch.max.bytes.per.second": Kind.LONG,
-    "replica.alter.log.dirs.io.max.bytes.per.second": Kind.LONG,
-}
 _LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _CLUSTER_LEVEL_LISTENER = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 _PASSWORDS = (
@@ -103,16 +89,14 @@ def _is_fixed(name: str, declared: Mapping[str, Setting]) -> bool:
 
 def _is_per_broker(name: str) -> bool:
     found = _LISTENER.fullmatch(name)
-    return found is not None and found[1] not in _CLUSTER_LEVEL_LISTENER
+    return name in UNUSED_FOR_ONE_BROKER or (found is not None and found[1] not in _CLUSTER_LEVEL_LISTENER)
 
 
 def _check_value(name: str, value: str, declared: Mapping[str, Setting]) -> None:
     """Raises SettingError."""
-    if name in declared:
-        declared[name].parse(value)
-    elif name in UNUSED:
-        at_least = 0 if UNUSED[name] in (Kind.INT, Kind.LONG) else None
-        Setting(name, None, None, UNUSED[name], at_least, None, None, None, (), "").parse(value)
+    known = declared.get(name) or UNUSED.get(name)
+    if known is not None:
+        known.parse(value)
 
 
 def _check_threads(before: Config, after: Config) -> None:

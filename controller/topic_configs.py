@@ -1,14 +1,15 @@
 """Which overrides a topic may have: names and values are those of the topic-level settings that are declared. Pure.
 
-Incremental changes follow KIP-339: SET and DELETE for every setting, APPEND and SUBTRACT for lists, which start from the
-value the topic has now, be it the broker's default. A list with nothing left falls back to the default.
+Incremental changes follow KIP-339: SET and DELETE for every setting, APPEND and SUBTRACT for lists. Where the list is not set
+they start from its default, and not from what the brokers were given, as in Kafka (``ConfigurationControlManager``). A list
+with nothing left stays empty.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.settings import Kind, Setting, SettingError
@@ -59,14 +60,13 @@ def check_overrides(settings: LogSettings, overrides: Mapping[str, str | None]) 
 
 def apply_changes(
     known: Mapping[str, Setting],
-    default: Callable[[Setting], Any],
     overrides: Mapping[str, str],
     changes: Iterable[ConfigChange],
+    not_a_list: Callable[[str, Change], str],
 ) -> dict[str, str | None]:
     """``overrides`` after ``changes``, each of another setting; not checked yet.
 
-    ``known`` are the settings there are, by name; ``default`` gives the list that APPEND and SUBTRACT start from where
-    there is no override.
+    ``known`` are the settings there are, by name; ``not_a_list`` is the message about those that are no list.
 
     Raises KafkaError INVALID_REQUEST, INVALID_CONFIG.
     """
@@ -82,21 +82,15 @@ def apply_changes(
             continue
         declared = known.get(name)
         if declared is None or declared.kind is not Kind.LIST:
-            raise KafkaError(
-                ErrorCode.INVALID_CONFIG, f"Config value {change.name} is not allowed for config key: {name}"
-            )
-        current = result[name] if name in overrides else declared.render(default(declared))
-        items = _change_list(current or "", change, value)
-        if items or change is Change.APPEND:
-            result[name] = ",".join(items)
-        else:
-            result.pop(name, None)
+            raise KafkaError(ErrorCode.INVALID_CONFIG, not_a_list(name, change))
+        current = result[name] if name in overrides else declared.render(declared.default)
+        result[name] = ",".join(_change_list(current or "", change, value))
     return result
 
 
 def _change_list(current: str, change: Change, value: str) -> list[str]:
     items = [item.strip() for item in current.split(",") if item.strip()]
-    named = [item.strip() for item in value.split(",") if item.strip()]
+    named = [item.strip() for item in value.split(",")]
     if change is Change.APPEND:
         items.extend(item for item in named if item not in items)
     else:

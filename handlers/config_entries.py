@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..base.config import Config
 from ..base.settings import Kind, Setting, Settings
-from ..controller.broker_configs import UNUSED
+from ..controller.unused_configs import UNUSED
 from ..log.settings import LogSettings
 
 
@@ -135,7 +135,7 @@ def default_broker_entries(config: Config, settings: Iterable[Settings]) -> list
 def _undeclared_entries(config: Config, names: Iterable[str]) -> Iterator[ConfigEntry]:
     """Properties set at run time that Ottla keeps but has no use for."""
     for name in names:
-        kind = UNUSED.get(name, Kind.UNKNOWN)
+        kind = UNUSED[name].kind if name in UNUSED else Kind.UNKNOWN
         synonyms = tuple(
             Synonym(name, None if kind is Kind.UNKNOWN else properties[name], source)
             for source, properties in _layers(config)

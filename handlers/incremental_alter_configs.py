@@ -1,8 +1,9 @@
 """IncrementalAlterConfigs (key 44): change some settings of a topic or of brokers, and leave the others (KIP-339).
 
 Behaviour: SET (0) and DELETE (1, back to the default) go for every setting, APPEND (2) and SUBTRACT (3) for lists such as
-cleanup.policy. Each resource succeeds or fails by itself; one that stands in the request twice, or a setting that stands
-in a resource twice, is INVALID_REQUEST. What comes out is checked whole: INVALID_CONFIG changes nothing of the resource.
+cleanup.policy, which may become empty. Each resource succeeds or fails by itself; one that stands in the request twice,
+or a setting that stands in a resource twice, is INVALID_REQUEST. What comes out is checked whole: INVALID_CONFIG changes
+nothing of the resource.
 Deleting what is not set is no error, not even of what could not be set.
 
 Version notes: 1 is flexible.
@@ -11,12 +12,14 @@ Version notes: 1 is flexible.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import NamedTuple
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.settings import Setting
 from ..controller.broker_configs import declared_settings
 from ..controller.topic_configs import Change, ConfigChange, apply_changes
+from ..controller.unused_configs import UNUSED
 from ..log.settings import LogSettings
 from ..wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -41,12 +44,12 @@ async def handle(call: Call, request: IncrementalAlterConfigsRequest) -> Increme
 
 
 async def _alter(call: Call, resource: AlterConfigsResource, *, validate_only: bool) -> KafkaError | None:
-    known, default = _settings(call, resource)
+    rules = _rules(call, resource)
     try:
         changes = [ConfigChange(c.name, _operation(c.config_operation), c.value) for c in resource.configs]
 
         def change(overrides: Mapping[str, str]) -> Mapping[str, str | None]:
-            return apply_changes(known, default, overrides, changes)
+            return apply_changes(rules.known, overrides, changes, rules.not_a_list)
 
         await change_resource(
             call,
@@ -61,13 +64,27 @@ async def _alter(call: Call, resource: AlterConfigsResource, *, validate_only: b
     return None
 
 
-def _settings(call: Call, resource: AlterConfigsResource) -> tuple[Mapping[str, Setting], Callable[[Setting], Any]]:
-    """The settings there are for the resource, and what a list is where it was not set on the resource itself."""
-    config = call.broker.config
+class _Rules(NamedTuple):
+    """The settings there are for a resource, and words about what is no list."""
+
+    known: Mapping[str, Setting]
+    not_a_list: Callable[[str, Change], str]
+
+
+def _rules(call: Call, resource: AlterConfigsResource) -> _Rules:
     if resource.resource_type == ResourceType.BROKER:
-        return declared_settings(config), lambda declared: declared.default
-    settings = config.settings(LogSettings)
-    return LogSettings.topic_settings(), lambda declared: getattr(settings, declared.attribute)
+        known = UNUSED | declared_settings(call.broker.config)
+
+        def not_a_list(name: str, change: Change) -> str:
+            if name not in known and name not in KAFKA_PROPERTY_NAMES:
+                return f"Unknown config name: {name}"
+            return f"Config value {change.name.lower()} is not allowed for config key: {name}"
+
+        return _Rules(known, not_a_list)
+    return _Rules(
+        LogSettings.topic_settings(),
+        lambda name, change: f"Can't {change.name} to key {name} because its type is not LIST.",
+    )
 
 
 def _operation(code: int) -> Change:

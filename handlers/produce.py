@@ -39,7 +39,7 @@ from ..wire.messages.produce import (
 )
 from ..wire.records import MAGIC, RecordBatch
 from .call import Call, CloseConnection
-from .transaction_partitions import Entry, enter
+from .transaction_partitions import Entry, as_seen_by_producers, enter
 
 _MAGIC_POSITION = 16
 _ATTRIBUTES_POSITION = 22
@@ -120,13 +120,14 @@ async def _enter_transaction(call: Call, request: ProduceRequest, transactional_
                 entries[name, data.index] = Entry(
                     partition, batch.producer_id, batch.producer_epoch, batch.base_sequence
                 )
-    return await enter(
+    refused = await enter(
         call,
         transactional_id,
         entries,
         adds=call.version >= _FIRST_V2_VERSION,
         knows_abortable=call.version >= _FIRST_ABORTABLE_VERSION,
     )
+    return {name: as_seen_by_producers(reason) for name, reason in refused.items()}
 
 
 def _append(

@@ -17,6 +17,7 @@ from ..replication.partition import Partition
 from ..transaction_coordinator.settings import TransactionSettings
 from ..transaction_coordinator.transaction import TRANSACTIONS_V2, TopicPartition
 from .call import Call
+from .fenced import as_known
 
 _END_OF_THE_LAST_SECONDS = 0.1
 
@@ -38,7 +39,8 @@ async def enter(
     """Ask for the partitions where the transaction is not open yet; those that must not be written to, with the reason.
 
     What is not refused is to be appended before the next wait. ``adds`` for clients of transactions V2;
-    ``knows_abortable`` for those that understand TRANSACTION_ABORTABLE.
+    ``knows_abortable`` for those that understand TRANSACTION_ABORTABLE. PRODUCER_FENCED is called INVALID_PRODUCER_EPOCH
+    (``AddPartitionsToTxnManager`` of Kafka).
     """
     refused: dict[TopicPartition, KafkaError] = {}
     by_producer: dict[tuple[int, int], list[TopicPartition]] = {}
@@ -50,7 +52,7 @@ async def enter(
         try:
             verifications, missing = await _ask(call, transactional_id, producer, asked, adds=adds)
         except KafkaError as error:
-            refused |= dict.fromkeys(names, _as_seen_by_producers(error))
+            refused |= dict.fromkeys(names, as_known(error, knows_fenced=False))
             continue
         for name in names:
             try:
@@ -105,10 +107,8 @@ _TRY_AGAIN = (
 )
 
 
-def _as_seen_by_producers(error: KafkaError) -> KafkaError:
-    """A producer talks to a leader here and not to a coordinator."""
-    if error.code is ErrorCode.PRODUCER_FENCED:
-        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, error.message)
+def as_seen_by_producers(error: KafkaError) -> KafkaError:
+    """A reason of ``enter`` in the answer to a Produce, whose clients talk to a leader and not to a coordinator."""
     if error.code in _TRY_AGAIN:
         return KafkaError(
             ErrorCode.NOT_ENOUGH_REPLICAS,

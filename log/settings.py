@@ -26,7 +26,10 @@ def _check_throttled(replicas: tuple[str, ...]) -> str | None:
     text = ",".join(replicas)
     if text in ("", "*") or _THROTTLED.fullmatch(text):
         return None
-    return "must be the literal '*' or a list of replicas as [partitionId]:[brokerId],[partitionId]:[brokerId],..."
+    return (
+        "must be the literal '*' or a list of replicas in the following format: "
+        "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
+    )
 
 
 class LogSettings(Settings):

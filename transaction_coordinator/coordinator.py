@@ -154,7 +154,7 @@ class TransactionCoordinator:
     ) -> None:
         """AddPartitionsToTxn and AddOffsetsToTxn; ``client_version`` 2 when the partition's leader asks for a V2 client."""
         shard = self._shard(transactional_id)
-        known = transitions.check_producer(shard.transactions.get(transactional_id), *producer)
+        known = transitions.check_adding(shard.transactions.get(transactional_id), *producer)
         changed = transitions.add_partitions(known, partitions, client_version, self._clock.now_ms())
         if changed is not None:
             await self._write(shard, changed, flush)

@@ -122,9 +122,9 @@ def initialize(
 
     ``new_producer_id`` is for the case that the epochs are used up. KafkaError PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
     """
-    check_expected(known, expected)
     if known.state in PREPARED:
         raise _concurrent(known)
+    check_expected(known, expected)
     epoch = known.producer_epoch
     renewed = dataclasses.replace(
         known,
@@ -174,7 +174,7 @@ def fence(known: Transaction, server_version: int, now_ms: int) -> Transaction:
 
 
 def check_producer(known: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
-    """The transaction a producer may work on. KafkaError by what is wrong with it."""
+    """The transaction a producer may write to. KafkaError by what is wrong with it."""
     if known is None or known.producer_id != producer_id:
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"producer {producer_id} does not have this id")
     if known.producer_epoch != producer_epoch:
@@ -182,6 +182,16 @@ def check_producer(known: Transaction | None, producer_id: int, producer_epoch: 
     if known.state in PREPARED:
         raise _concurrent(known)
     return known
+
+
+def check_adding(known: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
+    """The transaction a producer may add partitions to: as ``check_producer``, but first CONCURRENT_TRANSACTIONS.
+
+    While a transaction ends nobody is fenced, whatever the epoch: an end that bumps the epoch may be what made it wrong.
+    """
+    if known is not None and known.state in PREPARED:
+        raise _concurrent(known)
+    return check_producer(known, producer_id, producer_epoch)
 
 
 def add_partitions(
@@ -216,20 +226,23 @@ def end(
 ) -> Transaction | None:
     """A producer (id, epoch) commits or aborts; None when that has been done and this asks for it a second time.
 
-    KafkaError INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE.
+    KafkaError INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE. While the markers of
+    the transaction before are missing, a V2 producer is told CONCURRENT_TRANSACTIONS before anything else, and a classic one
+    once its id and epoch are right (``TransactionCoordinator.endTransaction`` and ``endTransactionWithTV1`` of Kafka 4.3).
     """
     is_v2 = client_version >= TRANSACTIONS_V2
-    is_retry = is_v2 and known is not None and _is_repeated(known, *producer)
-    if known is None or (known.producer_id != producer[0] and not is_retry):
+    if is_v2 and known is not None and known.state in PREPARED:
+        raise _concurrent(known)
+    is_overflow = is_v2 and known is not None and _is_from_used_up_id(known, *producer)
+    if known is None or (known.producer_id != producer[0] and not is_overflow):
         raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"producer {producer[0]} does not have this id")
-    if not is_retry and (known.producer_epoch != producer[1] or (known.state in PREPARED and _has_own_epoch(known))):
+    is_retry = is_v2 and known.state in _COMPLETE and (is_overflow or known.producer_epoch == producer[1] + 1)
+    if not is_retry and known.producer_epoch != producer[1]:
         raise _fenced(known, producer[1])
     if known.state is TransactionState.ONGOING:
         return _prepare(known, commit, client_version, new_id, now_ms)
     if known.state in PREPARED:
-        if known.state is _PREPARED_AS[commit]:
-            raise _concurrent(known)
-        raise _wrong_state(known, commit)
+        raise _concurrent(known)
     if is_retry or not is_v2:
         if known.state is _ENDED_AS[commit]:
             return None
@@ -240,22 +253,9 @@ def end(
     return _prepare(dataclasses.replace(known, start_ms=now_ms), commit, client_version, new_id, now_ms)
 
 
-def _has_own_epoch(known: Transaction) -> bool:
-    return known.client_version >= TRANSACTIONS_V2
-
-
-def _is_repeated(known: Transaction, producer_id: int, producer_epoch: int) -> bool:
-    """Whether a V2 producer that asks to end a transaction has the epoch from before that end."""
-    if not _has_own_epoch(known):
-        return False
-    if known.state in (*PREPARED, *_COMPLETE) and known.producer_id == producer_id:
-        return known.producer_epoch == producer_epoch + 1
-    return (
-        known.state in _COMPLETE
-        and known.previous_producer_id == producer_id
-        and producer_epoch == _MAX_EPOCH - 1
-        and known.producer_epoch == 0
-    )
+def _is_from_used_up_id(known: Transaction, producer_id: int, producer_epoch: int) -> bool:
+    """Whether a producer has the last epoch of the id that was in use before this one."""
+    return known.previous_producer_id == producer_id and producer_epoch == _MAX_EPOCH - 1 and known.producer_epoch == 0
 
 
 def _wrong_state(known: Transaction, commit: bool) -> KafkaError:

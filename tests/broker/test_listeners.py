@@ -28,6 +28,20 @@ def test_several_named_listeners_have_an_advertised_address_each() -> None:
     ]
 
 
+KRAFT = {
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "advertised_listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller_listener_names": "CONTROLLER",
+}
+
+
+def test_a_controllers_listener_needs_no_protocol_map() -> None:
+    for protocol_map in ({}, {"listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"}):
+        listeners, named = configured_listeners(settings(**KRAFT, **protocol_map))
+        assert [each.name for each in listeners] == [each.name for each in named] == ["PLAINTEXT", "CONTROLLER"]
+        assert {each.security_protocol for each in listeners} == {"PLAINTEXT"}
+
+
 def test_a_wildcard_address_is_never_advertised() -> None:
     bound = [Endpoint("PLAINTEXT", "0.0.0.0", 9092)]
     assert advertised_endpoints(bound, [], "127.0.0.1") == [Endpoint("PLAINTEXT", "127.0.0.1", 9092)]
@@ -48,6 +62,10 @@ def test_an_advertised_port_of_zero_is_the_bound_one() -> None:
         ({"listeners": ""}, "no address in it"),
         ({"listeners": "SSL://h:1"}, "only PLAINTEXT is served"),
         ({"listeners": "OTHER://h:1"}, "says nothing of OTHER"),
+        (KRAFT | {"controller_listener_names": ""}, "says nothing of CONTROLLER"),
+        (KRAFT | {"listener_security_protocol_map": "PLAINTEXT:PLAINTEXT"}, "says nothing of CONTROLLER"),
+        (KRAFT | {"listeners": "SSL://h:1,CONTROLLER://h:2"}, "SSL is SSL, and only PLAINTEXT is served"),
+        ({"listeners": "SSL://h:1", "controller_listener_names": "SSL"}, "SSL is SSL, and only PLAINTEXT is served"),
         ({"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"}, "stands twice"),
         ({"listeners": "PLAINTEXT://h:99999"}, "is not NAME://HOST:PORT"),
         ({"advertised_listeners": "SSL://h:1"}, "only PLAINTEXT is served"),

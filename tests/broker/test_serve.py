@@ -133,11 +133,10 @@ def test_a_data_folder_in_use_is_one_line(served: Served) -> None:
     ("override", "words"),
     [
         ("no.such.property=1", "no such property"),
-        ("zookeeper.connect=localhost:2181", "Ottla does not use this property"),
         ("num.partitions=many", "Invalid value many for configuration num.partitions: not a int"),
         ("num.partitions=0", "must be at least 1"),
         ("num.partitions", "an override is name=value"),
-        ("log.cleanup.policy=shred", "must be one of"),
+        ("log.cleanup.policy=shred", "must be one of: compact, delete"),
     ],
 )
 def test_a_bad_override_is_one_line(override: str, words: str) -> None:
@@ -151,16 +150,72 @@ def test_a_malformed_value_in_a_file_is_one_line(tmp_path: Path) -> None:
     assert "cannot read" in refused("--config", str(tmp_path / "missing"))
 
 
-def test_names_of_no_use_in_a_file_give_one_warning_each(serve: Callable[..., Served], tmp_path: Path) -> None:
+def test_names_of_no_use_give_one_warning_each(serve: Callable[..., Served], tmp_path: Path) -> None:
     properties = tmp_path / "server.properties"
     properties.write_text("num.network.threads=3\nnum.partitons=5\nnum.partitions=5\n")
-    broker = serve("--config", str(properties), "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
+    override = ("--override", "sasl.kerberos.min.time.before.relogin=1000")
+    data_dir = str(tmp_path / "data")
+    broker = serve("--config", str(properties), "--listen", "127.0.0.1:0", "--data-dir", data_dir, *override)
     code, log = broker.stop()
     assert code == 0
     warnings = [line for line in log.splitlines() if "WARNING" in line]
-    assert len(warnings) == 2, log
+    assert len(warnings) == 3, log
     assert "num.network.threads is a property of Kafka that Ottla does not use" in log
+    assert "sasl.kerberos.min.time.before.relogin is a property of Kafka that Ottla does not use" in log
     assert "num.partitons is not a property that Kafka or Ottla knows" in log
+
+
+KRAFT_PROPERTIES = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=2
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+"""What ``config/server.properties`` of Kafka 4.3 sets, without its protocol map."""
+
+PROTOCOL_MAP = (
+    "listener.security.protocol.map="
+    "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL\n"
+)
+
+
+@pytest.mark.parametrize("protocol_map", [PROTOCOL_MAP, ""], ids=["with its map", "without a map"])
+def test_the_file_that_kafka_is_shipped_with_starts(
+    serve: Callable[..., Served], tmp_path: Path, protocol_map: str
+) -> None:
+    properties = tmp_path / "server.properties"
+    held = [HeldPort(), HeldPort()]
+    text = KRAFT_PROPERTIES + protocol_map
+    for port, each in zip(("9092", "9093"), held, strict=True):
+        text = text.replace(port, str(each.number))
+    properties.write_text(text)
+    broker = serve("--config", str(properties), "--data-dir", str(tmp_path / "data"))
+    admin = KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{held[0].number}")
+    (found,) = admin.describe_cluster()["brokers"]
+    admin.close()
+    assert (found["host"], found["port"]) == ("localhost", held[0].number)
+    assert broker.stop()[0] == 0
+    for each in held:
+        each.close()
 
 
 def test_each_listener_names_its_own_address(serve: Callable[..., Served], tmp_path: Path) -> None:

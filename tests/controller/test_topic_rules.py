@@ -60,9 +60,9 @@ def test_overrides_that_are_taken() -> None:
 def changed(overrides: dict[str, str], *changes: tuple[str, Change, str | None]) -> dict[str, str | None]:
     return apply_changes(
         LogSettings.topic_settings(),
-        lambda declared: getattr(SETTINGS, declared.attribute),
         overrides,
         [ConfigChange(*change) for change in changes],
+        lambda name, change: f"{name}: {change.name}",
     )
 
 
@@ -75,18 +75,23 @@ def test_set_and_delete() -> None:
     assert before == {"retention.ms": "1", "segment.bytes": "2"}
 
 
-def test_append_starts_from_the_value_in_force() -> None:
+def test_append_starts_from_the_value_that_is_set_or_from_the_default() -> None:
     assert changed({}, ("cleanup.policy", Change.APPEND, "compact")) == {"cleanup.policy": "delete,compact"}
     assert changed({"cleanup.policy": "compact"}, ("cleanup.policy", Change.APPEND, "compact,delete")) == {
         "cleanup.policy": "compact,delete"
     }
 
 
-def test_subtract_down_to_nothing_is_the_default() -> None:
+def test_subtract_down_to_nothing_leaves_an_empty_list() -> None:
     assert changed({"cleanup.policy": "compact,delete"}, ("cleanup.policy", Change.SUBTRACT, "delete")) == {
         "cleanup.policy": "compact"
     }
-    assert changed({"cleanup.policy": "compact"}, ("cleanup.policy", Change.SUBTRACT, "compact")) == {}
+    assert changed({"cleanup.policy": "compact"}, ("cleanup.policy", Change.SUBTRACT, "compact")) == {
+        "cleanup.policy": ""
+    }
+    assert changed({"cleanup.policy": ""}, ("cleanup.policy", Change.APPEND, "compact")) == {
+        "cleanup.policy": "compact"
+    }
     assert changed({}, ("cleanup.policy", Change.SUBTRACT, "nothing.of.it")) == {"cleanup.policy": "delete"}
 
 

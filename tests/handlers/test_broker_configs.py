@@ -15,7 +15,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 from ottla.wire.records import Record, build_batch
 
 from .conftest import MakeTopic, Send
-from .test_configs import APPEND, BROKER, DELETE, SET, TOPIC, change, entries, replace
+from .test_configs import APPEND, BROKER, DELETE, SET, SUBTRACT, TOPIC, change, entries, replace
 
 DYNAMIC_BROKER, DYNAMIC_DEFAULT, STATIC, DEFAULT = 2, 3, 4, 5
 ALL = ""
@@ -74,8 +74,20 @@ def test_replacing_and_lists(send: Send) -> None:
     assert change(send, BROKER, ALL, ("log.cleanup.policy", APPEND, "compact")) == 0
     assert entries(send, BROKER, ALL)["log.cleanup.policy"].value == "delete,compact"
     assert change(send, BROKER, ALL, ("log.retention.ms", APPEND, "1")) == ErrorCode.INVALID_CONFIG
+    assert change(send, BROKER, ALL, ("log.cleanup.policy", SUBTRACT, "delete,compact")) == 0
+    assert entries(send, BROKER, ALL)["log.cleanup.policy"].value == ""
     assert replace(send, BROKER, ALL, log_segment_bytes="2000000") == 0
     assert set(entries(send, BROKER, ALL)) == {"log.segment.bytes"}
+
+
+def test_a_list_of_a_topic_starts_from_the_default_and_not_from_what_brokers_have(
+    send: Send, make_topic: MakeTopic
+) -> None:
+    topic, _ = make_topic()
+    assert change(send, BROKER, ALL, ("log.cleanup.policy", SET, "compact")) == 0
+    assert entries(send, TOPIC, topic)["cleanup.policy"].value == "compact"
+    assert change(send, TOPIC, topic, ("cleanup.policy", SUBTRACT, "compact")) == 0
+    assert entries(send, TOPIC, topic)["cleanup.policy"].value == "delete"
 
 
 def test_which_settings_can_be_changed(send: Send) -> None:
@@ -130,6 +142,20 @@ def test_what_kafka_takes_and_ottla_does_not_use_is_kept(send: Send) -> None:
     throttle, own = found["leader.replication.throttled.rate"], found["my.own"]
     assert (throttle.value, throttle.config_source, throttle.is_sensitive) == ("7", DYNAMIC_BROKER, False)
     assert (own.value, own.config_source, own.is_sensitive) == (None, DYNAMIC_BROKER, True)
+
+
+def test_settings_of_security_that_ottla_does_not_use_are_kept_for_single_brokers(
+    send: Send, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = "sasl.kerberos.min.time.before.relogin"
+    assert change(send, BROKER, ALL, (name, SET, "1000")) == ErrorCode.INVALID_REQUEST
+    assert change(send, BROKER, "1", (name, SET, "soon")) == ErrorCode.INVALID_REQUEST
+    assert change(send, BROKER, "1", (name, SET, "1000")) == 0
+    assert f"{name} is set dynamically, but is a property of Kafka that Ottla does not use" in caplog.text
+    found = entries(send, BROKER, "1")[name]
+    assert (found.value, found.config_source, found.is_sensitive) == ("1000", DYNAMIC_BROKER, False)
+    assert change(send, BROKER, "1", ("sasl.enabled.mechanisms", APPEND, "PLAIN")) == 0
+    assert entries(send, BROKER, "1")["sasl.enabled.mechanisms"].value == "GSSAPI,PLAIN"
 
 
 def produce(send: Send, topic: str, size: int) -> int:

@@ -222,6 +222,57 @@ def test_incremental_changes_leave_the_rest(send: Send, topic: str, version: int
     assert change(send, TOPIC, topic, version=version) == 0
 
 
+def test_a_list_that_is_emptied_stays_empty(send: Send, topic: str) -> None:
+    for name, first, second in (
+        ("cleanup.policy", "compact", "delete"),
+        ("leader.replication.throttled.replicas", "0:1", "1:2"),
+    ):
+        assert change(send, TOPIC, topic, (name, SET, first)) == 0
+        assert change(send, TOPIC, topic, (name, SUBTRACT, first)) == 0
+        assert overrides(send, topic) == {name: ""}
+        assert change(send, TOPIC, topic, (name, APPEND, second)) == 0
+        assert overrides(send, topic) == {name: second}
+        assert change(send, TOPIC, topic, (name, DELETE, None)) == 0
+
+
+def test_each_item_of_a_list_of_choices_counts_once(send: Send, topic: str) -> None:
+    assert change(send, TOPIC, topic, ("cleanup.policy", SET, "compact,delete,compact")) == 0
+    assert overrides(send, topic) == {"cleanup.policy": "compact,delete"}
+    assert change(send, TOPIC, topic, ("cleanup.policy", SUBTRACT, "compact")) == 0
+    assert overrides(send, topic) == {"cleanup.policy": "delete"}
+    throttled = "leader.replication.throttled.replicas"
+    assert change(send, TOPIC, topic, (throttled, SET, "0:1,0:1")) == 0
+    assert overrides(send, topic)[throttled] == "0:1,0:1", "which is no list of choices"
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "value", "message"),
+    [
+        ("retention.ms", APPEND, "1", "Can't APPEND to key retention.ms because its type is not LIST."),
+        ("nope", SUBTRACT, "1", "Can't SUBTRACT to key nope because its type is not LIST."),
+        (
+            "cleanup.policy",
+            APPEND,
+            "nope",
+            "Invalid value nope for configuration cleanup.policy: String must be one of: compact, delete",
+        ),
+        ("cleanup.policy", APPEND, "", "configuration cleanup.policy: values must not be empty"),
+        ("cleanup.policy", SET, "compact,", "configuration cleanup.policy: values must not be empty"),
+        ("leader.replication.throttled.replicas", SET, "*,0:1", "must be the literal '*' or a list of replicas"),
+        ("follower.replication.throttled.replicas", APPEND, "x", "must be the literal '*' or a list of replicas"),
+    ],
+)
+def test_what_a_list_does_not_take_is_said_in_the_words_of_kafka(
+    send: Send, topic: str, name: str, operation: int, value: str, message: str
+) -> None:
+    changed = incremental_alter_configs.AlterableConfig(name=name, config_operation=operation, value=value)
+    resource = incremental_alter_configs.AlterConfigsResource(
+        resource_type=TOPIC, resource_name=topic, configs=[changed]
+    )
+    (answer,) = send(incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource]), 1).responses
+    assert (answer.error_code, message in answer.error_message) == (ErrorCode.INVALID_CONFIG, True), answer
+
+
 @pytest.mark.parametrize(
     ("changes", "code"),
     [

@@ -150,3 +150,15 @@ class World:
 @pytest.fixture
 def make_world() -> Callable[..., World]:
     return World
+
+
+@pytest.fixture
+def run(make_world):
+    """``run(test, **settings)``: the test with a world whose coordinators run until it ends."""
+
+    async def run(test, **settings) -> None:
+        async with trio.open_nursery() as nursery:
+            await test(make_world(nursery, **settings))
+            nursery.cancel_scope.cancel()
+
+    return run

@@ -10,12 +10,10 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.transaction_coordinator.coordinator import TransactionCoordinator
 from ottla.wire.messages.list_transactions import ListTransactionsRequest
 
+from .conftest import no_flush
+
 PARTITIONS = [("t", 0), ("t", 1), ("u", 0)]
 CLASSIC, V2 = 0, 2
-
-
-async def no_flush() -> None:
-    """Nothing was answered yet."""
 
 
 def refused(code: ErrorCode):
@@ -32,18 +30,6 @@ async def init(coordinator: TransactionCoordinator, expected=None, *, timeout_ms
 
 async def settle() -> None:
     await trio.testing.wait_all_tasks_blocked()
-
-
-@pytest.fixture
-def run(make_world):
-    """``run(test, **settings)``: the test with a world whose coordinators run until it ends."""
-
-    async def run(test, **settings) -> None:
-        async with trio.open_nursery() as nursery:
-            await test(make_world(nursery, **settings))
-            nursery.cancel_scope.cancel()
-
-    return run
 
 
 async def test_commit(run, autojump_clock):

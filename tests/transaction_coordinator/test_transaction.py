@@ -73,18 +73,6 @@ def test_classic_life(ongoing):
         end(completed, (7, 0), commit=False)
 
 
-def test_while_a_transaction_ends(ongoing):
-    prepared = end(ongoing, (7, 0), commit=False)
-    with refused(ErrorCode.CONCURRENT_TRANSACTIONS):
-        transitions.check_producer(prepared, 7, 0)
-    with refused(ErrorCode.CONCURRENT_TRANSACTIONS):
-        transitions.initialize(prepared, None, -1, 1000, 3000)
-    with refused(ErrorCode.CONCURRENT_TRANSACTIONS):
-        end(prepared, (7, 0), commit=False)
-    with refused(ErrorCode.INVALID_TXN_STATE):
-        end(prepared, (7, 0), commit=True)
-
-
 def test_somebody_else(ongoing):
     for known, producer, code in (
         (None, (7, 0), ErrorCode.INVALID_PRODUCER_ID_MAPPING),
@@ -112,10 +100,6 @@ def test_v2_bumps_the_epoch_with_every_end(empty):
         2,
         frozenset(),
     )
-    with refused(ErrorCode.CONCURRENT_TRANSACTIONS):
-        end(aborted, (7, 1), commit=False, version=V2)
-    with refused(ErrorCode.PRODUCER_FENCED):
-        end(aborted, (7, 2), commit=False, version=V2)
 
 
 def test_a_v2_client_is_followed_by_a_classic_one(empty):
@@ -124,7 +108,11 @@ def test_a_v2_client_is_followed_by_a_classic_one(empty):
     assert begun is not None
     prepared = end(begun, (7, 1))
     assert prepared.producer_epoch == 1
-    assert transitions.complete(prepared, 6000).producer_epoch == 1
+    ended = transitions.complete(prepared, 6000)
+    assert ended.producer_epoch == 1
+    assert transitions.end(ended, (7, 0), True, V2, -1, 7000) is None, "one epoch before is the repetition of an end"
+    with refused(ErrorCode.PRODUCER_FENCED):
+        end(ended, (7, 0))
 
 
 def test_epochs_are_used_up(empty):
@@ -137,6 +125,11 @@ def test_epochs_are_used_up(empty):
     completed = transitions.complete(prepared, 4000)
     assert (completed.producer_id, completed.producer_epoch, completed.previous_producer_id) == (99, 0, 7)
     assert transitions.end(completed, (7, LAST_EPOCH), True, V2, -1, 5000) is None, "asked for a second time"
+    with refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING):
+        end(completed, (7, LAST_EPOCH))
+    next_one = transitions.add_partitions(completed, PARTITIONS, V2, 5000)
+    with refused(ErrorCode.PRODUCER_FENCED):
+        end(next_one, (7, LAST_EPOCH), version=V2)
     renewed = transitions.initialize(worn, None, 100, 60_000, 5000)
     assert (renewed.producer_id, renewed.producer_epoch) == (100, 0)
     resumed = transitions.initialize(worn, (7, LAST_EPOCH), 100, 60_000, 5000)
@@ -163,6 +156,8 @@ def test_a_timeout_fences_but_the_producer_may_resume(ongoing):
     assert (fenced.state, fenced.producer_epoch) == (TransactionState.PREPARE_ABORT, 1)
     with refused(ErrorCode.PRODUCER_FENCED):
         end(fenced, (7, 0))
+    with refused(ErrorCode.CONCURRENT_TRANSACTIONS):
+        end(fenced, (7, 0), version=V2)
     aborted = transitions.complete(fenced, 62_010)
     assert not transitions.is_timed_out(aborted, 1 << 40)
     assert transitions.initialize(aborted, (7, 0), -1, 60_000, 63_000).producer_epoch == 1
