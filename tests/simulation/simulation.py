@@ -65,12 +65,8 @@ def simulate(seed: int) -> Result:
     async def main() -> None:
         nonlocal world
         world = World(seed, mode)
-        logger = logging.getLogger("ottla")
-        handler = world.watch(logger)
-        try:
+        with world.watching(logging.getLogger("ottla")):
             await Simulation(world).run()
-        finally:
-            logger.removeHandler(handler)
 
     def give_up(signum: int, frame: object) -> None:
         raise Endless(f"seed {seed} takes more than {_CPU_SECONDS} s of CPU time")

@@ -9,11 +9,12 @@ flushed before it is acknowledged; with power losses and no flush only a prefix 
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import hashlib
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import trio
 
@@ -95,13 +96,19 @@ class World:
         self._rng = self.random_for("world")
         self._digest = hashlib.sha256()
 
-    def watch(self, logger: logging.Logger) -> logging.Handler:
-        """Write down what the broker logs."""
+    @contextlib.contextmanager
+    def watching(self, logger: logging.Logger) -> Iterator[None]:
+        """Write down what the broker logs, and leave the logger as it was."""
+        level, handler = logger.level, BugsInTheLog(self)
         logger.setLevel(logging.WARNING)
         logger.propagate = False
-        handler = BugsInTheLog(self)
         logger.addHandler(handler)
-        return handler
+        try:
+            yield
+        finally:
+            logger.removeHandler(handler)
+            logger.propagate = True
+            logger.setLevel(level)
 
     def random_for(self, what: str) -> random.Random:
         return random.Random(f"{self.seed} {what}")
