@@ -37,8 +37,8 @@ def compat(
     """Run the compatibility suite of stock clients against any broker: which client can do what.
 
     Topics and groups are made under fresh names; topics are deleted again. Tests that kill or restart the broker run only
-    on one that the run has started. Exit code: 0 nothing failed, 1 something did, 2 there was nothing to run. Other
-    options and words are pytest's.
+    on one that the run has started. Exit code: 0 nothing failed, 1 something did or the suite cannot be
+    read, 2 there was nothing to run. Other options and words are pytest's.
 
     \b
     Examples:
