@@ -18,7 +18,10 @@ def compat(
     bootstrap_server: Annotated[
         str | None,
         typer.Option(
-            "--bootstrap-server", "-b", metavar="HOST:PORT", help="The broker to test. [one that the run starts]"
+            "--bootstrap-server",
+            "-b",
+            metavar="HOST:PORT",
+            help="The broker to test; port 9092 if none is given. [one that the run starts]",
         ),
     ] = None,
     broker: Annotated[

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...base.wording import how_to_install, plural
-from .client import check_reachable
+from .client import check_reachable, servers
 from .output import console, is_terminal, print_json
 from .running import ToolError, UsageError
 
@@ -66,7 +66,8 @@ def compat(options: Options) -> int:
     options.check()
     from ...compat_tests.run import CannotRun, Interrupted, Unreadable, Wanted, run
 
-    wanted = Wanted(options.bootstrap_server, options.broker, options.clients, options.words)
+    server = options.bootstrap_server and servers(options.bootstrap_server)
+    wanted = Wanted(server, options.broker, options.clients, options.words)
     try:
         with _progress(is_wanted=not options.show_pytest) as watcher:
             report = run(wanted, watcher, show_pytest=options.show_pytest)

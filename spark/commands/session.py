@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 DEFAULT_SERVER = "127.0.0.1:9092"
 
 BootstrapServer = Annotated[
-    str, typer.Option(metavar="HOST:PORT[,…]", envvar="OTTLA_BOOTSTRAP_SERVER", help="Brokers to ask first.")
+    str,
+    typer.Option(
+        metavar="HOST:PORT[,…]",
+        envvar="OTTLA_BOOTSTRAP_SERVER",
+        help="Brokers to ask first; port 9092 if none is given.",
+    ),
 ]
 Pattern = Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")]
 MaxOffsetsPerTrigger = Annotated[

@@ -6,10 +6,9 @@ with dashes. A mistake is a ``JobError`` that begins with the file and the place
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +16,7 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
+from ...base.wording import meant
 from ..query import JobError
 from ..reader import check_offsets
 
@@ -259,9 +259,3 @@ def _line(error: Mapping[str, Any]) -> str:
         return f"{place}: there is no such key{meant(str(error['loc'][-1]), known)}"
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
-
-
-def meant(name: str, known: Collection[str]) -> str:
-    """The end of a mistake's line: which of the known names it may be."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
