@@ -32,6 +32,7 @@ from .session import (
     names,
     one_line_errors,
     pairs,
+    servers,
     usage_errors,
 )
 
@@ -78,7 +79,7 @@ def archive(
     with usage_errors():
         source_options = pairs("--option", option)
         job = Archive(
-            bootstrap_servers=bootstrap_server,
+            bootstrap_servers=servers(bootstrap_server),
             output=output,
             topics=names(topics),
             pattern=pattern,
@@ -97,7 +98,7 @@ def archive(
     shown = Output(title, as_json, metrics, is_one_query=True)
     with one_line_errors(debug=debug):
         check_setup()
-        check_reachable(bootstrap_server)
+        check_reachable(job.bootstrap_servers)
         with shown.running(title, options) as (spark, watch):
             total = run(spark, job, watch, lambda compacted: _print_compacted(compacted, as_json))
     shown.end(watch, {"archive": total}, f"archived {total:,} records to {job.output}")

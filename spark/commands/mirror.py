@@ -24,6 +24,7 @@ from .session import (
     names,
     one_line_errors,
     pairs,
+    servers,
     usage_errors,
 )
 
@@ -67,8 +68,8 @@ def mirror(
     """
     with usage_errors():
         job = Mirror(
-            source=source,
-            target=target,
+            source=servers(source),
+            target=servers(target),
             checkpoint=checkpoint,
             topics=names(topics),
             pattern=pattern,
@@ -87,8 +88,8 @@ def mirror(
     done = Mirrored()
     with one_line_errors(debug=debug):
         check_setup()
-        check_reachable(source)
-        check_reachable(target)
+        check_reachable(job.source)
+        check_reachable(job.target)
         with shown.running(title, options) as (spark, watch):
             run(spark, job, done, watch)
     shown.end(
