@@ -1,7 +1,7 @@
 """Metrics of a job's queries for Prometheus: what its micro-batches were like, and how far they have read.
 
 ``ottla_spark_…``, each with the label ``query``; offsets with ``topic`` and ``partition`` too. They change when a
-micro-batch is done. prometheus-client (the extra ``ottla[spark]`` holds it) is imported when they are asked for.
+micro-batch is done. prometheus-client (the extra ``spark`` holds it) is imported when they are asked for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The pytest plugin that ``pip install ottla`` brings (entry point pytest11): a Kafka broker for tests.
+"""The pytest plugin that comes with the package (entry point pytest11): a Kafka broker for tests.
 
 The broker runs in a thread of the test process, so its fixtures serve synchronous tests and those of asyncio and trio.
 Nothing of the broker, nor trio, is imported before a test asks for one of them.

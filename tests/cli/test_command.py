@@ -41,7 +41,7 @@ def test_every_subcommand_is_in_the_help(command: Command) -> None:
     shown = command("--help")
     for name in {declared.words[0] for declared in commands()}:
         assert re.search(rf"^  {name} ", shown, re.MULTILINE), name
-    assert "ottla[spark]" in shown
+    assert "the extra spark" in shown
 
 
 def test_nobody_listens(tmp_path: Path) -> None:
