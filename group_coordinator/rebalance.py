@@ -168,7 +168,10 @@ def _begin_generation(shard: Shard, group: Group, now: Moment) -> None:
     group.protocol_name = group.select_protocol()
     group.subscribed_topics = group.compute_subscribed_topics()
     _enter(group, GroupState.COMPLETING_REBALANCE, now)
-    logger.info("Group %s: generation %d has %d members", group.group_id, group.generation_id, len(group.members))
+    count = len(group.members)
+    logger.info(
+        "Group %s: generation %d has %d %s", group.group_id, group.generation_id, count, plural(count, "member")
+    )
     group.pending_sync = set(group.members)
     for member in group.members.values():
         member.is_new = False
