@@ -240,7 +240,7 @@ class Controller:
         await self._channels.update_metadata(update_metadata_requests(context, keys))
         await self._topics.resume_deletions()
         logger.info(
-            "Controller with epoch %d: %d brokers, %d topics, %d partitions",
+            "Controller with epoch %d; brokers: %d, topics: %d, partitions: %d",
             context.epoch,
             len(context.brokers),
             len(context.topics),

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.wording import plural
 from ..replication.coordinator_log import Moment, as_seen_by_clients
 from ..wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ..wire.messages.sync_group import SyncGroupResponse
@@ -225,7 +226,7 @@ def resume(shard: Shard, now: Moment) -> None:
         for member in group.members.values():
             restart_session(shard, group, member, now)
         if len(group.members) > shard.settings.group_max_size:
-            prepare_rebalance(shard, group, now, f"{len(group.members)} members are more than group.max.size")
+            prepare_rebalance(shard, group, now, f"group.max.size is less than its {len(group.members)} members")
 
 
 def release(shard: Shard) -> None:

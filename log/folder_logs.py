@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 
 import trio
 
+from ..base.wording import plural
 from .checkpoints import (
     LOCK,
     OFFSET_CHECKPOINTS,
@@ -71,7 +72,9 @@ class FolderLogs:
         is_clean = take_clean_shutdown(folder.disk, folder.path)
         found = list(self._look_around())
         if found and not is_clean:
-            logger.warning("%s was not stopped cleanly; recovering %d logs", folder.path, len(found))
+            logger.warning(
+                "%s was not stopped cleanly; recovering %d %s", folder.path, len(found), plural(len(found), "log")
+            )
         loaders = self._loaders(found, settings, is_clean=is_clean)
         chunks = iter(lambda: list(itertools.islice(loaders, _LOGS_PER_CALL)), [])
         errors: list[Exception] = []

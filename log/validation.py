@@ -12,6 +12,7 @@ and makes a ``max_timestamp`` right that is merely too high or too low; here bot
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.wording import plural
 from ..wire import compression
 from ..wire.records import CREATE_TIME, NO_TIMESTAMP, Record, RecordBatch, build_batch
 from .settings import LONG_MAX, LogSettings
@@ -135,7 +136,9 @@ def _refused(keyless: dict[int, str], untimely: dict[int, str]) -> RecordsRefuse
         message = "One or more records have been rejected due to invalid timestamp"
     else:
         code = ErrorCode.INVALID_RECORD
-        message = f"{len(errors)} records have been refused; the first one: {errors[0][1]}"
+        message = (
+            f"{len(errors)} {plural(len(errors), 'record was', 'records were')} refused; the first one: {errors[0][1]}"
+        )
     return RecordsRefusedError(code, message, errors[:_SHOWN_RECORD_ERRORS])
 
 

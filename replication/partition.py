@@ -131,7 +131,10 @@ class Partition:
             # More in-sync replicas than there are replicas cannot be asked for (KAFKA-15583).
             needed = min(log.settings.min_insync_replicas, len(self.replicas))
             if len(self.isr) < needed:
-                raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{len(self.isr)} replicas are in sync, not {needed}")
+                raise KafkaError(
+                    ErrorCode.NOT_ENOUGH_REPLICAS,
+                    f"replicas in sync: {len(self.isr)}, needed: {needed}",
+                )
         result = log.append_as_leader(records, self.leader_epoch, now_ms, internal=internal)
         if not result.is_duplicate:
             size = len(records)

@@ -31,8 +31,9 @@ _topic_numbers = itertools.count(1)
 def pytest_configure(config: pytest.Config) -> None:
     """Leave out kafka-python's warnings of itself, and import the broker as it is.
 
-    pytest rewrites the assertions of whatever is installed together with a plugin. That would double the time of the imports, and change the broker's own assertions. pytest has no public way out of it;
-    where it keeps this set elsewhere one day, nothing is lost but that time.
+    pytest rewrites the assertions of whatever is installed together with a plugin. That would double the time of the
+    imports, and change the broker's own assertions. pytest has no public way out of it; where it keeps this set elsewhere
+    one day, nothing is lost but that time.
     """
     for line in _WARNINGS_OF_KAFKA_PYTHON:
         config.addinivalue_line("filterwarnings", line)

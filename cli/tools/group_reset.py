@@ -17,6 +17,7 @@ from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.structs import OffsetAndMetadata
 
+from ...base.wording import plural
 from .client import Admin, Connection
 from .cluster_view import find_topics
 from .groups import find_group
@@ -121,7 +122,9 @@ def _current(admin: Admin, group: str) -> dict[TopicPartition, int]:
     except ToolError:
         return {}
     if found.members:
-        raise ToolError(f"{group} has {len(found.members)} members; stop its consumers first")
+        raise ToolError(
+            f"{group} has {len(found.members)} {plural(len(found.members), 'member')}; stop its consumers first"
+        )
     return found.offsets
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from kafka import TopicPartition
 
+from ...base.wording import plural
 from .client import Connection
 from .output import print_json, progress
 from .running import ToolError, explain
@@ -62,7 +63,9 @@ def produce(
         seconds = time.perf_counter() - start
     producer.close(timeout=10)
     if failures:
-        raise ToolError(f"{len(failures)} records were not written: {explain(failures[0])}")
+        raise ToolError(
+            f"{len(failures)} {plural(len(failures), 'record was', 'records were')} not written: {explain(failures[0])}"
+        )
     _report("sent", num_records, num_records * record_size, seconds, latencies, "latency", as_json)
 
 
@@ -98,7 +101,9 @@ def _read(
             now = time.perf_counter()
             if not polled:
                 if (now - last) * 1000 >= timeout_ms:
-                    raise ToolError(f"nothing came for {timeout_ms} ms; {records} of {wanted} records were read")
+                    raise ToolError(
+                        f"nothing came for {timeout_ms} ms; {records} of {wanted} {plural(wanted, 'record')} were read"
+                    )
                 continue
             last = now
             latencies.append((now - before) * 1000)
@@ -136,6 +141,6 @@ def _report(
             }
         )
         return
-    print(f"{records} records {verb} in {seconds:.2f} s: {rate:.0f} records/s, {mb_rate:.2f} MB/s")
+    print(f"{records} {plural(records, 'record')} {verb} in {seconds:.2f} s: {rate:.0f} records/s, {mb_rate:.2f} MB/s")
     shown = ", ".join(f"{name} {value:.1f}" for name, value in points.items())
     print(f"{what} ms: avg {average:.1f}, {shown}, max {ordered[-1] if ordered else 0.0:.1f}")

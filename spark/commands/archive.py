@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from ...base.wording import plural
 from ..archive import Archive, run
 from ..compaction import Compacted
 from ..kafka_admin import check_reachable
@@ -101,7 +102,7 @@ def archive(
         check_reachable(job.bootstrap_servers)
         with shown.running(title, options) as (spark, watch):
             total = run(spark, job, watch, lambda compacted: _print_compacted(compacted, as_json))
-    shown.end(watch, {"archive": total}, f"archived {total:,} records to {job.output}")
+    shown.end(watch, {"archive": total}, f"archived {total:,} {plural(total, 'record')} to {job.output}")
 
 
 def default_group(output: str, options: Mapping[str, str]) -> str:
@@ -115,4 +116,6 @@ def _print_compacted(compacted: Compacted, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"compacted": asdict(compacted)}))
     else:
-        typer.echo(f"compacted {compacted.folder}: {compacted.before} files into {compacted.after}")
+        typer.echo(
+            f"compacted {compacted.folder}: {compacted.before} {plural(compacted.before, 'file')} into {compacted.after}"
+        )

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from ...base.wording import plural
 from ..kafka_admin import check_reachable
 from ..load import Load, run
 from ..session import check_setup
@@ -94,4 +95,4 @@ def load(
         check_reachable(job.bootstrap_servers)
         with shown.running(title, options) as (spark, watch):
             total = run(spark, job, watch)
-    shown.end(watch, {"load": total}, f"loaded {total:,} records into {topic}")
+    shown.end(watch, {"load": total}, f"loaded {total:,} {plural(total, 'record')} into {topic}")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ...base.wording import plural
 from ..kafka_admin import check_reachable
 from ..mirror.job import Mirror, Mirrored, run
 from ..session import check_setup
@@ -95,7 +96,7 @@ def mirror(
     shown.end(
         watch,
         {"mirror": done.records},
-        f"mirrored {done.records:,} records to {target}",
+        f"mirrored {done.records:,} {plural(done.records, 'record')} to {target}",
         *(f"group {group}: offsets are at the target" for group in done.carried.groups),
         *(f"group {group}: in use at the target, left alone" for group in done.carried.in_use),
     )

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ...base.wording import plural
 from ..kafka_admin import check_reachable
 from ..query import JobError
 from ..reader import check_offsets
@@ -100,7 +101,9 @@ def replay(
         check_reachable(job.bootstrap_servers)
         with session(f"replay to {to_topic}", options) as spark:
             total = run(spark, job)
-    typer.echo(json.dumps({"records": total}) if as_json else f"replayed {total:,} records to {to_topic}")
+    typer.echo(
+        json.dumps({"records": total}) if as_json else f"replayed {total:,} {plural(total, 'record')} to {to_topic}"
+    )
 
 
 def _time(option: str, text: str | None) -> datetime | None:
