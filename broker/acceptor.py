@@ -14,7 +14,7 @@ from collections import Counter
 import trio
 
 from ..base.network import Connection, Listener
-from ..base.words import counted, explained
+from ..base.wording import counted, explained
 from ..handlers.services import Services
 from .connection import ClientConnection
 from .monitor import Ending, Monitor

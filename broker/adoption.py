@@ -62,7 +62,7 @@ async def adopt_logs(
         operations += _topic_operations(broker_id, name, partitions, configs, random)
     await store.multi(operations)
     logger.warning(
-        "The folder holds %d topics that this broker did not make; they are its own from now on. Their configs are not "
+        "The folder holds topics that this broker did not make (%d); they are its own from now on. Their configs are not "
         "in the folder: until you set them, nothing of these topics is deleted but by compaction",
         len(topics),
     )

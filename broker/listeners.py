@@ -6,6 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterable
 
+from ..base.addresses import join_host_port
 from ..base.settings import SettingError
 from .settings import BrokerSettings
 
@@ -24,19 +25,6 @@ class Endpoint:
 
     def __str__(self) -> str:
         return f"{self.name}://{join_host_port(self.host, self.port)}"
-
-
-def join_host_port(host: str, port: int) -> str:
-    """``host:port``, with brackets round an IPv6 address."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def split_host_port(text: str) -> tuple[str, int]:
-    """The parts of ``HOST:PORT`` or ``[IPV6]:PORT``. Raises ValueError."""
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdigit() or not 0 <= int(port) <= 65535:
-        raise ValueError(f"{text!r} is not HOST:PORT")
-    return host.strip("[]"), int(port)
 
 
 def parse_endpoints(setting_name: str, text: str, protocols: dict[str, str]) -> list[Endpoint]:

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING
 
 import trio
 
+from ..base.addresses import join_host_port, split_host_port
 from ..base.config import Config
 from ..base.errors import KafkaError
 from ..base.network import Listener, Network
 from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
-from ..base.words import explained
+from ..base.wording import explained, how_to_install
 from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
 from ..log.disk import Disk, OsDisk
@@ -33,7 +34,7 @@ from ..wire.api_keys import ApiKey
 from .acceptor import Acceptor
 from .assembly import Assembly
 from .flight_recorder import FlightRecorder
-from .listeners import Endpoint, advertised_endpoints, configured_listeners, join_host_port, split_host_port
+from .listeners import Endpoint, advertised_endpoints, configured_listeners
 from .monitor import Monitor
 from .refusal_log import RefusalLog
 from .settings import BrokerSettings
@@ -182,7 +183,7 @@ class BrokerServer:
         try:
             from .metrics.http import MetricsServer
         except ImportError as error:
-            raise StartError(f"metrics need pip install 'ottla[metrics]': {error}") from None
+            raise StartError(f"metrics need {how_to_install('metrics')}: {error}") from None
         server = MetricsServer(self, self._network, self._clock, self._workers)
         try:
             await server.bind(host, port)

@@ -44,7 +44,10 @@ def _common(
 def serve(
     listen: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Address to listen on; port 0 picks a free one. [127.0.0.1:9092]"),
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Address to listen on: port 9092 if none is given, a free one if it is 0. [127.0.0.1:9092]",
+        ),
     ] = None,
     advertise: Annotated[
         str | None,

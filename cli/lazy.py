@@ -29,9 +29,9 @@ LAZY = {
     "cluster": Lazy(".commands.cluster", "Describe the cluster: brokers, controller, what is under-replicated."),
     "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),
     "compat": Lazy(
-        ".commands.compat", "Run stock clients against any broker (needs the extra ottla[compat]): who can do what."
+        ".commands.compat", "Run stock clients against any broker (needs the extra compat): who can do what."
     ),
-    "spark": Lazy("..spark.cli", "Spark jobs on topics (needs the extra ottla[spark] and Java 17)."),
+    "spark": Lazy("..spark.cli", "Spark jobs on topics (needs the extra spark, and Java 17)."),
 }
 
 

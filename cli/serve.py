@@ -16,12 +16,12 @@ from pathlib import Path
 import trio
 
 from .. import __version__
+from ..base.addresses import DEFAULT_PORT, join_host_port, split_host_port
 from ..base.config import Config
 from ..base.settings import SettingError
 from ..base.system_calls import raise_descriptor_limit
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
 from ..broker.limits import warn_of_few_descriptors
-from ..broker.listeners import join_host_port, split_host_port
 from ..broker.server import BrokerFailedError, BrokerServer, StartError
 from ..wire.api_keys import ApiKey
 from .log_output import configure_logging
@@ -86,7 +86,7 @@ def configure(
     properties |= parse_overrides(overrides)
     warn_of_unused(properties)
     if listen is not None:
-        properties["listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(listen))}"
+        properties["listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(listen, DEFAULT_PORT))}"
     if advertise is not None:
         properties["advertised.listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(advertise))}"
     if data_dir is not None:

@@ -18,6 +18,8 @@ import pytest
 from ottla.compat_tests import brokers, programs, record
 
 FOLDER = Path(__file__).resolve().parent
+# Of a test that says no other.
+LIMIT_S = 600
 
 
 class Watcher(Protocol):
@@ -31,11 +33,15 @@ class Watcher(Protocol):
 
 
 class CannotRun(Exception):
-    """pytest refused: ``str()`` is why, one line. ``interrupted`` says that somebody wanted it to end."""
+    """pytest refused what it was asked for: ``str()`` is why, one line."""
 
-    def __init__(self, why: str, *, interrupted: bool = False) -> None:
-        super().__init__(why)
-        self.interrupted = interrupted
+
+class Interrupted(Exception):
+    """The user wanted the run to end."""
+
+
+class Unreadable(Exception):
+    """A file of the suite cannot be imported: ``str()`` is which and why, one line."""
 
 
 class Wanted(NamedTuple):
@@ -76,8 +82,8 @@ class _Plugin:
         self.config = config
 
     def pytest_runtestloop(self, session: pytest.Session) -> None:
-        """The tests are known, and begin now."""
-        if session.items:
+        """The tests are known, and begin now, unless a file of theirs could not be imported."""
+        if session.items and not self.problems:
             self._watcher.begin(len(session.items))
 
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
@@ -90,13 +96,18 @@ class _Plugin:
         if report.failed:
             self.problems.append(f"{report.nodeid}: {str(report.longrepr).strip().splitlines()[-1]}")
 
-    def pytest_keyboard_interrupt(self) -> None:
-        """Ctrl-C, or ``pytest.exit``."""
-        self.interrupted = True
+    def pytest_keyboard_interrupt(self, excinfo: pytest.ExceptionInfo[BaseException]) -> None:
+        """Ctrl-C, or ``pytest.exit``; pytest ends itself that way, too, when a file could not be imported."""
+        self.interrupted = not excinfo.errisinstance(pytest.Session.Interrupted)
 
 
 def run(wanted: Wanted, watcher: Watcher, *, show_pytest: bool = False) -> record.Report:
-    """Run the suite. With ``show_pytest`` its own output goes to stderr, else nowhere. Raises CannotRun."""
+    """Run the suite. With ``show_pytest`` its own output goes to stderr, else nowhere.
+
+    :raises CannotRun: the options make no sense.
+    :raises Unreadable: a file of the suite cannot be imported, as where a package is missing.
+    :raises Interrupted: by Ctrl-C.
+    """
     plugin = _Plugin(watcher)
     said = io.StringIO()
     began = time.monotonic()
@@ -129,17 +140,20 @@ def _arguments(wanted: Wanted) -> list[str]:
     targets = [str(FOLDER / word) for word in wanted.words if names_a_test(word)] or [str(FOLDER)]
     words = [word for word in wanted.words if not names_a_test(word)]
     fixed = ["-c", os.devnull, f"--rootdir={FOLDER}", "--import-mode=importlib", "-p", "no:cacheprovider"]
+    fixed.append(f"--timeout={LIMIT_S}")
     # The package's own plugin for pytest has been imported by then, as has whatever else led here.
     fixed += ["-W", "ignore:Module already imported:pytest.PytestAssertRewriteWarning"]
     return [*fixed, "--strict-markers", *wanted.options(), *words, *targets]
 
 
 def _check(status: int, plugin: _Plugin, said: str) -> None:
-    """Raises CannotRun unless tests were run to the end."""
+    """Raises CannotRun, Unreadable or Interrupted unless tests were run to the end."""
     if plugin.interrupted:
-        raise CannotRun("interrupted", interrupted=True)
+        raise Interrupted
     if plugin.problems:
-        raise CannotRun(f"the tests cannot be read: {plugin.problems[0]}")
+        others = len(plugin.problems) - 1
+        more = f" (and {others} more; --debug shows all)" if others else " (--debug shows more)"
+        raise Unreadable(f"the suite cannot be read: {plugin.problems[0]}{more}")
     if status in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
         return
     if status == pytest.ExitCode.NO_TESTS_COLLECTED:

@@ -21,7 +21,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
-from ..base.words import counted
+from ..base.wording import counted
 from ..log.settings import LogSettings
 from . import znodes
 from .channels import BrokerChannel, Channels

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.words import counted
+from ..base.wording import counted
 from ..log.settings import LogSettings
 from . import znodes
 from .assignment import assign_replicas, check_assignment

@@ -18,7 +18,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
-from ..base.words import counted
+from ..base.wording import counted
 from ..replication.coordinator_log import CoordinatorLog, Flush, Moment, partition_of
 from ..replication.coordinator_shards import CoordinatorShards
 from ..wire.messages.delete_groups import DeletableGroupResult
@@ -238,7 +238,9 @@ class GroupCoordinator:
     async def list_groups(self, states: Collection[str], types: Collection[str], flush: Flush) -> list[ListedGroup]:
         """ListGroups of this broker. COORDINATOR_LOAD_IN_PROGRESS while some of it is not known yet."""
         if self._shards.loading:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self._shards.loading} partitions are loading")
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"partitions are still loading: {self._shards.loading}"
+            )
         listed: list[ListedGroup] = []
         waits = []
         for shard in self._shards:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.words import counted
+from ..base.wording import counted
 from ..replication.coordinator_log import Moment, as_seen_by_clients
 from ..wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ..wire.messages.sync_group import SyncGroupResponse

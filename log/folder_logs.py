@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 
 import trio
 
-from ..base.words import counted
+from ..base.wording import counted
 from .checkpoints import (
     LOCK,
     OFFSET_CHECKPOINTS,

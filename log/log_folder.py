@@ -20,7 +20,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock, Workers
-from ..base.words import explained
+from ..base.wording import explained
 from .disk import Disk
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..base.words import counted
+from ..base.wording import counted
 from .files import LOG_SUFFIX
 from .truncation import delete_segment
 

@@ -17,7 +17,7 @@ Kafka also refuses a batch whose bytes are no records although its CRC is right,
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.words import counted
+from ..base.wording import counted
 from ..wire import compression
 from ..wire.records import CREATE_TIME, NO_TIMESTAMP, Record, RecordBatch, build_batch
 from .settings import LONG_MAX, LogSettings

@@ -17,7 +17,7 @@ from .commands.replay import replay
 
 app = typer.Typer(
     name="spark",
-    help="Spark jobs on topics (needs the extra ottla[spark] and Java 17).",
+    help="Spark jobs on topics (needs the extra spark, and Java 17).",
     no_args_is_help=True,
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -27,7 +27,7 @@ app = typer.Typer(
 
 @app.callback()
 def main() -> None:
-    """Spark jobs on topics (needs the extra ottla[spark] and Java 17)."""
+    """Spark jobs on topics (needs the extra spark, and Java 17)."""
 
 
 app.command("archive")(archive)

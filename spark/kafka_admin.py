@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ..base.addresses import DEFAULT_PORT, split_host_port
 from .query import JobError
 
 if TYPE_CHECKING:
@@ -31,13 +32,12 @@ def admin_client(bootstrap_servers: str) -> Iterator[KafkaAdminClient]:
         admin.close()
 
 
-def check_reachable(bootstrap_servers: str, timeout_s: float = 3.0) -> None:
-    """JobError unless one of the servers takes a connection; Spark itself would try for three minutes."""
+def check_reachable(bootstrap_servers: str, timeout_s: float = 2.0) -> None:
+    """JobError unless one of the servers takes a connection; clients would try for half a minute, Spark for three."""
     failures = []
     for server in bootstrap_servers.split(","):
-        host, _, port = server.strip().rpartition(":")
         try:
-            socket.create_connection((host.strip("[]"), int(port)), timeout_s).close()
+            socket.create_connection(split_host_port(server.strip(), DEFAULT_PORT), timeout_s).close()
             return
         except (OSError, ValueError) as error:
             failures.append(f"{server.strip()}: {error}")

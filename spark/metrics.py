@@ -1,7 +1,7 @@
 """Metrics of a job's queries for Prometheus: what its micro-batches were like, and how far they have read.
 
 ``ottla_spark_…``, each with the label ``query``; offsets with ``topic`` and ``partition`` too. They change when a
-micro-batch is done. prometheus-client (the extra ``ottla[spark]`` holds it) is imported when they are asked for.
+micro-batch is done. prometheus-client (the extra ``spark`` holds it) is imported when they are asked for.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ..base.wording import how_to_install
 from .failures import JobError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def served(address: str) -> Iterator[QueryMetrics]:
     try:
         from prometheus_client import start_http_server
     except ImportError:
-        raise JobError("prometheus-client is missing: pip install 'ottla[spark]'") from None
+        raise JobError(f"prometheus-client is missing: {how_to_install('spark')}") from None
     host, _, port = address.rpartition(":")
     if not port.isdecimal():
         raise JobError(f"metrics are served at HOST:PORT, not {address!r}")

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ..base.wording import counted
 from .archive import read_archive
 from .failures import explain_task
 from .producing import COLUMNS, RESULT, Destination, write_once
@@ -77,7 +78,9 @@ def run(spark: SparkSession, replay: Replay) -> int:
         if not sources:
             return 0
         if replay.keep_partitions and max(partition for _, partition in sources) >= targets:
-            raise JobError(f"{replay.to_topic} has {targets} partitions, which is too few to keep the records' own")
+            raise JobError(
+                f"{replay.to_topic} has {counted(targets, 'partition')}, which is too few to keep the records' own"
+            )
         share = None if replay.rate is None else replay.rate / len(sources)
         destination = Destination(replay.bootstrap_servers, replay.to_topic, replay.group_id, share)
         chosen = _chosen(rows, replay)

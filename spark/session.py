@@ -22,6 +22,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..base.wording import how_to_install
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -138,10 +140,10 @@ def check_setup() -> str:
     try:
         import pyspark
     except ImportError:
-        raise SparkSetupError("pyspark is missing: pip install 'ottla[spark]'") from None
+        raise SparkSetupError(f"pyspark is missing: {how_to_install('spark')}") from None
     for name in _NEEDED_BY_JOBS:
         if importlib.util.find_spec(name) is None:
-            raise SparkSetupError(f"{name.replace('_', '-')} is missing: pip install 'ottla[jobs]'")
+            raise SparkSetupError(f"{name.replace('_', '-')} is missing: {how_to_install('jobs')}")
     version: str = pyspark.__version__
     if version not in FETCHED_BY:
         raise SparkSetupError(

@@ -17,6 +17,7 @@ from typing import Any
 import trio
 
 from ..base.errors import ErrorCode
+from ..base.wording import counted
 from ..wire.api_keys import ApiKey
 from . import names
 
@@ -56,7 +57,9 @@ class Fault:
         """Block until ``hits`` requests were struck. Raises TimeoutError after ``timeout`` seconds."""
         with self._hit:
             if not self._hit.wait_for(lambda: self.hits >= hits, timeout):
-                raise TimeoutError(f"{self.hits} requests were struck, not {hits}, after {timeout} s")
+                raise TimeoutError(
+                    f"{counted(self.hits, 'request was', 'requests were')} struck, not {hits}, after {timeout} s"
+                )
 
     def __enter__(self) -> Fault:
         return self

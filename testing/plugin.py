@@ -1,4 +1,4 @@
-"""The pytest plugin that ``pip install ottla`` brings (entry point pytest11): a Kafka broker for tests.
+"""The pytest plugin that comes with the package (entry point pytest11): a Kafka broker for tests.
 
 The broker runs in a thread of the test process, so its fixtures serve synchronous tests and those of asyncio and trio.
 Nothing of the broker, nor trio, is imported before a test asks for one of them.
@@ -19,16 +19,24 @@ if TYPE_CHECKING:
     from .records import KafkaRecord
     from .requests import Requests
 
+# kafka-python reads its declarations of messages by a way that Python 3.11 and 3.12 advise against: two hundred warnings.
+_WARNINGS_OF_KAFKA_PYTHON = (
+    r"ignore:read_text is deprecated:DeprecationWarning:kafka\.protocol\.schemas\.load_json",
+    r"ignore:open_text is deprecated:DeprecationWarning:importlib\.resources\._legacy",
+)
 _NOT_IN_TOPIC_NAMES = re.compile(r"[^a-zA-Z0-9_-]+")
 _topic_numbers = itertools.count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Import the broker as it is: pytest rewrites the assertions of whatever is installed together with a plugin.
+    """Leave out kafka-python's warnings of itself, and import the broker as it is.
 
-    That would double the time of the imports, and change the broker's own assertions. pytest has no public way out of it;
-    where it keeps this set elsewhere one day, nothing is lost but that time.
+    pytest rewrites the assertions of whatever is installed together with a plugin. That would double the time of the
+    imports, and change the broker's own assertions. pytest has no public way out of it; where it keeps this set elsewhere
+    one day, nothing is lost but that time.
     """
+    for line in _WARNINGS_OF_KAFKA_PYTHON:
+        config.addinivalue_line("filterwarnings", line)
     getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("ottla")
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import ottla
+from ottla.compat_tests.conftest import NOT_OURS
 
 from .pages import outcomes, quickstarts
 
@@ -113,19 +114,51 @@ def test_the_broker_is_imported_as_it_is(ottla_broker):
 """
 
 
-@pytest.mark.slow
-def test_a_project_that_installs_the_wheel_has_the_fixtures(built: Path, tmp_path: Path) -> None:
-    """The README's fixture example, in a project that knows of Ottla by its requirements only."""
+@pytest.fixture(scope="module")
+def project_python(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The interpreter of a virtualenv with the wheel and what its extra ``compat`` brings, pytest among it."""
     (wheel,) = built.glob("*.whl")
-    run(sys.executable, "-m", "venv", tmp_path / "venv")
-    python = tmp_path / "venv" / "bin" / "python"
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, "pytest", "kafka-python")
-    project = tmp_path / "project"
-    project.mkdir()
-    (project / "test_orders.py").write_text(quickstarts()["pytest"][1])
-    (project / "test_plugin.py").write_text(PLUGIN_TESTS)
-    assert outcomes(run(python, "-I", "-m", "pytest", "-q", "test_orders.py", cwd=project)) == {"passed": 1}
-    assert outcomes(run(python, "-I", "-m", "pytest", "-q", "test_plugin.py", cwd=project)) == {"passed": 2}
+    folder = tmp_path_factory.mktemp("project-venv")
+    run(sys.executable, "-m", "venv", folder)
+    python = folder / "bin" / "python"
+    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel}[compat]")
+    return python
+
+
+@pytest.mark.slow
+def test_a_project_that_installs_the_wheel_has_the_fixtures(project_python: Path, tmp_path: Path) -> None:
+    """The README's fixture example, in a project that knows of Ottla by its requirements only."""
+    (tmp_path / "test_orders.py").write_text(quickstarts()["pytest"][1])
+    (tmp_path / "test_plugin.py").write_text(PLUGIN_TESTS)
+    python = (project_python, "-I", "-m", "pytest", "-q")
+    assert outcomes(run(*python, "test_orders.py", cwd=tmp_path)) == {"passed": 1}
+    assert outcomes(run(*python, "test_plugin.py", cwd=tmp_path)) == {"passed": 2}
+
+
+@pytest.mark.slow
+def test_the_compatibility_suite_runs_from_the_wheel(
+    project_python: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With nothing but what the extra brings: every file of the suite is read, and clients without a toolchain are skipped."""
+    monkeypatch.delenv("CI", raising=False)  # in CI nothing is skipped
+    monkeypatch.delenv("OTTLA_JARS", raising=False)
+    clients = ("kafka-python", "spark", "kafka-streams")
+    asked = [word for client in clients for word in ("--client", client)]
+    with ottla.Broker() as broker:
+        at = ("compat", "--bootstrap-server", broker.bootstrap_servers)
+        words = (*at, *asked, "-k", "test_keys_choose_partitions or test_formats or test_streams")
+        printed = run(project_python, "-I", "-m", "ottla", *words, cwd=tmp_path)
+    # The last rows are of what kills the broker, and is not tried on this one.
+    found = {
+        (line[0], line[2].split()[0]): line[4] for line in map(_fields, printed.splitlines()) if line[4] != NOT_OURS
+    }
+    assert found.keys() == {("kafka-python", "pass"), ("spark", "skipped"), ("kafka-streams", "skipped")}
+    assert "pyspark is missing" in found["spark", "skipped"]
+    assert "no jars in" in found["kafka-streams", "skipped"]
+
+
+def _fields(line: str) -> list[str]:
+    return line.split("\t")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["--version"]])

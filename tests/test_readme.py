@@ -101,7 +101,7 @@ def test_pipelines(address: str, tmp_path: Path) -> None:
 
 def test_pyspark(address: str, tmp_path: Path) -> None:
     if importlib.util.find_spec("pyspark") is None:
-        toolchains.missing("no pyspark (pip install 'ottla[spark]')")
+        toolchains.missing("no pyspark (pip install '.[spark]')")
     toolchains.java()
     code = QUICKSTARTS["pyspark"][1]
     (coordinates,) = re.findall(r'"org\.apache\.spark:([\w.-]+):([\d.]+)"', code)

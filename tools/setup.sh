@@ -98,7 +98,7 @@ install_spark_4_2() {
     make_venv .venv-spark-4.2
     if ! stamped .venv-spark-4.2 spark; then
         echo "setup: installing pyspark 4.2.0 into .venv-spark-4.2" >&2
-        pip_install .venv-spark-4.2 --editable '.[compat,jobs]' 'pyspark[pipelines]==4.2.0' 'pytest-timeout>=2.3'
+        pip_install .venv-spark-4.2 --editable '.[compat,jobs]' 'pyspark[pipelines]==4.2.0'
         echo "$wanted" >.venv-spark-4.2/.stamp-spark
     fi
 }

@@ -210,7 +210,9 @@ class TransactionCoordinator:
     async def list_transactions(self, request: ListTransactionsRequest, flush: Flush) -> ListTransactionsResponse:
         """ListTransactions of this broker."""
         if self._shards.loading:
-            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self._shards.loading} partitions are loading")
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"partitions are still loading: {self._shards.loading}"
+            )
         wanted = Filter(request, self._clock.now_ms())
         response = ListTransactionsResponse(
             unknown_state_filters=[name for name in request.state_filters if name not in STATES]

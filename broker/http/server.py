@@ -25,7 +25,7 @@ import trio
 
 from ...base.network import Connection, Listener, Network
 from ...base.seams import Clock
-from ...base.words import explained
+from ...base.wording import explained
 from .connection import HttpConnection
 from .exchange import Application
 from .limits import HttpLimits

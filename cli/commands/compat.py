@@ -18,7 +18,10 @@ def compat(
     bootstrap_server: Annotated[
         str | None,
         typer.Option(
-            "--bootstrap-server", "-b", metavar="HOST:PORT", help="The broker to test. [one that the run starts]"
+            "--bootstrap-server",
+            "-b",
+            metavar="HOST:PORT",
+            help="The broker to test; port 9092 if none is given. [one that the run starts]",
         ),
     ] = None,
     broker: Annotated[
@@ -37,8 +40,8 @@ def compat(
     """Run the compatibility suite of stock clients against any broker: which client can do what.
 
     Topics and groups are made under fresh names; topics are deleted again. Tests that kill or restart the broker run only
-    on one that the run has started. Exit code: 0 nothing failed, 1 something did, 2 there was nothing to run. Other
-    options and words are pytest's.
+    on one that the run has started. Exit code: 0 nothing failed, 1 something did or the suite cannot be
+    read, 2 there was nothing to run. Other options and words are pytest's.
 
     \b
     Examples:

@@ -18,7 +18,7 @@ BootstrapServer = Annotated[
         "-b",
         metavar="HOST:PORT[,…]",
         envvar="OTTLA_BOOTSTRAP_SERVER",
-        help="Brokers to ask first.",
+        help="Brokers to ask first; port 9092 if none is given.",
     ),
 ]
 DEFAULT_SERVER = "127.0.0.1:9092"

@@ -19,6 +19,7 @@ import javaproperties
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import ConfigResource
 
+from ...base.addresses import split_host_port, with_ports
 from .running import ToolError, UsageError
 
 _CONNECT_S = 5.0
@@ -145,25 +146,25 @@ def _value(attribute: str, text: str) -> Any:
 def check_reachable(bootstrap_server: str) -> None:
     """Raises ToolError at once when none of the addresses takes a connection; the clients would try for long."""
     why = "no address given"
-    for host, port in map(_split, _addresses(bootstrap_server)):
+    for host, port in map(split_host_port, _addresses(bootstrap_server)):
         try:
             with socket.create_connection((host, port), timeout=_CONNECT_S):
                 return
         except OSError as error:
             why = (error.strerror or str(error)).lower()
     raise ToolError(
-        f"no broker answers at {bootstrap_server} ({why}); start one with 'ottla serve', or name another with --bootstrap-server"
+        f"no broker answers at {servers(bootstrap_server)} ({why}); "
+        "start one with 'ottla serve', or name another with --bootstrap-server"
     )
 
 
+def servers(bootstrap_server: str) -> str:
+    """The addresses, each with its port. Raises UsageError."""
+    try:
+        return with_ports(bootstrap_server)
+    except ValueError as error:
+        raise UsageError(f"--bootstrap-server: {error}") from None
+
+
 def _addresses(bootstrap_server: str) -> list[str]:
-    return [address.strip() for address in bootstrap_server.split(",") if address.strip()]
-
-
-def _split(address: str) -> tuple[str, int]:
-    host, colon, port = address.rpartition(":")
-    if not colon:
-        return address, 9092
-    if not port.isdigit():
-        raise UsageError(f"--bootstrap-server takes HOST:PORT, not {address!r}")
-    return host.strip("[]"), int(port)
+    return list(filter(None, servers(bootstrap_server).split(",")))

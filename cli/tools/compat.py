@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .client import check_reachable
+from ...base.wording import counted, how_to_install
+from .client import check_reachable, servers
 from .output import console, is_terminal, print_json
 from .running import ToolError, UsageError
 
@@ -42,8 +43,9 @@ class Options:
 
     def check(self) -> None:
         """Raises ToolError for what cannot be done."""
-        if importlib.util.find_spec("pytest") is None:
-            raise ToolError("the suite needs pytest and the clients: pip install 'ottla[compat]'")
+        for module in ("pytest", "pytest_timeout"):
+            if importlib.util.find_spec(module) is None:
+                raise ToolError(f"{module.replace('_', '-')} is missing: {how_to_install('compat')}")
         if self.broker not in ("ottla", "kafka"):
             raise UsageError(f"--broker takes ottla or kafka, not {self.broker!r}")
         from ...compat_tests import programs
@@ -62,15 +64,18 @@ class Options:
 def compat(options: Options) -> int:
     """Run the suite and print what came out; 1 when something failed. Raises ToolError."""
     options.check()
-    from ...compat_tests.run import CannotRun, Wanted, run
+    from ...compat_tests.run import CannotRun, Interrupted, Unreadable, Wanted, run
 
-    wanted = Wanted(options.bootstrap_server, options.broker, options.clients, options.words)
+    server = options.bootstrap_server and servers(options.bootstrap_server)
+    wanted = Wanted(server, options.broker, options.clients, options.words)
     try:
         with _progress(is_wanted=not options.show_pytest) as watcher:
             report = run(wanted, watcher, show_pytest=options.show_pytest)
+    except Interrupted:
+        raise KeyboardInterrupt from None
+    except Unreadable as error:
+        raise ToolError(str(error)) from None
     except CannotRun as refused:
-        if refused.interrupted:
-            raise KeyboardInterrupt from None
         raise UsageError(str(refused)) from None
     _write(report, options)
     return 1 if report.of("fail") else 0
@@ -115,7 +120,7 @@ def _print_tables(report: Report, details: bool) -> None:
     shown = ("skipped", "not run", "n/a") if details else ("skipped", "not run")
     for outcome in shown:
         for client, reason, tests in report.reasons(outcome):
-            screen.print(f"{outcome}: {client}: {reason} ({tests} {'test' if tests == 1 else 'tests'})")
+            screen.print(f"{outcome}: {client}: {reason} ({counted(tests, 'test')})")
     hint = "" if details or not report.of("n/a") else " (--details tells what and why)"
     screen.print(f"\n{report.summary()}{hint}, in {report.seconds} s", style="bold")
 
@@ -213,14 +218,14 @@ class _LineProgress(_Progress):
 
     def begin(self, total: int) -> None:
         super().begin(total)
-        self._say(f"ottla: {total} tests")
+        self._say(f"ottla: {counted(total, 'test')}")
 
     def result(self, result: Result) -> None:
         super().result(result)
         if result.outcome == "fail":
             self._say(_failure(result))
         if self.done * LINES_OF_PROGRESS // self.total > (self.done - 1) * LINES_OF_PROGRESS // self.total:
-            self._say(f"ottla: {self.done} of {self.total} tests, {self.failed} failed")
+            self._say(f"ottla: {self.done} of {counted(self.total, 'test')}, {self.failed} failed")
 
     def _say(self, line: str) -> None:
         print(line, file=self._errors, flush=True)

@@ -17,7 +17,7 @@ from kafka import TopicPartition
 from kafka.admin import OffsetSpec
 from kafka.structs import OffsetAndMetadata
 
-from ...base.words import counted
+from ...base.wording import counted
 from .client import Admin, Connection
 from .cluster_view import find_topics
 from .groups import find_group

@@ -99,9 +99,9 @@ def console(file: TextIO | None = None) -> Console:
 
 
 @contextmanager
-def progress(label: str, total: int | None) -> Iterator[Any]:
-    """Call what this gives with the steps done so far; a bar on stderr, while that is a terminal."""
-    if not sys.stderr.isatty():
+def progress(label: str, total: int | None, *, is_wanted: bool = True) -> Iterator[Any]:
+    """Call what this gives with the steps done so far; a bar on stderr, while that is a terminal and it is wanted."""
+    if not is_wanted or not sys.stderr.isatty():
         yield lambda done: None
         return
     from rich.console import Console

@@ -11,7 +11,7 @@ from typing import Any
 
 from kafka import TopicPartition
 
-from ...base.words import counted
+from ...base.wording import counted
 from .client import Connection
 from .output import print_json, progress
 from .running import ToolError, explain
@@ -99,7 +99,9 @@ def _read(
             now = time.perf_counter()
             if not polled:
                 if (now - last) * 1000 >= timeout_ms:
-                    raise ToolError(f"nothing came for {timeout_ms} ms; {records} of {wanted} records were read")
+                    raise ToolError(
+                        f"nothing came for {timeout_ms} ms; {records} of {counted(wanted, 'record')} were read"
+                    )
                 continue
             last = now
             latencies.append((now - before) * 1000)
@@ -137,6 +139,6 @@ def _report(
             }
         )
         return
-    print(f"{records} records {verb} in {seconds:.2f} s: {rate:.0f} records/s, {mb_rate:.2f} MB/s")
+    print(f"{counted(records, 'record')} {verb} in {seconds:.2f} s: {rate:.0f} records/s, {mb_rate:.2f} MB/s")
     shown = ", ".join(f"{name} {value:.1f}" for name, value in points.items())
     print(f"{what} ms: avg {average:.1f}, {shown}, max {ordered[-1] if ordered else 0.0:.1f}")

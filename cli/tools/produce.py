@@ -16,12 +16,14 @@ from typing import Any, BinaryIO
 
 import kafka.errors
 
+from ...base.wording import counted, plural
 from .client import Connection, pairs
 from .input_records import InputRecord, from_json, from_line
 from .output import progress
-from .running import ToolError, explain
+from .running import ToolError, UsageError, explain
 
 _MAX_BLOCK_MS = 15_000
+_CLOSE_S = 10
 _SHOW_EVERY = 1000
 
 
@@ -40,9 +42,14 @@ class Plan:
     compression: str
     transactional_id: str | None
 
+    @property
+    def is_typed(self) -> bool:
+        """Whether a person types the records."""
+        return not self.files and sys.stdin.isatty()
+
 
 def produce(connection: Connection, plan: Plan) -> None:
-    """Send everything and wait until it is written. Raises ToolError."""
+    """Send everything and wait until it is written. Raises ToolError, which tells how much was written before."""
     records = read_records(plan)
     is_transactional = plan.transactional_id is not None
     producer = connection.producer(
@@ -60,17 +67,28 @@ def produce(connection: Connection, plan: Plan) -> None:
         try:
             sender.send_all(records)
             sender.wait()
-        except BaseException:
+        except BaseException as error:
             if is_transactional:
                 producer.abort_transaction()
-            raise
+            else:
+                producer.close(timeout=_CLOSE_S)  # what is under way is counted, too
+            if isinstance(error, UsageError) or not isinstance(error, ToolError | kafka.errors.KafkaError | OSError):
+                raise
+            raise ToolError(f"{explain(error)} ({_written(sender, is_transactional)})") from error
         if is_transactional:
             producer.commit_transaction()
             sender.check()
     finally:
-        producer.close(timeout=10)
+        producer.close(timeout=_CLOSE_S)
     if sys.stderr.isatty():
-        print(f"{sender.sent} records written to {plan.topic}", file=sys.stderr)
+        print(f"{counted(sender.sent, 'record')} written to {plan.topic}", file=sys.stderr)
+
+
+def _written(sender: Sender, is_transactional: bool) -> str:
+    if is_transactional:
+        return "the transaction was aborted, and nothing was written"
+    count = sender.acknowledged
+    return f"{count or 'no'} {plural(count or 1, 'record')} {plural(count or 1, 'was', 'were')} written"
 
 
 class Sender:
@@ -81,11 +99,13 @@ class Sender:
         self._plan = plan
         self._failure: BaseException | None = None
         self.sent = 0
+        self.acknowledged = 0
 
     def send_all(self, records: Iterator[InputRecord]) -> None:
         """Raises ToolError for the first record that is refused."""
         rate, start = self._plan.rate, time.monotonic()
-        with progress(f"to {self._plan.topic}", None) as show:
+        # A bar would be drawn over what is typed.
+        with progress(f"to {self._plan.topic}", None, is_wanted=not self._plan.is_typed) as show:
             for record in records:
                 if rate is not None:
                     delay = start + self.sent / rate - time.monotonic()
@@ -123,7 +143,11 @@ class Sender:
             )
         except (kafka.errors.KafkaError, ValueError) as error:
             raise ToolError(f"a record was not written to {self._plan.topic}: {explain(error)}") from error
+        future.add_callback(self._count)
         future.add_errback(self._note)
+
+    def _count(self, _: object) -> None:
+        self.acknowledged += 1
 
     def _note(self, error: BaseException) -> None:
         self._failure = self._failure or error
@@ -142,7 +166,7 @@ def read_records(plan: Plan) -> Iterator[InputRecord]:
     """The records of the input, as they come. Raises ToolError that tells the line."""
     separator = None if plan.key_separator is None else codecs.decode(plan.key_separator, "unicode_escape").encode()
     headers = tuple((name, value.encode()) for name, value in pairs("--header", plan.headers).items())
-    for name, number, line in _lines(plan.files):
+    for name, number, line in _lines(plan):
         try:
             record = from_json(line) if plan.as_json else from_line(line, separator)
         except ToolError as error:
@@ -150,12 +174,12 @@ def read_records(plan: Plan) -> Iterator[InputRecord]:
         yield record._replace(headers=record.headers + headers) if headers else record
 
 
-def _lines(files: tuple[Path, ...]) -> Iterator[tuple[str, int, bytes]]:
-    if not files:
-        if sys.stdin.isatty():
+def _lines(plan: Plan) -> Iterator[tuple[str, int, bytes]]:
+    if not plan.files:
+        if plan.is_typed:
             print("Each line is a record; end with Ctrl-D.", file=sys.stderr)
         yield from _lines_of("standard input", sys.stdin.buffer)
-    for path in files:
+    for path in plan.files:
         with path.open("rb") as file:
             yield from _lines_of(str(path), file)
 

@@ -9,6 +9,7 @@ from typing import Any
 import kafka.errors
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from ...base.wording import counted
 from .client import Connection, pairs
 from .cluster_view import find_topics, leader_sizes, offset_ranges
 from .config_changes import change_configs
@@ -90,7 +91,7 @@ def alter(
             print(f"Changed the settings of {', '.join(names)}.")
         if partitions is not None:
             answer = admin.create_partitions(dict.fromkeys(names, partitions), raise_errors=False).to_dict()
-            code = _report(answer["results"], f"Raised to {partitions} partitions: topic", {})
+            code = _report(answer["results"], f"Raised to {counted(partitions, 'partition')}: topic", {})
     return code
 
 

@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ottla.base.wording import how_to_install
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.clients import go_client, java_client, js_client, model, remote, rust_client
 
@@ -38,7 +39,7 @@ def local(module: str) -> Callable[[str], model.Client]:
         try:
             driver = importlib.import_module(f"ottla.compat_tests.clients.{module}")
         except ImportError as error:
-            toolchains.missing(f"{error} (pip install 'ottla[compat]')")
+            toolchains.missing(f"{error} ({how_to_install('compat')})")
         client: model.Client = driver.Client(bootstrap)
         return client
 

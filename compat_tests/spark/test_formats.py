@@ -11,7 +11,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet
 import pytest
 import typer
 
@@ -66,6 +65,8 @@ def order(name: str, total: int | None) -> bytes:
 
 def stored(folder: Path, *columns: str) -> list[tuple[Any, ...]]:
     """The rows of all Parquet files below, sorted."""
+    import pyarrow.parquet
+
     rows: list[tuple[Any, ...]] = []
     for file in sorted(folder.rglob("*.parquet")):
         table = pyarrow.parquet.ParquetFile(file).read(columns=list(columns))

@@ -101,7 +101,7 @@ def test_what_it_refuses(kafka: KafkaFormat, stock: ClientSession, make_topic: M
     source, target = make_topic(2), make_topic(1)
     fill(stock, source, 2, 2)
     job = Replay(kafka.bootstrap, target, (source,), keep_partitions=True)
-    with pytest.raises(JobError, match=f"{target} has 1 partitions, which is too few"):
+    with pytest.raises(JobError, match=f"{target} has 1 partition, which is too few"):
         run(kafka.spark, job)
     with pytest.raises(JobError, match=f"has no topic {target}-unknown"):
         run(kafka.spark, replace(job, to_topic=f"{target}-unknown"))

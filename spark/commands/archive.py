@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from ...base.wording import counted, plural
 from ..archive import Archive, run
 from ..compaction import Compacted
 from ..kafka_admin import check_reachable
@@ -32,6 +33,7 @@ from .session import (
     names,
     one_line_errors,
     pairs,
+    servers,
     usage_errors,
 )
 
@@ -78,7 +80,7 @@ def archive(
     with usage_errors():
         source_options = pairs("--option", option)
         job = Archive(
-            bootstrap_servers=bootstrap_server,
+            bootstrap_servers=servers(bootstrap_server),
             output=output,
             topics=names(topics),
             pattern=pattern,
@@ -97,10 +99,10 @@ def archive(
     shown = Output(title, as_json, metrics, is_one_query=True)
     with one_line_errors(debug=debug):
         check_setup()
-        check_reachable(bootstrap_server)
+        check_reachable(job.bootstrap_servers)
         with shown.running(title, options) as (spark, watch):
             total = run(spark, job, watch, lambda compacted: _print_compacted(compacted, as_json))
-    shown.end(watch, {"archive": total}, f"archived {total:,} records to {job.output}")
+    shown.end(watch, {"archive": total}, f"archived {total:,} {plural(total, 'record')} to {job.output}")
 
 
 def default_group(output: str, options: Mapping[str, str]) -> str:
@@ -114,4 +116,4 @@ def _print_compacted(compacted: Compacted, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"compacted": asdict(compacted)}))
     else:
-        typer.echo(f"compacted {compacted.folder}: {compacted.before} files into {compacted.after}")
+        typer.echo(f"compacted {compacted.folder}: {counted(compacted.before, 'file')} into {compacted.after}")

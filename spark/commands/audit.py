@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..audit import Audit, Compared, compare, ranges_text, records
+from ..kafka_admin import check_reachable
 from ..numbers import Numbers, ProducerNumbers, count_numbers
 from ..query import JobError
 from ..session import check_setup
@@ -26,6 +27,7 @@ from .session import (
     names,
     one_line_errors,
     pairs,
+    servers,
     session,
     usage_errors,
 )
@@ -75,7 +77,7 @@ def audit(
     """
     with usage_errors():
         job = Audit(
-            bootstrap_servers=bootstrap_server,
+            bootstrap_servers=servers(bootstrap_server),
             topics=names(topics),
             archive=archive,
             number=number,
@@ -86,6 +88,8 @@ def audit(
         options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
     with one_line_errors(debug=debug):
         check_setup()
+        if job.topics:
+            check_reachable(job.bootstrap_servers)
         with session("audit", options) as spark:
             compared, numbers = _results(spark, job)
     if as_json:

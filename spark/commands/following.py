@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 
+from ...base.wording import plural
 from ..metrics import served
 from ..query import Progress, Watch
 from .session import SessionOptions, session
@@ -92,7 +93,7 @@ class _Lines:
         self._is_one_query = is_one_query
 
     def batch(self, name: str, progress: Progress) -> None:
-        batch = f"batch {progress.batch}: {progress.records:,} records"
+        batch = f"batch {progress.batch}: {progress.records:,} {plural(progress.records, 'record')}"
         typer.echo(batch if self._is_one_query else f"{name}, {batch}")
 
 

@@ -25,6 +25,7 @@ from .session import (
     Setting,
     one_line_errors,
     pairs,
+    servers,
     session,
     usage_errors,
 )
@@ -55,12 +56,12 @@ def lag(
       ottla spark lag --groups 'billing.*' --every 60 --json
     """
     with usage_errors():
-        job = Lag(bootstrap_server, groups, window, every, output)
+        job = Lag(servers(bootstrap_server), groups, window, every, output)
         options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
     stop = threading.Event()
     with one_line_errors(debug=debug), first_signal_sets(stop):
         check_setup()
-        check_reachable(bootstrap_server)
+        check_reachable(job.bootstrap_servers)
         with session("lag", options) as spark:
             run(spark, job, _show_json if as_json else _show_table, stop)
     if stop.is_set():

@@ -6,6 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from ...base.wording import plural
+from ..kafka_admin import check_reachable
 from ..load import Load, run
 from ..session import check_setup
 from .following import Json, Metrics, Output
@@ -21,6 +23,7 @@ from .session import (
     names,
     one_line_errors,
     pairs,
+    servers,
     usage_errors,
 )
 
@@ -71,7 +74,7 @@ def load(
     """
     with usage_errors():
         job = Load(
-            bootstrap_servers=bootstrap_server,
+            bootstrap_servers=servers(bootstrap_server),
             source=source,
             topic=topic,
             checkpoint=checkpoint,
@@ -89,6 +92,7 @@ def load(
     shown = Output(title, as_json, metrics, is_one_query=True)
     with one_line_errors(debug=debug):
         check_setup()
+        check_reachable(job.bootstrap_servers)
         with shown.running(title, options) as (spark, watch):
             total = run(spark, job, watch)
-    shown.end(watch, {"load": total}, f"loaded {total:,} records into {topic}")
+    shown.end(watch, {"load": total}, f"loaded {total:,} {plural(total, 'record')} into {topic}")

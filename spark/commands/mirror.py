@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from ...base.wording import plural
 from ..kafka_admin import check_reachable
 from ..mirror.job import Mirror, Mirrored, run
 from ..session import check_setup
@@ -24,6 +25,7 @@ from .session import (
     names,
     one_line_errors,
     pairs,
+    servers,
     usage_errors,
 )
 
@@ -67,8 +69,8 @@ def mirror(
     """
     with usage_errors():
         job = Mirror(
-            source=source,
-            target=target,
+            source=servers(source),
+            target=servers(target),
             checkpoint=checkpoint,
             topics=names(topics),
             pattern=pattern,
@@ -87,14 +89,14 @@ def mirror(
     done = Mirrored()
     with one_line_errors(debug=debug):
         check_setup()
-        check_reachable(source)
-        check_reachable(target)
+        check_reachable(job.source)
+        check_reachable(job.target)
         with shown.running(title, options) as (spark, watch):
             run(spark, job, done, watch)
     shown.end(
         watch,
         {"mirror": done.records},
-        f"mirrored {done.records:,} records to {target}",
+        f"mirrored {done.records:,} {plural(done.records, 'record')} to {target}",
         *(f"group {group}: offsets are at the target" for group in done.carried.groups),
         *(f"group {group}: in use at the target, left alone" for group in done.carried.in_use),
     )

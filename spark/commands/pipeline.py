@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...base.wording import plural
 from ..session import check_setup
 from .following import Json, Metrics, Output
 from .session import (
@@ -73,7 +74,7 @@ def run_pipeline(
     output = Output(pipeline.name, as_json, metrics, is_plain=is_plain)
     with one_line_errors(str(file), debug=debug), output.running(pipeline.name, options) as (spark, watch):
         totals = run(spark, pipeline, watch)
-    output.end(watch, totals, *(f"{name}: {total:,} records read" for name, total in totals.items()))
+    output.end(watch, totals, *(f"{name}: {total:,} {plural(total, 'record')} read" for name, total in totals.items()))
 
 
 def explain_pipeline(

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ...base.wording import plural
+from ..kafka_admin import check_reachable
 from ..query import JobError
 from ..reader import check_offsets
 from ..replay import Offsets, Replay, run
@@ -25,6 +27,7 @@ from .session import (
     names,
     one_line_errors,
     pairs,
+    servers,
     session,
     usage_errors,
 )
@@ -78,7 +81,7 @@ def replay(
     """
     with usage_errors():
         job = Replay(
-            bootstrap_servers=bootstrap_server,
+            bootstrap_servers=servers(bootstrap_server),
             to_topic=to_topic,
             topics=names(topics),
             archive=archive,
@@ -95,9 +98,12 @@ def replay(
         options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
     with one_line_errors(debug=debug):
         check_setup()
+        check_reachable(job.bootstrap_servers)
         with session(f"replay to {to_topic}", options) as spark:
             total = run(spark, job)
-    typer.echo(json.dumps({"records": total}) if as_json else f"replayed {total:,} records to {to_topic}")
+    typer.echo(
+        json.dumps({"records": total}) if as_json else f"replayed {total:,} {plural(total, 'record')} to {to_topic}"
+    )
 
 
 def _time(option: str, text: str | None) -> datetime | None:

@@ -6,14 +6,16 @@ import logging
 import signal
 import traceback
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
+from ...base.addresses import with_ports
 from ..query import JobError, spark_failures
+from ..quiet_start import quiet_start
 from ..session import SparkSetupError, build_session
 
 if TYPE_CHECKING:
@@ -22,7 +24,12 @@ if TYPE_CHECKING:
 DEFAULT_SERVER = "127.0.0.1:9092"
 
 BootstrapServer = Annotated[
-    str, typer.Option(metavar="HOST:PORT[,…]", envvar="OTTLA_BOOTSTRAP_SERVER", help="Brokers to ask first.")
+    str,
+    typer.Option(
+        metavar="HOST:PORT[,…]",
+        envvar="OTTLA_BOOTSTRAP_SERVER",
+        help="Brokers to ask first; port 9092 if none is given.",
+    ),
 ]
 Pattern = Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")]
 MaxOffsetsPerTrigger = Annotated[
@@ -72,7 +79,10 @@ class SessionOptions:
 def session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
     """Spark, stopped at the end; the handlers of signals are what they were. Raises SparkSetupError and JobError."""
     settings = {_STACK_TRACES: str(options.debug).lower(), **options.settings}
-    spark = _started(name, options, settings)
+    # Nobody who has Spark's own log shown is spared what comes before it.
+    is_quiet = options.log_level == "OFF" and not options.debug
+    with quiet_start() if is_quiet else nullcontext():
+        spark = _started(name, options, settings)
     try:
         with spark_failures():
             spark.sparkContext.setLogLevel(options.log_level)
@@ -128,6 +138,14 @@ def pairs(name: str, texts: list[str] | None) -> dict[str, str]:
 def names(text: str | None) -> tuple[str, ...]:
     """Names with commas between them."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def servers(text: str) -> str:
+    """The addresses of brokers, each with its port. Raises JobError."""
+    try:
+        return with_ports(text)
+    except ValueError as error:
+        raise JobError(str(error)) from None
 
 
 def fail(message: str, *, status: int) -> NoReturn:

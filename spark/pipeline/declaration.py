@@ -6,10 +6,9 @@ with dashes. A mistake is a ``JobError`` that begins with the file and the place
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,6 +16,8 @@ from typing import Annotated, Any, Literal
 import pydantic
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
 
+from ...base.addresses import with_ports
+from ...base.wording import meant
 from ..query import JobError
 from ..reader import check_offsets
 
@@ -61,6 +62,7 @@ def _is_file(text: str, info: ValidationInfo) -> str:
 
 
 Name = Annotated[str, AfterValidator(_is_name)]
+Servers = Annotated[str, AfterValidator(with_ports)]
 Duration = Annotated[str, AfterValidator(_is_duration)]
 
 
@@ -97,7 +99,7 @@ class Source(_Table):
     starting_timestamp: datetime | None = None
     max_offsets_per_trigger: int | None = Field(default=None, gt=0)
     fail_on_data_loss: bool = True
-    bootstrap_servers: str | None = None
+    bootstrap_servers: Servers | None = None
     options: dict[str, str] = {}
 
     @property
@@ -171,7 +173,7 @@ class Sink(_Table):
     partition_by: list[str] = []
     console: bool = False
     output_mode: Literal["append", "update", "complete"] = "append"
-    bootstrap_servers: str | None = None
+    bootstrap_servers: Servers | None = None
     options: dict[str, str] = {}
 
     @pydantic.model_validator(mode="after")
@@ -199,7 +201,7 @@ class Pipeline(_Table):
 
     name: str
     checkpoint: str
-    bootstrap_servers: str = "127.0.0.1:9092"
+    bootstrap_servers: Servers = "127.0.0.1:9092"
     trigger: Annotated[str, AfterValidator(_is_trigger)] = "once"
     group: str | None = None
     check_sql: bool = True
@@ -259,9 +261,3 @@ def _line(error: Mapping[str, Any]) -> str:
         return f"{place}: there is no such key{meant(str(error['loc'][-1]), known)}"
     message = str(error["msg"]).removeprefix("Value error, ")
     return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
-
-
-def meant(name: str, known: Collection[str]) -> str:
-    """The end of a mistake's line: which of the known names it may be."""
-    close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""

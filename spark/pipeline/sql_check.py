@@ -17,8 +17,9 @@ from sqlglot.errors import OptimizeError, ParseError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.optimizer.scope import traverse_scope
 
+from ...base.wording import meant
 from ..failures import JobError
-from .declaration import REJECTED, Pipeline, Sink, Source, meant
+from .declaration import REJECTED, Pipeline, Sink, Source
 
 Columns = tuple[str, ...] | None
 """Of a view, in lower case; None where they are not known."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..failures import JobError
-from ..kafka_admin import admin_client
+from ..kafka_admin import admin_client, check_reachable
 from .declaration import Pipeline
 
 _CREATES = "auto.create.topics.enable"
@@ -48,6 +48,7 @@ def check_topics(pipeline: Pipeline) -> None:
 
 def _asked(servers: str, place: str) -> _Cluster:
     try:
+        check_reachable(servers)
         with admin_client(servers) as admin:
             return _Cluster(frozenset(admin.list_topics()), _creates_topics(admin))
     except JobError as error:

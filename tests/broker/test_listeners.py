@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.base.settings import SettingError
-from ottla.broker.listeners import Endpoint, advertised_endpoints, configured_listeners, split_host_port
+from ottla.broker.listeners import Endpoint, advertised_endpoints, configured_listeners
 from ottla.broker.settings import BrokerSettings
 
 
@@ -75,9 +75,3 @@ def test_an_advertised_port_of_zero_is_the_bound_one() -> None:
 def test_malformed_listeners_are_refused(properties: dict[str, str], why: str) -> None:
     with pytest.raises(SettingError, match=why):
         configured_listeners(settings(**properties))
-
-
-def test_host_and_port_of_an_ipv6_address() -> None:
-    assert split_host_port("[::1]:9092") == ("::1", 9092)
-    with pytest.raises(ValueError, match="HOST:PORT"):
-        split_host_port("localhost")

@@ -41,7 +41,7 @@ def test_every_subcommand_is_in_the_help(command: Command) -> None:
     shown = command("--help")
     for name in {declared.words[0] for declared in commands()}:
         assert re.search(rf"^  {name} ", shown, re.MULTILINE), name
-    assert "ottla[spark]" in shown
+    assert "the extra spark" in shown
 
 
 def test_nobody_listens(tmp_path: Path) -> None:
@@ -49,8 +49,16 @@ def test_nobody_listens(tmp_path: Path) -> None:
     assert why.startswith("no broker answers at 127.0.0.1:1 (connection refused); ")
 
 
-def test_an_address_that_is_none(command: Command) -> None:
-    command.refused("topics", "list", "--bootstrap-server", "localhost:x", code=2)
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("localhost:x", "'localhost:x' is not HOST:PORT"),
+        ("127.0.0.1:99999", "the port of '127.0.0.1:99999' is out of range: 65535 is the highest"),
+        ("127.0.0.1:0", "the port of '127.0.0.1:0' is out of range: 1 is the lowest"),
+    ],
+)
+def test_an_address_that_is_none(command: Command, address: str, why: str) -> None:
+    assert command.refused("topics", "list", "--bootstrap-server", address, code=2) == f"--bootstrap-server: {why}"
 
 
 def test_options_that_are_unknown_or_missing(command: Command) -> None:
@@ -80,13 +88,22 @@ def test_debug_shows_the_traceback(command: Command) -> None:
 
 def on_terminal(command: Command, *arguments: str, **environment: str) -> str:
     """What the command prints on a terminal of its own."""
+    return _shown_on_terminal(command, *arguments, typed=None, **environment)
+
+
+def typed_into(command: Command, *arguments: str, typed: bytes) -> str:
+    """What is on the terminal when this is typed there, the command's first line being seen."""
+    return _shown_on_terminal(command, *arguments, typed=typed)
+
+
+def _shown_on_terminal(command: Command, *arguments: str, typed: bytes | None, **environment: str) -> str:
     ours, theirs = pty.openpty()
     variables = {key: value for key, value in command.environment.items() if key != "NO_COLOR"}
     variables |= {"TERM": "xterm-256color", "COLUMNS": "100"} | environment
     process = subprocess.Popen(
         [sys.executable, "-m", "ottla", *arguments],
         env=variables,
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL if typed is None else theirs,
         stdout=theirs,
         stderr=theirs,
     )
@@ -95,6 +112,9 @@ def on_terminal(command: Command, *arguments: str, **environment: str) -> str:
     try:
         while chunk := os.read(ours, 65536):
             shown += chunk
+            if typed and b"\n" in shown:
+                os.write(ours, typed)
+                typed = b""
     except OSError:
         pass  # Linux says so when the other side is closed
     os.close(ours)
@@ -106,6 +126,17 @@ def test_a_terminal_gets_a_table(command: Command, topic: str) -> None:
     shown = on_terminal(command, "topics", "list")
     assert "\x1b[1mTOPIC" in shown
     assert re.search(rf"{topic} +1 +1 +0 +0 +0 B", shown)
+
+
+def test_nothing_is_drawn_over_what_is_typed(command: Command, topic: str) -> None:
+    shown = typed_into(command, "produce", "--topic", topic, typed=b"one\ntwo\n\x04")
+    assert shown.splitlines() == [
+        "Each line is a record; end with Ctrl-D.",
+        "one",
+        "two",
+        f"2 records written to {topic}",
+    ]
+    assert command("consume", "--topic", topic, "--from-beginning", "--until-end") == "one\ntwo\n"
 
 
 def test_colours_can_be_had_off(command: Command, topic: str) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 from pathlib import Path
 
 import pytest
 
 import ottla
 
-from .conftest import Command
+from .conftest import LIMIT_S, Command
 from .test_command import on_terminal
 
 QUICK = ("--client", "kafka-python", "-k", "test_keys_choose_partitions")
@@ -25,7 +27,7 @@ def on(broker: ottla.Broker, *arguments: str) -> tuple[str, ...]:
 def test_json_of_one_test(command: Command, broker: ottla.Broker) -> None:
     done = command.run(*on(broker, *QUICK, "--json", "-"))
     assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines() == ["ottla: 1 tests", "ottla: 1 of 1 tests, 0 failed"]
+    assert done.stderr.splitlines() == ["ottla: 1 test", "ottla: 1 of 1 test, 0 failed"]
     document = json.loads(done.stdout)
     assert (document["broker"], document["summary"]) == (broker.bootstrap_servers, {"pass": 1})
     (client,) = document["clients"]
@@ -66,6 +68,32 @@ def test_a_failure(command: Command, broker: ottla.Broker, tmp_path: Path) -> No
     assert cell["reasons"] == [reason]
     assert "test_produce.py" in cell["tests"][0]["trace"]
     assert "<pre>" in page.read_text()
+
+
+@pytest.mark.slow
+def test_a_file_that_cannot_be_imported_is_told(command: Command, broker: ottla.Broker, tmp_path: Path) -> None:
+    """As where a package is missing. Nothing is run then, of what can be read neither."""
+    (tmp_path / "without_a_module.py").write_text(
+        "import sys\nsys.modules['ottla.compat_tests.spark.killing'] = None\n"
+    )
+    command.environment["PYTHONPATH"] = str(tmp_path)
+    why = command.refused(*on(broker, *QUICK, "-p", "without_a_module"))
+    assert re.fullmatch(
+        r"the suite cannot be read: spark/test_\w+\.py: .*import of ottla\.compat_tests\.spark\.killing halted.* "
+        r"\(and \d+ more; --debug shows all\)",
+        why,
+    )
+
+
+@pytest.mark.slow
+def test_ctrl_c_ends_it(command: Command, broker: ottla.Broker) -> None:
+    running = command.start(*on(broker, "--client", "kafka-python"))
+    assert running.stderr is not None
+    first = running.stderr.readline().decode()
+    assert re.fullmatch(r"ottla: \d+ tests\n", first)
+    running.send_signal(signal.SIGINT)
+    printed, _ = running.communicate(timeout=LIMIT_S)
+    assert (running.returncode, printed) == (130, b"")
 
 
 @pytest.mark.slow

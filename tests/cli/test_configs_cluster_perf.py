@@ -25,6 +25,18 @@ def test_settings_of_a_topic(command: Command, topic: str) -> None:
     assert every["segment.bytes"]["source"] == "DEFAULT_CONFIG"
 
 
+def test_a_setting_that_does_not_exist(command: Command, topic: str) -> None:
+    """Brokers take its removal for done."""
+    command("configs", "set", "--topic", topic, "retention.ms=60000")
+    why = command.refused("configs", "unset", "--topic", topic, "retention.ms", "retention.mss")
+    assert why == "there is no setting retention.mss; did you mean retention.ms?"
+    assert [row[0] for row in command.rows("configs", "describe", "--topic", topic)] == ["retention.ms"]
+    for whose in (["--broker", "1"], ["--broker-defaults"]):
+        assert command.refused("configs", "unset", *whose, "qqq") == "there is no setting qqq"
+        command("configs", "unset", *whose, "log.cleaner.threads")  # exists, and was not set
+    assert command.refused("topics", "alter", "--topic", topic, "--delete-config", "qqq") == "there is no setting qqq"
+
+
 def test_settings_of_a_broker(command: Command) -> None:
     given = {row["name"]: row for row in command.json("configs", "describe", "--broker", "1")}
     assert given["group.initial.rebalance.delay.ms"]["value"] == "0"

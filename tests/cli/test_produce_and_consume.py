@@ -30,7 +30,9 @@ def test_files_are_read_one_after_the_other(command: Command, topic: str, tmp_pa
 
 
 def test_a_file_that_is_not_there(command: Command, topic: str) -> None:
-    assert command.refused("produce", "--topic", topic, "/no/such") == "/no/such: No such file or directory"
+    assert command.refused("produce", "--topic", topic, "/no/such") == (
+        "/no/such: No such file or directory (no record was written)"
+    )
 
 
 def test_keys_headers_and_formats(command: Command, topic: str) -> None:
@@ -44,7 +46,7 @@ def test_keys_headers_and_formats(command: Command, topic: str) -> None:
 
 def test_a_line_without_the_separator(command: Command, topic: str) -> None:
     why = command.refused("produce", "--topic", topic, "--key-separator", ":", given="k:v\nno\n")
-    assert why == "standard input, line 2: no ':' between key and value"
+    assert why == "standard input, line 2: no ':' between key and value (1 record was written)"
 
 
 def test_json_goes_there_and_back(command: Command, new_topic: Callable[..., str]) -> None:
@@ -115,19 +117,28 @@ def test_acks_and_rate(command: Command, topic: str, acks: str) -> None:
 )
 def test_records_that_only_the_client_does_not_take(command: Command, topic: str, line: str, why: str) -> None:
     said = command.refused("produce", "--topic", topic, "--json", given=line + "\n")
-    assert said == f"a record was not written to {topic}: {why}, which kafka-python cannot send"
+    assert said == f"a record was not written to {topic}: {why}, which kafka-python cannot send (no record was written)"
 
 
 def test_a_record_that_is_refused(command: Command, new_topic: Callable[..., str]) -> None:
     name = new_topic(1, {"max.message.bytes": "100"})
     why = command.refused("produce", "--topic", name, given="x" * 200 + "\n")
     assert why.startswith(f"a record was not written to {name}: ")
+    assert why.endswith(" (no record was written)")
     assert command("consume", "--topic", name, *ALL) == ""
+
+
+def test_what_was_written_before_a_failure_is_told(command: Command, topic: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n2\n3\n")
+    why = command.refused("produce", "--topic", topic, str(tmp_path / "a"), str(tmp_path / "b"))
+    assert why == f"{tmp_path / 'b'}: No such file or directory (3 records were written)"
+    assert command("consume", "--topic", topic, *ALL) == "1\n2\n3\n"
 
 
 def test_a_transaction_is_written_whole_or_not(command: Command, topic: str) -> None:
     command("produce", "--topic", topic, "--transactional-id", "t1", given="one\ntwo\n")
-    command.refused("produce", "--topic", topic, "--transactional-id", "t1", "--json", given='{"value":"three"}\n{\n')
+    why = command.refused("produce", "--topic", topic, "--transactional-id", "t1", "--json", given='{"value":"x"}\n{\n')
+    assert why.endswith(" (the transaction was aborted, and nothing was written)")
     committed = ("consume", "--topic", topic, *ALL, "--isolation-level", "read_committed")
     assert command(*committed) == "one\ntwo\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -96,6 +97,19 @@ def test_metrics_are_where_it_says(serve: Serve) -> None:
     assert not [line for line in served.stop() if "Traceback" in line]
 
 
+def test_a_port_that_is_left_out_is_9092_for_both_sides(serve: Serve) -> None:
+    """On an address of the loopback network where nothing else listens."""
+    number = os.getpid()
+    host = f"127.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255 | 2}"
+    served = serve("--listen", host)
+    assert served.address == f"{host}:9092"
+    listed = subprocess.run(
+        [sys.executable, "-m", "ottla", "topics", "list", "-b", host], capture_output=True, text=True, timeout=LIMIT_S
+    )
+    assert (listed.returncode, listed.stderr) == (0, "")
+    served.stop()
+
+
 def test_a_metrics_port_in_use_is_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
@@ -108,6 +122,7 @@ def test_a_metrics_port_in_use_is_one_line(tmp_path: Path) -> None:
     ("arguments", "words"),
     [
         (["--metrics", "9464"], "'9464' is not HOST:PORT"),
+        (["--listen", "127.0.0.1:99999"], "the port of '127.0.0.1:99999' is out of range"),
         (["--log-level", "loud"], "--log-level takes debug, info, warning, error, not loud"),
         (["--log-level", "info,log=loud"], "--log-level takes"),
         (["--log-level", "nothing=info"], "--log-level knows the areas base, wire, log,"),
@@ -125,7 +140,7 @@ def test_what_cannot_be_is_one_line(arguments: list[str], words: str, tmp_path: 
 def test_without_the_extra_the_line_says_what_to_install(tmp_path: Path) -> None:
     script = "sys.modules['h11'] = None; from ottla.cli import main; main()"
     line = refused("--metrics", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"), script=script)
-    assert "pip install 'ottla[metrics]'" in line
+    assert "pip install '.[metrics]' in a checkout" in line
 
 
 def test_every_line_of_a_json_log_is_an_event(serve: Serve) -> None:

@@ -161,7 +161,7 @@ def test_the_page_shows_what_happens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", SPARK_PAGES, ids=lambda page: page.stem)
 def test_the_pages_on_spark_show_what_happens(page: Path, tmp_path: Path) -> None:
     if importlib.util.find_spec("pyspark") is None:
-        toolchains.missing("no pyspark (pip install 'ottla[spark]')")
+        toolchains.missing("no pyspark (pip install '.[spark]')")
     toolchains.java()
     toolchains.jars("spark-kafka-4.0.0")
     with (

@@ -93,7 +93,7 @@ def test_one_broker_that_answers_is_enough() -> None:
         check_reachable(f"127.0.0.1:1,127.0.0.1:{port}")
 
 
-@pytest.mark.parametrize("servers", ["127.0.0.1:1", "127.0.0.1", "127.0.0.1:1,127.0.0.1:port"])
+@pytest.mark.parametrize("servers", ["127.0.0.1:1", "127.0.0.1:1,127.0.0.1:port"])
 def test_no_broker_answers(servers: str) -> None:
     with pytest.raises(JobError, match=f"no broker answers at {servers.split(',')[0]}: "):
         check_reachable(servers)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 from typer.testing import CliRunner
 
+from ottla.base.wording import how_to_install
 from ottla.spark.cli import app
+from ottla.spark.session import SPARK_VERSION
 
 
 def outcome(*arguments: str) -> tuple[int, str]:
@@ -42,7 +45,7 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
     assert outcome("--output", "/lake", "--topics", "a") == (
         1,
-        "ottla spark: pyspark is missing: pip install 'ottla[spark]'\n",
+        f"ottla spark: pyspark is missing: {how_to_install('spark')}\n",
     )
 
 
@@ -50,8 +53,68 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_what_jobs_need(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", ModuleType("pyspark"))  # which is looked for first
     monkeypatch.setitem(sys.modules, name, None)
-    line = f"ottla spark: {name.replace('_', '-')} is missing: pip install 'ottla[jobs]'\n"
+    line = f"ottla spark: {name.replace('_', '-')} is missing: {how_to_install('jobs')}\n"
     assert outcome("--output", "/lake", "--topics", "a") == (1, line)
+
+
+NOWHERE = ["--bootstrap-server", "127.0.0.1:1"]
+PIPELINE = """
+name = "copy"
+checkpoint = "checkpoint"
+[sources.records]
+topics = ["orders"]
+[sinks.copy]
+view = "records"
+topic = "copies"
+"""
+
+
+@pytest.fixture
+def spark_that_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Enough of pyspark and Java to be found, and no more."""
+    pyspark = ModuleType("pyspark")
+    pyspark.__dict__["__version__"] = SPARK_VERSION
+    monkeypatch.setitem(sys.modules, "pyspark", pyspark)
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.touch(mode=0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+
+@pytest.mark.usefixtures("spark_that_cannot_start")
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["archive", "--topics", "a", "--output", "lake", *NOWHERE],
+        ["load", "a.json", "--format", "json", "--topic", "a", "--checkpoint", "state", *NOWHERE],
+        ["replay", "--topics", "a", "--to-topic", "b", *NOWHERE],
+        ["audit", "--topics", "a", "--archive", "lake", *NOWHERE],
+        ["mirror", "--from", "127.0.0.1:1", "--to", "127.0.0.1:1", "--topics", "a", "--checkpoint", "state"],
+        ["lag", *NOWHERE],
+        ["run", "copy.toml", *NOWHERE],
+        ["explain", "copy.toml", *NOWHERE],
+    ],
+)
+def test_without_a_broker_neither_client_nor_spark_is_started(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would try for half a minute, and for longer."""
+    monkeypatch.chdir(tmp_path)
+    Path("copy.toml").write_text(PIPELINE)
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert result.stderr.endswith("no broker answers at 127.0.0.1:1: [Errno 111] Connection refused\n")
+    assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [["archive", "--topics", "a", "--output", "lake"], ["run", "copy.toml"]])
+@pytest.mark.usefixtures("spark_that_cannot_start")
+def test_a_port_that_is_out_of_range(arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("copy.toml").write_text(PIPELINE)
+    result = CliRunner().invoke(app, [*arguments, "--bootstrap-server", "127.0.0.1:99999"])
+    assert (result.exit_code, result.stderr.count("\n")) == (2, 1)
+    assert "the port of '127.0.0.1:99999' is out of range" in result.stderr
 
 
 def test_pyspark_is_imported_only_by_a_job() -> None:

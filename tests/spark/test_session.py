@@ -93,7 +93,7 @@ def test_a_named_folder_without_jars_is_an_error(tmp_path: Path, monkeypatch: py
 
 def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(SparkSetupError, match=r"^pyspark is missing: pip install 'ottla\[spark\]'$"):
+    with pytest.raises(SparkSetupError, match=r"^pyspark is missing: pip install '\.\[spark\]' in a checkout of Ottla"):
         check_setup()
 
 

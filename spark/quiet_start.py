@@ -1,0 +1,82 @@
+"""Keeps from standard error what Spark prints while it starts, unless it fails to.
+
+Spark has Ivy fetch the packages it is to have, which prints some fifty lines of it, and no setting of either is against that.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+_STDERR = 2
+
+
+@contextmanager
+def quiet_start() -> Iterator[None]:
+    """What the processes that start in this block print on standard error is shown if it fails with an Exception.
+
+    What they print afterwards is passed on for as long as they run.
+    """
+    shown_to = os.dup(_STDERR)
+    reader, writer = os.pipe()
+    os.dup2(writer, _STDERR)
+    os.close(writer)
+    relay = _Relay(reader, shown_to)
+    try:
+        yield
+    except Exception:
+        relay.pass_on(what_was_held=True)
+        raise
+    finally:
+        os.dup2(shown_to, _STDERR)
+        relay.pass_on(what_was_held=False)
+
+
+class _Relay:
+    """Reads one descriptor to its end, in a thread of its own, and writes to the other when it is told to."""
+
+    def __init__(self, reader: int, shown_to: int) -> None:
+        os.set_blocking(reader, False)
+        self._reader = reader
+        self._shown_to = shown_to
+        self._held: bytearray | None = bytearray()
+        self._lock = threading.Lock()
+        threading.Thread(target=self._run, daemon=True, name="standard error of Spark").start()
+
+    def pass_on(self, *, what_was_held: bool) -> None:
+        """From now on. What was printed before is shown or forgotten; the second call changes nothing."""
+        with self._lock:
+            if self._held is None:
+                return
+            with suppress(BlockingIOError):
+                while self._take():
+                    pass
+            held, self._held = self._held, None
+            if what_was_held:
+                self._write(held)
+
+    def _run(self) -> None:
+        is_open = True
+        while is_open:
+            select.select([self._reader], [], [])
+            with self._lock, suppress(BlockingIOError):
+                is_open = self._take()
+        os.close(self._reader)
+        os.close(self._shown_to)
+
+    def _take(self) -> bool:
+        """Whether there was something. Raises BlockingIOError when there is nothing yet."""
+        data = os.read(self._reader, 65536)
+        if self._held is None:
+            self._write(data)
+        else:
+            self._held += data
+        return bool(data)
+
+    def _write(self, data: bytes | bytearray) -> None:
+        with suppress(OSError):  # nobody reads standard error any more
+            while data:
+                data = data[os.write(self._shown_to, data) :]
