@@ -39,7 +39,7 @@ class SimulatedNetwork(MemoryNetwork):
 
     async def connect(self, host: str, port: int) -> MemoryConnection:
         connection = await super().connect(host, port)
-        self._open.append(connection)
+        self._open = [open_one for open_one in self._open if not open_one.is_closed] + [connection]
         return connection
 
     def cut_all(self) -> None:
@@ -48,10 +48,6 @@ class SimulatedNetwork(MemoryNetwork):
         for connection in self._open:
             connection.cut()
         self._open.clear()
-
-    def forget(self, connection: MemoryConnection) -> None:
-        if connection in self._open:
-            self._open.remove(connection)
 
 
 class Client:
@@ -127,6 +123,5 @@ class Client:
     def close(self) -> None:
         """Go without a word, as a client does that dies."""
         if self._connection is not None:
-            self._network.forget(self._connection)
             self._connection.close()
             self._connection = None
