@@ -1,7 +1,8 @@
-"""A whole broker in the loop of a test, on a network in memory."""
+"""A whole broker in the loop of a test, on a network in memory; frames that a test puts together and takes apart itself."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -9,9 +10,12 @@ from pathlib import Path
 import trio
 
 from ottla.base.config import Config
-from ottla.base.memory_network import MemoryNetwork
+from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.seams import Clock
 from ottla.broker.server import BrokerServer
+from ottla.wire.codec import encode_bytes
+from ottla.wire.headers import encode_request_header
+from ottla.wire.schema import Message
 
 ADDRESS = HOST, PORT = "test", 9092
 
@@ -36,3 +40,26 @@ async def running(server: BrokerServer) -> AsyncIterator[BrokerServer]:
             await ready.wait()
         yield server
         server.stop()
+
+
+def frame(request: Message, version: int, correlation_id: int, client_id: str = "c") -> bytes:
+    """A request as it is sent."""
+    body = encode_request_header(request.api_key, version, correlation_id, client_id) + encode_bytes(request, version)
+    return struct.pack(">i", len(body)) + body
+
+
+async def read_answer(client: MemoryConnection) -> tuple[int, bytes]:
+    """(correlation id, the frame from there on)."""
+    (size,) = struct.unpack(">i", await _read_exactly(client, 4))
+    answer = await _read_exactly(client, size)
+    return struct.unpack_from(">i", answer)[0], answer
+
+
+async def _read_exactly(client: MemoryConnection, size: int) -> bytes:
+    received = b""
+    with trio.fail_after(20):
+        while len(received) < size:
+            piece = await client.receive(size - len(received))
+            assert piece, "the broker closed the connection"
+            received += piece
+    return received
