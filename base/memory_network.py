@@ -6,6 +6,7 @@ lost host does: the other side finds out when it uses it. With trio's determinis
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import itertools
 from collections import deque
@@ -99,6 +100,11 @@ class MemoryConnection:
             data = data[free:]
             stream.change()
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether this end was closed; the other one may not know yet."""
+        return self._closed
+
     def cut(self) -> None:
         """Break both directions at once, losing what was on its way."""
         for stream in (self._incoming, self._outgoing):
@@ -133,7 +139,11 @@ class MemoryListener:
         await self._backlog[0].send(connection)
 
     def close(self) -> None:
+        """Connections that were not accepted yet are cut, as a kernel resets them."""
         self._network.listeners.pop((self.host, self.port), None)
+        with contextlib.suppress(trio.WouldBlock, trio.ClosedResourceError):
+            while True:
+                self._backlog[1].receive_nowait().cut()
         self._backlog[1].close()
 
 
@@ -154,7 +164,7 @@ class MemoryNetwork:
         return listener
 
     async def connect(self, host: str, port: int) -> MemoryConnection:
-        """Connect as a client does. Raises OSError ECONNREFUSED."""
+        """Raises OSError ECONNREFUSED where nobody listens; waits while the listener's backlog is full."""
         listener = self.listeners.get((host, port))
         if listener is None:
             raise OSError(errno.ECONNREFUSED, "connection refused")

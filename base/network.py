@@ -88,8 +88,12 @@ class Listener(Protocol):
 
 
 class Network(Protocol):
-    """Where listeners come from; a simulation has its own."""
+    """Where listeners and connections to other processes come from; a simulation has its own."""
 
     async def listen(self, host: str, port: int, backlog: int) -> Listener:
         """Bind ``host:port`` (0: any free port). Raises OSError."""
+        ...
+
+    async def connect(self, host: str, port: int) -> Connection:
+        """Connect to who listens at ``host:port``. Raises OSError; how long it may take is the caller's to limit."""
         ...

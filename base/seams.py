@@ -6,7 +6,7 @@ world      real                        simulated
 wall time  ``SystemClock``             ``SimulatedClock``
 threads    ``TrioWorkers``             ``InlineWorkers``
 disk       ``log.disk.OsDisk``         ``log.disk.MemoryDisk``
-network    ``base.network.TcpNetwork`` streams in memory
+network    ``base.tcp.TcpNetwork``     streams in memory
 =========  ==========================  ==============================
 
 Monotonic time needs no seam: it is ``trio.current_time()``, which trio's ``MockClock`` replaces. Randomness is a

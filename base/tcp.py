@@ -14,6 +14,7 @@ import os
 import socket
 import threading
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import trio
 
@@ -199,7 +200,10 @@ class TcpListener:
 
 
 class TcpNetwork:
-    """Sockets of the system. Buffer sizes in bytes; -1 leaves them to the kernel, which then tunes them by itself."""
+    """Sockets of the system.
+
+    Buffer sizes, of accepted connections, in bytes; -1 leaves them to the kernel, which then tunes them by itself.
+    """
 
     def __init__(self, workers: Workers, send_buffer: int = -1, receive_buffer: int = -1) -> None:
         self._workers = workers
@@ -222,3 +226,42 @@ class TcpNetwork:
             listening.close()
             raise
         return TcpListener(listening, self._workers, self._send_buffer, self._receive_buffer)
+
+    async def connect(self, host: str, port: int) -> TcpConnection:
+        """The addresses of a name are tried one after another; raises the OSError of the last.
+
+        The kernel sizes the buffers: those of the settings are for the connections that clients open.
+        """
+        refused = OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
+        for family, kind, protocol, _, address in await _addresses(host, port):
+            connecting = socket.socket(family, kind, protocol)
+            try:
+                await _connect(connecting, address)
+                return TcpConnection(connecting, self._workers, -1)
+            except OSError as error:
+                connecting.close()
+                refused = error
+            except BaseException:
+                connecting.close()
+                raise
+        raise refused
+
+
+async def _addresses(host: str, port: int) -> list[tuple[Any, ...]]:
+    """What the system knows of a name, looked up by a thread. Raises OSError."""
+    try:
+        found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICSERV)
+    except UnicodeError:  # an empty label, or one of more than 63 characters
+        raise OSError(errno.EINVAL, f"{host!r} is not the name of a host") from None
+    return list(found)
+
+
+async def _connect(connecting: socket.socket, address: Any) -> None:
+    connecting.setblocking(False)
+    try:
+        connecting.connect(address)
+    except BlockingIOError:
+        await trio.lowlevel.wait_writable(connecting)
+        failure = connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if failure:
+            raise OSError(failure, os.strerror(failure)) from None

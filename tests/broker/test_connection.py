@@ -7,20 +7,16 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from ottla.base.config import Config
-from ottla.base.memory_network import MemoryConnection, MemoryNetwork
-from ottla.broker.server import BrokerServer
+from ottla.base.memory_network import MemoryConnection
 from ottla.wire.api_keys import ApiKey
-from ottla.wire.codec import decode, encode_bytes
-from ottla.wire.headers import decode_response_header, encode_request_header
+from ottla.wire.codec import decode
+from ottla.wire.headers import decode_response_header
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -28,49 +24,8 @@ from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.records import Record, build_batch
 from ottla.wire.registry import response_class
-from ottla.wire.schema import Message
 
-ADDRESS = ("test", 9092)
-
-
-@asynccontextmanager
-async def serving(folder: Path, **properties: str) -> AsyncIterator[MemoryNetwork]:
-    """A broker at ADDRESS of the network."""
-    network = MemoryNetwork()
-    named = {name.replace("_", "."): value for name, value in properties.items()}
-    server = BrokerServer(
-        Config({"log.dirs": str(folder), "listeners": "PLAINTEXT://test:9092", **named}), network=network
-    )
-    ready = trio.Event()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(server.serve, ready.set)
-        with trio.fail_after(20):
-            await ready.wait()
-        yield network
-        server.stop()
-
-
-def frame(request: Message, version: int, correlation_id: int) -> bytes:
-    key = ApiKey(type(request).api_key)
-    body = encode_request_header(key, version, correlation_id, "c") + encode_bytes(request, version)
-    return struct.pack(">i", len(body)) + body
-
-
-async def read_exactly(client: MemoryConnection, size: int) -> bytes:
-    received = b""
-    with trio.fail_after(20):
-        while len(received) < size:
-            piece = await client.receive(size - len(received))
-            assert piece, "the broker closed the connection"
-            received += piece
-    return received
-
-
-async def read_answer(client: MemoryConnection) -> tuple[int, bytes]:
-    """(correlation id, everything after it)."""
-    (size,) = struct.unpack(">i", await read_exactly(client, 4))
-    answer = await read_exactly(client, size)
-    return struct.unpack_from(">i", answer)[0], answer
+from ..memory_broker import ADDRESS, frame, read_answer, serving
 
 
 async def read_message(client: MemoryConnection, key: ApiKey, version: int) -> Any:

@@ -6,28 +6,24 @@ import json
 import struct
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from ottla.base.config import Config
-from ottla.base.memory_network import MemoryConnection, MemoryNetwork
+from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import SystemClock
 from ottla.broker.flight_recorder import MOST_FILES, MOST_FRAMES, MOST_KEPT
-from ottla.broker.server import BrokerServer
 from ottla.wire.api_keys import ApiKey
-from ottla.wire.codec import encode_bytes
-from ottla.wire.headers import encode_request_header
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.recorded import decoded_recording
 from ottla.wire.records import Record, build_batch
-from ottla.wire.schema import Message
+
+from ..memory_broker import ADDRESS, frame, read_answer, serving
 
 GARBAGE = struct.pack(">ihhih", 11, ApiKey.METADATA, 99, 666, -1) + b"\0"
 
@@ -43,47 +39,15 @@ class HastyClock(SystemClock):
         return self._elapsed
 
 
-@asynccontextmanager
-async def serving(folder: Path, clock: SystemClock | None = None) -> AsyncIterator[MemoryNetwork]:
-    network = MemoryNetwork()
-    properties = {"log.dirs": str(folder), "listeners": "PLAINTEXT://test:9092"}
-    server = BrokerServer(Config(properties), network=network, clock=clock or HastyClock())
-    ready = trio.Event()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(server.serve, ready.set)
-        with trio.fail_after(20):
-            await ready.wait()
-        yield network
-        server.stop()
-
-
-def frame(request: Message, version: int, correlation_id: int) -> bytes:
-    key = ApiKey(request.api_key)
-    body = encode_request_header(key, version, correlation_id, "c") + encode_bytes(request, version)
-    return struct.pack(">i", len(body)) + body
-
-
 def metadata(correlation_id: int, name_length: int = 0) -> bytes:
     topics = [MetadataRequestTopic(name="x" * name_length)] if name_length else []
     return frame(MetadataRequest(topics=topics), 9, correlation_id)
 
 
-async def read_answer(client: MemoryConnection) -> int:
-    """The correlation id of the next answer."""
-    received = b""
-    with trio.fail_after(20):
-        while len(received) < 4 or len(received) < 4 + struct.unpack_from(">i", received)[0]:
-            wanted = 4 if len(received) < 4 else 4 + struct.unpack_from(">i", received)[0]
-            piece = await client.receive(wanted - len(received))
-            assert piece, "the broker closed the connection"
-            received += piece
-    return int(struct.unpack_from(">i", received, 4)[0])
-
-
 async def die(network: MemoryNetwork, folder: Path, frames: Sequence[bytes], *, pipelined: bool) -> dict[str, Any]:
     """Send ``frames``, the last one being bad, on a new connection; the recording, decoded."""
     known = set(folder.glob("protocol-error-*"))
-    client = await network.connect("test", 9092)
+    client = await network.connect(*ADDRESS)
     *good, bad = frames
     if pipelined:
         await client.send([b"".join(frames)])
@@ -107,7 +71,7 @@ def correlation_ids(recorded: dict[str, Any]) -> list[int]:
 
 
 async def test_the_last_requests_are_kept_with_the_one_at_fault(tmp_path: Path) -> None:
-    async with serving(tmp_path) as network:
+    async with serving(tmp_path, clock=HastyClock()) as network:
         frames = [*(metadata(number) for number in range(5)), GARBAGE]
         recorded = await die(network, tmp_path, frames, pipelined=False)
     (file,) = tmp_path.glob("protocol-error-*.json")
@@ -128,7 +92,7 @@ async def test_the_last_requests_are_kept_with_the_one_at_fault(tmp_path: Path) 
 @pytest.mark.parametrize("pipelined", [True, False])
 async def test_of_small_requests_always_the_last_ones_are_there(tmp_path: Path, pipelined: bool) -> None:
     """However many there were: the buffer begins again after every 8 KiB, that is here after some 390 requests."""
-    async with serving(tmp_path) as network:
+    async with serving(tmp_path, clock=HastyClock()) as network:
         for count in (1, MOST_FRAMES - 1, 300, 389, 390, 391, 392, 405, 781, 783, 800):
             frames = [*(metadata(number) for number in range(count)), GARBAGE]
             recorded = await die(network, tmp_path, frames, pipelined=pipelined)
@@ -139,7 +103,7 @@ async def test_of_small_requests_always_the_last_ones_are_there(tmp_path: Path, 
 async def test_requests_of_all_sizes_are_kept_in_their_order(tmp_path: Path) -> None:
     """Large ones with their first bytes only, and some of the earlier ones not at all."""
     sizes = (100, 200, 5000, 200, 9000, 100, 240, 20_000, 100, 30_000, 200, 100)
-    async with serving(tmp_path) as network:
+    async with serving(tmp_path, clock=HastyClock()) as network:
         for count in range(1, len(sizes) + 1):
             sent = [metadata(number, size) for number, size in enumerate(sizes[:count])]
             recorded = await die(network, tmp_path, [*sent, GARBAGE], pipelined=False)
@@ -155,7 +119,7 @@ async def test_requests_of_all_sizes_are_kept_in_their_order(tmp_path: Path) -> 
 
 
 async def test_what_is_no_request_at_all_is_kept_too(tmp_path: Path) -> None:
-    async with serving(tmp_path) as network:
+    async with serving(tmp_path, clock=HastyClock()) as network:
         said = b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n"
         recorded = await die(network, tmp_path, [said], pipelined=False)
         negative = await die(network, tmp_path, [struct.pack(">i", -5) + b"what follows"], pipelined=False)
@@ -166,7 +130,7 @@ async def test_what_is_no_request_at_all_is_kept_too(tmp_path: Path) -> None:
 
 
 async def test_records_are_summed_up(tmp_path: Path) -> None:
-    async with serving(tmp_path) as network:
+    async with serving(tmp_path, clock=HastyClock()) as network:
         topic = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
         create = frame(CreateTopicsRequest(topics=[topic], timeout_ms=5000), 5, 1)
         records = bytes(build_batch([Record(0, 1, None, b"v", [])]))
@@ -178,7 +142,7 @@ async def test_records_are_summed_up(tmp_path: Path) -> None:
 
 
 async def test_there_are_never_many_files(tmp_path: Path) -> None:
-    async with serving(tmp_path) as network:
+    async with serving(tmp_path, clock=HastyClock()) as network:
         for number in range(MOST_FILES + 4):
             await die(network, tmp_path, [metadata(number), GARBAGE], pipelined=False)
     files = sorted(tmp_path.glob("protocol-error-*"), key=lambda file: int(file.stem.rpartition("-")[2]))
@@ -191,10 +155,10 @@ async def test_a_second_one_at_once_is_not_written(tmp_path: Path) -> None:
         def elapsed(self) -> float:  # type: ignore[override]
             return 0.0
 
-    async with serving(tmp_path, FrozenClock()) as network:
+    async with serving(tmp_path, clock=FrozenClock()) as network:
         await die(network, tmp_path, [GARBAGE], pipelined=False)
         for _ in range(3):
-            client = await network.connect("test", 9092)
+            client = await network.connect(*ADDRESS)
             await client.send([GARBAGE])
             with trio.fail_after(20):
                 assert await client.receive() == b""

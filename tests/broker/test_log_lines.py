@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import struct
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,13 +13,9 @@ import trio
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 import ottla
-from ottla.base.config import Config
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.broker.repeated_lines import INTERVAL_SECONDS, RepeatedLines
-from ottla.broker.server import BrokerServer
 from ottla.wire.api_keys import ApiKey
-from ottla.wire.codec import encode_bytes
-from ottla.wire.headers import encode_request_header
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.heartbeat import HeartbeatRequest
@@ -28,30 +23,16 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import Message
 
+from ..memory_broker import ADDRESS, frame, read_answer, serving
+
 TLS = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)
 HTTP = b"GET /metrics HTTP/1.1\r\nHost: example.org\r\n\r\n"
 UNSERVED = struct.pack(">ihhih", 11, ApiKey.METADATA, 99, 666, -1) + b"\0"
 
 
-@asynccontextmanager
-async def serving(folder: Path, **properties: str) -> AsyncIterator[MemoryNetwork]:
-    network = MemoryNetwork()
-    named = {name.replace("_", "."): value for name, value in properties.items()}
-    server = BrokerServer(
-        Config({"log.dirs": str(folder), "listeners": "PLAINTEXT://test:9092", **named}), network=network
-    )
-    ready = trio.Event()
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(server.serve, ready.set)
-        with trio.fail_after(20):
-            await ready.wait()
-        yield network
-        server.stop()
-
-
 async def say(network: MemoryNetwork, data: bytes) -> str:
     """Send ``data`` on a connection of its own, until the broker closes it; the connection's address."""
-    client = await network.connect("test", 9092)
+    client = await network.connect(*ADDRESS)
     await client.send([data])
     with trio.fail_after(20):
         while await client.receive():
@@ -66,15 +47,8 @@ def lines(caplog: pytest.LogCaptureFixture, *words: str) -> list[str]:
 
 async def ask(client: MemoryConnection, request: Message, version: int) -> None:
     """Send a request and read past its answer."""
-    key = ApiKey(type(request).api_key)
-    body = encode_request_header(key, version, 1, "shop") + encode_bytes(request, version)
-    await client.send([struct.pack(">i", len(body)) + body])
-    received = b""
-    with trio.fail_after(20):
-        while len(received) < 4 or len(received) < 4 + struct.unpack_from(">i", received)[0]:
-            piece = await client.receive()
-            assert piece, "the broker closed the connection"
-            received += piece
+    await client.send([frame(request, version, 1, client_id="shop")])
+    await read_answer(client)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +88,7 @@ async def test_a_client_that_tries_again_and_again_has_two_lines_and_one_recordi
 
 async def test_connections_beyond_the_limit_have_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with serving(tmp_path, max_connections="1") as network:
-        held = await network.connect("test", 9092)
+        held = await network.connect(*ADDRESS)
         for _ in range(20):
             await say(network, b"")
         held.close()
@@ -219,7 +193,7 @@ async def create(client: MemoryConnection, name: str) -> None:
 async def test_debug_tells_of_the_start_and_of_decisions(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "ottla")
     async with serving(tmp_path, num_partitions="3") as network:
-        client = await network.connect("test", 9092)
+        client = await network.connect(*ADDRESS)
         await create(client, "t")
         await ask(client, produce("nowhere"), 7)
         await ask(client, fetch("nowhere"), 11)
@@ -249,7 +223,7 @@ async def test_small_requests_ask_nothing_of_the_log(tmp_path: Path, monkeypatch
         return is_enabled_for(self, level)
 
     async with serving(tmp_path) as network:
-        client = await network.connect("test", 9092)
+        client = await network.connect(*ADDRESS)
         await create(client, "t")
         await ask(client, produce("t"), 7)
         await ask(client, fetch("t"), 11)

@@ -14,6 +14,7 @@ import pytest
 
 import ottla
 from ottla.base.errors import ErrorCode
+from ottla.compat_tests.wire_client import CLIENT_ID
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
@@ -318,7 +319,7 @@ def test_describe_groups(send, topic_id, group, version):
     known, unknown = response.groups
     assert (known.group_state, known.protocol_type, known.protocol_data) == ("CompletingRebalance", "consumer", "")
     (described,) = known.members
-    assert (described.member_id, described.client_id, described.client_host) == (member, "tests", "/127.0.0.1")
+    assert (described.member_id, described.client_id, described.client_host) == (member, CLIENT_ID, "/127.0.0.1")
     assert known.authorized_operations == (0b110101001000 if version >= 3 else INT32_MIN)
     assert (unknown.group_state, unknown.members) == ("Dead", [])
     assert unknown.error_code == (ErrorCode.GROUP_ID_NOT_FOUND if version >= 6 else NONE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import struct
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -15,15 +13,14 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import ottla
 from ottla.broker.metrics.families import FAMILIES, Kind
+from ottla.compat_tests.wire_client import Connection
 from ottla.wire.api_keys import ApiKey
-from ottla.wire.codec import decode, encode_bytes
-from ottla.wire.headers import decode_response_header, encode_request_header
+from ottla.wire.headers import encode_request_header
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.records import Record, build_batch
-from ottla.wire.schema import Message
 
 _REQUEST_TIMES = "kafka_network_requestmetrics_"
 
@@ -58,31 +55,6 @@ class Scrape:
         return {key: value for key, value in self._samples.items() if key[0].endswith(endings)}
 
 
-class Client:
-    """A bare connection."""
-
-    def __init__(self, address: str) -> None:
-        host, port = address.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=20)
-
-    def send(self, request: Message, version: int) -> None:
-        self.send_frame(encode_request_header(request.api_key, version, 1, "bare") + encode_bytes(request, version))
-
-    def send_frame(self, body: bytes) -> None:
-        self._socket.sendall(struct.pack(">i", len(body)) + body)
-
-    def receive(self) -> bytes:
-        file = self._socket.makefile("rb")
-        return file.read(struct.unpack(">i", file.read(4))[0])
-
-    def ask(self, request: Message, version: int) -> bytes:
-        self.send(request, version)
-        return self.receive()
-
-    def close(self) -> None:
-        self._socket.close()
-
-
 @pytest.fixture(scope="module")
 def broker() -> Iterator[ottla.Broker]:
     properties = {"metrics.listener": "127.0.0.1:0", "group.initial.rebalance.delay.ms": "0", "num.partitions": "2"}
@@ -98,15 +70,15 @@ def scrape(broker: ottla.Broker) -> Callable[[], Scrape]:
 
 
 @pytest.fixture
-def client(broker: ottla.Broker) -> Iterator[Client]:
-    made = Client(broker.bootstrap_servers)
+def client(broker: ottla.Broker) -> Iterator[Connection]:
+    made = Connection(broker.bootstrap_servers)
     yield made
     made.close()
 
 
-def create(client: Client, name: str, partitions: int = 1) -> None:
+def create(client: Connection, name: str, partitions: int = 1) -> None:
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-    client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 5)
+    client.call(CreateTopicsRequest(topics=[topic], timeout_ms=10_000), 5)
 
 
 def fetch(name: str, max_wait_ms: int, partitions: int = 1) -> FetchRequest:
@@ -151,15 +123,13 @@ def test_bytes_and_messages_are_those_produced(broker: ottla.Broker, scrape: Cal
     assert after.sum("kafka_log_log_numlogsegments", topic="in") == len(list(broker.data_dir.glob("in-*/*.log")))
 
 
-def test_bytes_out_are_those_fetched(broker: ottla.Broker, client: Client, scrape: Callable[[], Scrape]) -> None:
+def test_bytes_out_are_those_fetched(broker: ottla.Broker, client: Connection, scrape: Callable[[], Scrape]) -> None:
     producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
     for number in range(100):
         producer.send("out", b"v" * number, partition=number % 2)
     producer.close()
-    answer = memoryview(client.ask(fetch("out", 100, partitions=2), 11))
-    _, offset = decode_response_header(answer, ApiKey.FETCH, 11)
-    response = decode(FetchResponse, 11, answer[offset:])
-    got = sum(len(partition.records) for partition in response.responses[0].partitions)  # type: ignore[arg-type]
+    response = client.call(fetch("out", 100, partitions=2), 11)
+    got = sum(len(partition.records) for partition in response.responses[0].partitions)
     assert got == bytes_on_disk(broker, "out")
     assert scrape().value("kafka_server_brokertopicmetrics_bytesout_total", topic="out") == got
 
@@ -184,10 +154,10 @@ def test_lag_is_what_was_not_committed(broker: ottla.Broker, scrape: Callable[[]
     consumer.close()
 
 
-def test_requests_are_counted_by_api_and_version(client: Client, scrape: Callable[[], Scrape]) -> None:
+def test_requests_are_counted_by_api_and_version(client: Connection, scrape: Callable[[], Scrape]) -> None:
     before = scrape()
     for version in (3, 3, 3, 4):
-        client.ask(ListGroupsRequest(), version)
+        client.call(ListGroupsRequest(), version)
     after = scrape()
 
     def more(name: str, **labels: str) -> float:
@@ -206,39 +176,39 @@ def test_requests_are_counted_by_api_and_version(client: Client, scrape: Callabl
 
 
 def test_a_version_of_api_versions_that_is_not_served_is_not_counted(
-    client: Client, scrape: Callable[[], Scrape]
+    client: Connection, scrape: Callable[[], Scrape]
 ) -> None:
     """It is answered all the same, and is the first request of a client that is newer than the broker."""
     before = scrape().sum("kafka_network_requestmetrics_requests_total")
     client.send_frame(encode_request_header(ApiKey.API_VERSIONS, 99, 1, "newer"))
-    client.receive()
+    client.receive_frame()
     assert scrape().sum("kafka_network_requestmetrics_requests_total") == before
-    client.ask(ListGroupsRequest(), 3)
+    client.call(ListGroupsRequest(), 3)
     assert scrape().sum("kafka_network_requestmetrics_requests_total") == before + 1
 
 
-def test_errors_are_counted_by_code(client: Client, scrape: Callable[[], Scrape]) -> None:
+def test_errors_are_counted_by_code(client: Connection, scrape: Callable[[], Scrape]) -> None:
     labels = {"request": "Produce", "error": "UNKNOWN_TOPIC_OR_PARTITION"}
     before = scrape().value("kafka_network_requestmetrics_errors_total", **labels)
     records = bytes(build_batch([Record(0, 1, None, b"v", [])]))
     data = [PartitionProduceData(index=number, records=records) for number in range(3)]
-    client.ask(ProduceRequest(acks=1, topic_data=[TopicProduceData(name="nowhere", partition_data=data)]), 7)
+    client.call(ProduceRequest(acks=1, topic_data=[TopicProduceData(name="nowhere", partition_data=data)]), 7)
     assert scrape().value("kafka_network_requestmetrics_errors_total", **labels) - before == 3
 
 
-def test_errors_of_fetches_are_counted_too(client: Client, scrape: Callable[[], Scrape]) -> None:
+def test_errors_of_fetches_are_counted_too(client: Connection, scrape: Callable[[], Scrape]) -> None:
     errors = "kafka_network_requestmetrics_errors_total"
     unknown = {"request": "Fetch", "error": "UNKNOWN_TOPIC_OR_PARTITION"}
     session = {"request": "Fetch", "error": "FETCH_SESSION_ID_NOT_FOUND"}
     before = scrape()
-    client.ask(fetch("nowhere", 0, partitions=2), 11)
-    client.ask(FetchRequest(session_id=12345, session_epoch=1), 11)
+    client.call(fetch("nowhere", 0, partitions=2), 11)
+    client.call(FetchRequest(session_id=12345, session_epoch=1), 11)
     after = scrape()
     assert after.value(errors, **unknown) - before.value(errors, **unknown) == 2
     assert after.value(errors, **session) - before.value(errors, **session) == 1
 
 
-def test_a_fetch_that_waits_on_many_partitions_is_one(client: Client, scrape: Callable[[], Scrape]) -> None:
+def test_a_fetch_that_waits_on_many_partitions_is_one(client: Connection, scrape: Callable[[], Scrape]) -> None:
     create(client, "quiet", partitions=5)
     client.send(fetch("quiet", 60_000, partitions=5), 11)
     waiting = 0.0
@@ -247,10 +217,10 @@ def test_a_fetch_that_waits_on_many_partitions_is_one(client: Client, scrape: Ca
     assert waiting == 1
 
 
-def test_the_time_a_fetch_waited_is_remote(client: Client, scrape: Callable[[], Scrape]) -> None:
+def test_the_time_a_fetch_waited_is_remote(client: Connection, scrape: Callable[[], Scrape]) -> None:
     create(client, "silent")
     before = scrape()
-    client.ask(fetch("silent", 300), 11)
+    client.call(fetch("silent", 300), 11)
     after = scrape()
     total, local, remote = (
         after.value(f"{_REQUEST_TIMES}{times}_sum", request="Fetch")
@@ -262,7 +232,7 @@ def test_the_time_a_fetch_waited_is_remote(client: Client, scrape: Callable[[], 
     assert 0 < local < remote
 
 
-def test_partitions_topics_and_the_controller(client: Client, scrape: Callable[[], Scrape]) -> None:
+def test_partitions_topics_and_the_controller(client: Connection, scrape: Callable[[], Scrape]) -> None:
     before = scrape()
     create(client, "three", partitions=3)
     after = scrape()
@@ -289,16 +259,17 @@ def test_partitions_topics_and_the_controller(client: Client, scrape: Callable[[
 def test_connections_come_go_and_fail(broker: ottla.Broker, scrape: Callable[[], Scrape]) -> None:
     sockets = "kafka_server_socket_server_metrics_"
     before = scrape()
-    clients = [Client(broker.bootstrap_servers) for _ in range(3)]
+    clients = [Connection(broker.bootstrap_servers) for _ in range(3)]
     for client in clients:
-        client.ask(ListGroupsRequest(), 3)
+        client.call(ListGroupsRequest(), 3)
     during = scrape()
     listener = {"listener": "PLAINTEXT"}
     created = f"{sockets}connection_creation_total"
     assert during.value(created, **listener) - before.value(created, **listener) == 3
     assert during.value(f"{sockets}connection_count", **listener) >= 3
-    clients[0]._socket.sendall(struct.pack(">ihhih", 10, ApiKey.METADATA, 99, 1, -1))
-    assert clients[0]._socket.recv(1) == b""
+    clients[0].send_frame(encode_request_header(ApiKey.METADATA, 99, 1, None))
+    with pytest.raises(EOFError):
+        clients[0].receive_frame()
     after = scrape()
     errors = "ottla_connection_errors_total"
     assert after.value(errors, reason="protocol") - during.value(errors, reason="protocol") == 1

@@ -1,0 +1,291 @@
+"""Requests to another broker: ``BrokerClient``, which has one connection and opens the next one when that has ended.
+
+The controller, followers, coordinators and handlers speak to other brokers through it. Kafka answers the requests of a
+connection in their order (https://kafka.apache.org/protocol#protocol_network), and everything here rests on that:
+
+- No task runs in the background. Each caller writes its own request and, when all earlier answers have been read, reads its
+  own answer; then it is the next caller's turn.
+- A caller that is cancelled leaves its request behind; the caller after it reads past the answer. Where there is none, or
+  the request was not written to its end, the connection is closed.
+- A request that has no answer in time ends the connection, as in Kafka's NetworkClient: what came later would wait for the
+  same answer. Whether the peer has executed what was in flight is unknown.
+- A response has a buffer of its own, in which its records stay a view; they are valid as long as the caller holds them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from collections import deque
+from typing import Any
+
+import trio
+
+from ..base.addresses import join_host_port
+from ..base.errors import ErrorCode, KafkaError, ProtocolError
+from ..base.network import WOULD_BLOCK, Connection, Network, size_of
+from ..wire.api_keys import ApiKey
+from ..wire.codec import decode, encode
+from ..wire.headers import decode_response_header, encode_request_header
+from ..wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ..wire.registry import response_class
+from ..wire.schema import Message
+
+_SIZE = struct.Struct(">i")
+_HIGHEST_CORRELATION_ID = (1 << 31) - 1
+
+
+class PeerUnavailableError(OSError):
+    """The peer cannot be reached, or the connection ended before the answer came; it may have executed the request."""
+
+
+class MalformedResponseError(Exception):
+    """The peer's answer is not what the protocol says; the connection was closed. The peer may have executed the request."""
+
+
+class BrokerClient:
+    """The way to the broker at ``host:port``; connects when the first request is sent.
+
+    ``client_id`` is the name it gives itself in each request. ``timeout``: seconds that a request may take, from the call on.
+    ``max_in_flight``: requests that wait for their answers at a time; further callers wait for their turn. ``max_response``:
+    the largest answer taken, in bytes.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        host: str,
+        port: int,
+        client_id: str,
+        *,
+        timeout: float = 30.0,
+        max_in_flight: int = 5,
+        max_response: int = 100 << 20,
+    ) -> None:
+        self.peer = join_host_port(host, port)
+        self._network = network
+        self._address = host, port
+        self._client_id = client_id
+        self._timeout = timeout
+        self._max_response = max_response
+        self._slots = trio.Semaphore(max_in_flight)
+        # Not round state: a frame is written whole before the next, and of two callers only one connects.
+        self._writing = trio.StrictFIFOLock()
+        self._link: _Link | None = None
+        self._is_closed = False
+
+    async def send(self, request: Message, version: int) -> Any:
+        """The response to a request of a version that the caller knows the peer to serve.
+
+        That is how a controller and a follower speak: inter.broker.protocol.version decides (ControllerChannelManager,
+        RemoteLeaderEndPoint); others ask ``negotiate`` first. Error codes in the response are the caller's to read. Raises
+        PeerUnavailableError, also when the time is up, and MalformedResponseError; ValueError for a request that its
+        version cannot carry.
+        """
+        _, response = await self._exchange(request, version)
+        return response
+
+    async def negotiate(self, request: type[Message], highest: int | None = None) -> int:
+        """The highest version of ``request`` that both sides know, this one up to ``highest``.
+
+        That is how a broker speaks to the controller (NodeToControllerChannelManager). ApiVersions is asked for once per
+        connection; its version 0 tells the ranges, and every Kafka serves it. Should an older peer take this one's place
+        before the request is sent, it closes the connection. Raises KafkaError (UNSUPPORTED_VERSION) where there is no common
+        version, and what ``send`` raises.
+        """
+        link = self._link
+        if link is None or not link.is_usable() or link.versions is None:
+            response: ApiVersionsResponse
+            link, response = await self._exchange(ApiVersionsRequest(), 0)
+            if response.error_code:
+                link.close(f"ApiVersions was answered with error {response.error_code}")
+                raise link.unavailable()
+            link.versions = {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+        lowest, version = link.versions.get(request.api_key, (0, -1))
+        ours = request.valid_versions
+        version = min(version, ours.stop - 1 if highest is None else highest)
+        if version < max(lowest, ours.start):
+            name = ApiKey(request.api_key).name
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION, f"{self.peer} serves no version of {name} that is known here"
+            )
+        return version
+
+    def close(self) -> None:
+        """End the connection, and with it every request in flight: PeerUnavailableError, as for each one after."""
+        self._is_closed = True
+        if self._link is not None:
+            self._link.close("the client was closed")
+
+    async def _exchange(self, request: Message, version: int) -> tuple[_Link, Any]:
+        """The response, and the connection it came over."""
+        link: _Link | None = None
+        try:
+            with trio.fail_after(self._timeout):
+                async with self._slots:
+                    async with self._writing:
+                        link = await self._open_link()
+                        waiting = await link.write(request, version, self._client_id)
+                    return link, await link.receive(waiting)
+        except trio.TooSlowError:
+            why = f"no answer to {ApiKey(request.api_key).name} within {self._timeout:g} s"
+            if link is not None:
+                link.close(why)
+            raise PeerUnavailableError(f"{self.peer}: {why}") from None
+
+    async def _open_link(self) -> _Link:
+        if self._is_closed:
+            raise PeerUnavailableError(f"{self.peer}: the client was closed")
+        if self._link is None or not self._link.is_usable():
+            try:
+                connection = await self._network.connect(*self._address)
+            except OSError as error:
+                raise PeerUnavailableError(f"{self.peer}: {_in_words(error)}") from error
+            self._link = _Link(connection, self.peer, self._max_response)
+            if self._is_closed:  # meanwhile
+                self._link.close("the client was closed")
+                raise self._link.unavailable()
+        return self._link
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class _Waiting:
+    """A request whose answer has not been read. ``turn`` is set when its caller is to read, or the connection has ended."""
+
+    correlation_id: int
+    api_key: ApiKey
+    version: int
+    turn: trio.Event = dataclasses.field(default_factory=trio.Event)
+    is_given_up: bool = False
+
+
+class _Link:
+    """One connection, from its start to its end, and the requests in flight on it, in the order of their answers.
+
+    Of those that were not given up the first is its caller's to read; what was given up before it is read past. Given up
+    requests alone don't stay: with nobody to read their answers the connection is closed.
+    """
+
+    def __init__(self, connection: Connection, peer: str, max_response: int) -> None:
+        self.versions: dict[int, tuple[int, int]] | None = None
+        """Lowest and highest version by API key, once the peer was asked."""
+        self._connection = connection
+        self._peer = peer
+        self._frames = _FrameReader(connection, max_response)
+        self._in_flight: deque[_Waiting] = deque()
+        self._correlation_id = 0
+        self._closed_because: str | None = None
+
+    def is_usable(self) -> bool:
+        """Whether a request can be sent: not after the peer has closed, or said what it was not asked, while it was idle."""
+        if self._closed_because is None and not self._in_flight and self._frames.has_more():
+            self.close("the peer closed the connection")
+        return self._closed_because is None
+
+    async def write(self, request: Message, version: int, client_id: str) -> _Waiting:
+        """Send a request; one caller at a time. Raises PeerUnavailableError, ValueError."""
+        self._correlation_id = self._correlation_id % _HIGHEST_CORRELATION_ID + 1
+        header = encode_request_header(request.api_key, version, self._correlation_id, client_id)
+        body = encode(request, version)
+        waiting = _Waiting(self._correlation_id, ApiKey(request.api_key), version)
+        self._in_flight.append(waiting)
+        self._pass_turn()
+        try:
+            await self._connection.send([_SIZE.pack(len(header) + sum(map(size_of, body))) + header, *body])
+        except OSError as error:
+            self.close(_in_words(error))
+            raise self.unavailable() from error
+        except BaseException:
+            self.close("a request was cancelled before it was written to its end")
+            raise
+        return waiting
+
+    async def receive(self, waiting: _Waiting) -> Any:
+        """The answer to what ``write`` sent. Raises PeerUnavailableError, MalformedResponseError."""
+        try:
+            await waiting.turn.wait()
+            if self._closed_because is not None:
+                raise OSError(self._closed_because)
+            while True:
+                frame = await self._frames.read()
+                answered = self._in_flight.popleft()
+                correlation_id, start = decode_response_header(frame, answered.api_key, answered.version)
+                if correlation_id != answered.correlation_id:
+                    raise ProtocolError(f"answer {correlation_id} came where {answered.correlation_id} was due")
+                if answered is waiting:
+                    return decode(response_class(answered.api_key), answered.version, frame[start:])
+        except OSError as error:
+            self.close(_in_words(error))
+            raise self.unavailable() from error
+        except ProtocolError as error:
+            self.close(f"it sent a malformed response: {error}")
+            raise MalformedResponseError(f"{self._peer}: {error}") from error
+        finally:
+            waiting.is_given_up = True
+            self._pass_turn()
+
+    def _pass_turn(self) -> None:
+        for waiting in self._in_flight:
+            if not waiting.is_given_up:
+                waiting.turn.set()
+                return
+        if self._in_flight:
+            self.close("every caller has given up")
+
+    def close(self, why: str) -> None:
+        """End the connection, the first time; every caller in flight learns why."""
+        if self._closed_because is None:
+            self._closed_because = why
+            self._connection.close()
+            for waiting in self._in_flight:
+                waiting.turn.set()
+            self._in_flight.clear()
+
+    def unavailable(self) -> PeerUnavailableError:
+        """What a caller gets whose connection was closed."""
+        return PeerUnavailableError(f"{self._peer}: {self._closed_because}")
+
+
+class _FrameReader:
+    """Frames of a connection, each in a buffer of its own. A read that was cancelled is taken up by the next one."""
+
+    def __init__(self, connection: Connection, most: int) -> None:
+        """``most`` is the size of the largest frame taken, in bytes."""
+        self._connection = connection
+        self._most = most
+        self._size = memoryview(bytearray(_SIZE.size))
+        self._frame: memoryview | None = None  # None while the size is being read
+        self._missing = self._size  # what is still to be filled, of either
+
+    def has_more(self) -> bool:
+        """Whether between two frames there is a byte, or the end of the stream; the byte is lost."""
+        try:
+            return self._connection.receive_into(memoryview(bytearray(1))) != WOULD_BLOCK
+        except OSError:
+            return True
+
+    async def read(self) -> memoryview:
+        """The next frame, without its size. Raises OSError, also at the end of the stream, and ProtocolError."""
+        if self._frame is None:
+            await self._fill()
+            (size,) = _SIZE.unpack(self._size)
+            if not 0 <= size <= self._most:
+                raise ProtocolError(f"a frame of {size} bytes, where {self._most} are the most")
+            self._frame = self._missing = memoryview(bytearray(size))
+        await self._fill()
+        frame, self._frame, self._missing = self._frame, None, self._size
+        return frame
+
+    async def _fill(self) -> None:
+        while self._missing:
+            count = self._connection.receive_into(self._missing)
+            if count == WOULD_BLOCK:
+                await self._connection.wait_readable()
+            elif count == 0:
+                raise OSError("the peer closed the connection")
+            else:
+                self._missing = self._missing[count:]
+
+
+def _in_words(error: OSError) -> str:
+    return error.strerror or str(error)
