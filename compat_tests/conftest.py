@@ -90,13 +90,14 @@ def client_of(item: Any) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Put the tests into lanes, before pytest-xdist looks; leave out what is not run, after Spark's has marked its tests."""
-    ours = [item for item in items if Path(__file__).parent in item.path.parents]
-    lane_of = {item: lanes.lane(item.path, client_of(item)) for item in ours}
+    """Put the tests into lanes, before pytest-xdist looks; leave out what is not run, after ``-k`` and Spark's conftest did."""
+    lane_of = {
+        item: lanes.lane(item.path, client_of(item)) for item in items if Path(__file__).parent in item.path.parents
+    }
     for item, lane in lane_of.items():
         item.add_marker(pytest.mark.xdist_group(lane))
     yield
-    dropped = left_out(config, ours)
+    dropped = left_out(config, [item for item in items if item in lane_of])
     if dropped:
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]

@@ -12,6 +12,8 @@ import trio
 import trio.testing
 from hypothesis import settings
 
+from ottla.compat_tests.spark import jvm
+
 # By default an example that takes longer than 200 ms fails its test: on a busy machine that says nothing of the code.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
@@ -29,6 +31,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.config.getoption("--no-skips") and reporter is not None and reporter.stats.get("skipped"):
         reporter.write_line("--no-skips: tests were skipped, so this run fails", red=True)
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def short_lived_jvms() -> Generator[None, None, None]:
+    """Sparks that commands start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(jvm.VARIABLE, jvm.options())
+        yield
 
 
 @pytest.fixture

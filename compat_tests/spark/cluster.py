@@ -19,12 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from ottla.compat_tests.session import eventually
+from ottla.compat_tests.spark import jvm
 from ottla.compat_tests.spark.killing import kill_all
 
 START_TIMEOUT_S = 240.0
 DAEMON_MEMORY = "256m"
-JVM_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""For processes that live for half a minute, or have next to nothing to do."""
 
 
 class Daemon:
@@ -40,7 +39,7 @@ class Daemon:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(folder),
             "SPARK_DAEMON_MEMORY": DAEMON_MEMORY,
-            "SPARK_DAEMON_JAVA_OPTS": JVM_OPTIONS,
+            "SPARK_DAEMON_JAVA_OPTS": jvm.OPTIONS,
             "PYSPARK_PYTHON": sys.executable,
         }
         self._log = folder / f"{name}.log"
@@ -127,7 +126,6 @@ class Cluster:
         spark = {
             "spark.executor.memory": self.EXECUTOR_MEMORY,
             "spark.executor.cores": "1",
-            "spark.executor.extraJavaOptions": JVM_OPTIONS,
             "spark.cores.max": str(len(self.workers)),
             "spark.sql.shuffle.partitions": "2",
             **more,

@@ -11,7 +11,7 @@ import pytest
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.session import ClientSession
-from ottla.compat_tests.spark.cluster import JVM_OPTIONS
+from ottla.compat_tests.spark import jvm
 from ottla.compat_tests.spark.kafka_format import KafkaFormat
 from ottla.spark.session import SparkSetupError, build_session
 
@@ -42,9 +42,9 @@ def numbers(version: str) -> tuple[int, ...]:
 
 @pytest.fixture(scope="session", autouse=True)
 def short_lived_jvms() -> Iterator[None]:
-    """Sparks of the tests, and of the commands that they start, are not worth compiling twice: half of the CPU time."""
+    """Sparks of the tests, and of the commands that they start."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_SUBMIT_OPTS", JVM_OPTIONS)
+        patch.setenv(jvm.VARIABLE, jvm.options())
         yield
 
 

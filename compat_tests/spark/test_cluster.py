@@ -12,7 +12,8 @@ import pytest
 from ottla.compat_tests import brokers
 from ottla.compat_tests.clients.kafka_python import Client
 from ottla.compat_tests.session import ClientSession, eventually
-from ottla.compat_tests.spark.cluster import JVM_OPTIONS, Cluster, Job, running
+from ottla.compat_tests.spark import jvm
+from ottla.compat_tests.spark.cluster import Cluster, Job, running
 from ottla.compat_tests.spark.kafka_format import PATIENCE_S, fill, value_of
 from ottla.spark import pipeline
 from ottla.spark.audit import Audit, compare
@@ -88,7 +89,7 @@ def jobs_on(cluster: Cluster, bootstrap: str, folder: Path) -> tuple[Job, Job]:
     lake = folder / "lake" / "events"
     source = ["--topics", "events", "--output", str(lake), "--max-offsets-per-trigger", "1000", "--every", "1"]
     jvms = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
-    settings = cluster.settings(**dict.fromkeys(jvms, JVM_OPTIONS))
+    settings = cluster.settings(**dict.fromkeys(jvms, jvm.OPTIONS))
     run = ["run", str(windows), *server, *settings]
     return (
         Job(folder, "archive", "archive", *server, *source, *settings, checkpoint=lake / "_checkpoint"),
