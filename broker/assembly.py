@@ -21,10 +21,12 @@ from ..base.seams import Clock, Workers
 from ..controller.broker_configs import BrokerConfigs
 from ..controller.config_store import ConfigStore
 from ..controller.controller import Controller
+from ..controller.membership import Membership
 from ..controller.producer_ids import ProducerIds
-from ..controller.registration import ensure_cluster, register_broker, report_failed_folder
+from ..controller.registration import ensure_cluster, report_failed_folder
+from ..controller.session import BrokerSession
 from ..controller.settings import ControllerSettings
-from ..controller.store import ClusterStore, StoreError
+from ..controller.store import SessionExpiredError, StoreError
 from ..controller.znodes import BrokerEndpoint, BrokerRegistration
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
@@ -103,7 +105,8 @@ class Assembly:
         self._folder_failed = trio.Event()
         self.cluster_id = ""
         self.is_started = False
-        self._session: ClusterStore | None = None
+        self._session: BrokerSession | None = None
+        self._member: Membership | None = None
         self._loads: trio.Nursery | None = None
         self._early_loads: list[tuple[str, int, int]] = []
         self.logs = LogManager(
@@ -178,8 +181,8 @@ class Assembly:
         config.on_change.append(self._settings_changed)
         replicas.leadership_listeners.append(self._leadership_changed)
         metadata.deletion_listeners.append(lambda topic: groups.delete_topics({topic}))
-        await register_broker(store, self._registration(endpoints), self._clock)
-        await controller.start()
+        self._member = Membership(store, self._registration(endpoints), configs, controller, self._clock)
+        await self._member.join()
         await self._finish_early_loads()
         self.is_started = True
 
@@ -188,14 +191,14 @@ class Assembly:
         """Whether somebody is the controller, as far as this broker was told."""
         return self.is_started and self.services.metadata.controller_id >= 0
 
-    async def _open_store(self) -> ClusterStore:
+    async def _open_store(self) -> BrokerSession:
         folders = self.logs.folders
         state_folder = self._home.state_folder(folders)
         if state_folder is not None and state_folder.is_offline:
             why = f"{state_folder.path} has the cluster's state and cannot be used: {state_folder.failure}"
             raise LogStartError(why)
         await self._home.open(folders)
-        session = self._session = await self._home.connect()
+        session = self._session = BrokerSession(self._home.connect, await self._home.connect())
         if state_folder is not None:
             # Such a store is this broker's alone, and knows no topics when another broker has filled the folder.
             topics = coordinator_topics(self._config, brokers=1)
@@ -218,6 +221,8 @@ class Assembly:
             self._folder_failed = trio.Event()
             try:
                 await report_failed_folder(self._session, self._broker_id)
+            except SessionExpiredError:
+                pass  # it hears when the broker registers again, because it then asks for all of its replicas
             except StoreError as error:
                 logger.error("The controller cannot be told of a failed data folder: %s", error)
 
@@ -268,6 +273,8 @@ class Assembly:
         nursery.start_soon(self._report_failed_folders)
         nursery.start_soon(self.services.configs.run)
         nursery.start_soon(self.services.controller.run)
+        assert self._member is not None
+        nursery.start_soon(self._member.run)
         nursery.start_soon(self.services.groups.run)
         nursery.start_soon(self.services.transactions.run)
 

@@ -11,8 +11,8 @@ from typing import Protocol
 
 from ..base.seams import Clock, Workers
 from ..controller.embedded_store import EmbeddedStore
+from ..controller.session import StoreSession
 from ..controller.state_files import DiskStateFiles
-from ..controller.store import ClusterStore
 from ..log.disk import Disk, join
 from ..log.log_folder import LogFolder
 
@@ -31,7 +31,7 @@ class ClusterHome(Protocol):
         """Make the store ready. Raises KafkaError, OSError."""
         ...
 
-    async def connect(self) -> ClusterStore:
+    async def connect(self) -> StoreSession:
         """A new session. Raises StoreError."""
         ...
 
@@ -60,7 +60,7 @@ class EmbeddedHome:
         self._store.on_failure = lambda error: _fail(folder, error)
         await self._store.open()
 
-    async def connect(self) -> ClusterStore:
+    async def connect(self) -> StoreSession:
         assert self._store is not None, "opened before"
         return self._store.session()
 
@@ -81,7 +81,7 @@ class SharedHome:
     async def open(self, folders: Sequence[LogFolder]) -> None:
         pass
 
-    async def connect(self) -> ClusterStore:
+    async def connect(self) -> StoreSession:
         return self._store.session()
 
     def close(self) -> None:

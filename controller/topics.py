@@ -1,4 +1,4 @@
-"""Making, enlarging and deleting topics, for the controller that holds the lock.
+"""Making, enlarging and deleting topics, for the controller's term.
 
 A topic is written to the store first (its nodes in one transaction where they fit), then the brokers are told:
 LeaderAndIsr before UpdateMetadata, so that a partition that a client sees is ready for it. A deletion begins with the
@@ -24,11 +24,12 @@ from .channels import Channels
 from .config_store import ConfigStore
 from .context import ControllerContext, PartitionState, TopicPartition, TopicState
 from .election import elect_first
+from .loading import load_topics
 from .partition_states import create_partition_operations, fenced_multi, refusal
 from .registration import random_uuid
 from .settings import ControllerSettings
 from .state_messages import leader_and_isr_requests, stop_replica_requests, update_metadata_requests
-from .store import ClusterStore, Create, Delete, NodeExistsError, Operation, Set, StoreError
+from .store import BadVersionError, ClusterStore, Create, Delete, NodeExistsError, Operation, Set, StoreError
 from .topic_configs import check_overrides
 from .topic_names import check_collision, check_name
 from .znodes import LeaderState, ReplicaAssignment
@@ -61,7 +62,7 @@ class CreatedTopic:
 
 
 class Topics:
-    """The controller's hand on topics. Whoever calls holds the controller's lock."""
+    """The controller's hand on topics; its methods are called one at a time."""
 
     def __init__(
         self,
@@ -190,14 +191,19 @@ class Topics:
             return
         new = self._new_partitions(planned)
         grown = dataclasses.replace(topic, partitions={**topic.partitions, **new}, version=topic.version + 1)
-        await fenced_multi(
-            self._store,
-            self._context,
-            [
-                Set(znodes.topic_path(name), znodes.encode_topic(grown.assignment()), topic.version),
-                *create_partition_operations(name, new),
-            ],
-        )
+        try:
+            await fenced_multi(
+                self._store,
+                self._context,
+                [
+                    Set(znodes.topic_path(name), znodes.encode_topic(grown.assignment()), topic.version),
+                    *create_partition_operations(name, new),
+                ],
+            )
+        except BadVersionError:  # another writer was faster
+            self._context.topics.pop(name)
+            self._context.topics |= await load_topics(self._store, [name])
+            return await self.add_partitions(name, count, assignments, validate_only=validate_only)
         self._context.topics[name] = grown
         logger.info("Topic %s has %s now", name, _partitions(grown))
         await self._announce([TopicPartition(name, number) for number in new])
@@ -236,13 +242,21 @@ class Topics:
             )
         return planned
 
-    async def delete(self, names: Iterable[str]) -> None:
-        """Mark known topics for deletion, and delete those whose replicas can all be reached."""
-        new = [name for name in names if name not in self._context.deleting]
+    async def delete(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
+        """Mark those topics that exist for deletion, and delete those whose replicas can all be reached: the outcome by name.
+
+        Raises StoreError.
+        """
+        results: dict[str, KafkaError | None] = {}
+        for name in names:
+            unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+            results[name] = None if name in self._context.topics else unknown
+        new = [name for name, error in results.items() if error is None and name not in self._context.deleting]
         if new:
             await fenced_multi(self._store, self._context, [Create(znodes.delete_topic_path(name)) for name in new])
             self._context.deleting.update(new)
         await self.resume_deletions()
+        return results
 
     async def resume_deletions(self) -> None:
         """Carry on with every marked topic that has all of its replicas on live brokers."""

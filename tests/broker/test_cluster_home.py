@@ -89,3 +89,24 @@ async def test_a_failed_first_folder_that_is_the_stores_home_stops_the_broker() 
         async with serving(broker):
             fail(broker, 0)
             await trio.sleep_forever()
+
+
+async def test_a_broker_whose_session_expires_registers_again_and_serves_on() -> None:
+    store = await shared_store()
+    brokers = [server(broker_id, SharedHome(store)) for broker_id in (1, 2)]
+    async with serving(*brokers):
+        session = store.session()
+        first, second = (broker.assembly for broker in brokers)
+        assert first is not None
+        assert second is not None
+        epochs = {i: (await session.get(znodes.broker_path(i))).stat.czxid for i in (1, 2)}
+        for each in store.sessions:
+            await each.expire()
+        session = store.session()
+        with trio.fail_after(5):
+            while sorted(await session.children(znodes.BROKER_IDS)) != ["1", "2"]:
+                await trio.lowlevel.checkpoint()
+            while first.services.controller.is_active is second.services.controller.is_active:
+                await trio.lowlevel.checkpoint()
+        for broker_id, epoch in epochs.items():
+            assert (await session.get(znodes.broker_path(broker_id))).stat.czxid > epoch
