@@ -4,13 +4,15 @@ Every broker runs one. It stands for election (see ``controller_node``); the one
 watch ``/controller``. Each write to the store checks the epoch, so a controller that was replaced can do no harm; as soon
 as it learns of that by such a refusal, it resigns, forgets what it knew, and stands for election again.
 
-Everything is an event, handled one at a time as Kafka's controller thread does: what the store tells, and the requests of
-administrators. A change that has begun is finished even if its caller is cancelled, because store, context and brokers
-have to stay together. A broker's session decides when its controller acts: see ``membership``.
+Everything is an event, handled one at a time as Kafka's controller thread does: what the store tells, what brokers answer,
+and the requests of administrators. No event waits for a broker: see ``sender``. A change that has begun is finished even if
+its caller is cancelled, because store, context and brokers have to stay together. A broker's session decides when its
+controller acts: see ``membership``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import random
@@ -22,13 +24,14 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
 from ..log.settings import LogSettings
-from .channels import BrokerChannel, Channels
+from .channels import BrokerChannel
 from .config_store import ConfigStore
 from .context import ControllerContext, TopicPartition
 from .controller_node import is_controller, stand_for_election
 from .events import EventQueue
 from .partition_states import refusal
 from .reassignment import check_reassignment, is_under_way
+from .sender import Answer, Senders
 from .settings import ControllerSettings
 from .store import ClusterStore, ControllerMovedError, SessionExpiredError, StoreError, WatchEvent
 from .term import Term
@@ -38,6 +41,9 @@ from .znodes import ReplicaAssignment
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+OWN_ANSWER_SECONDS = 30.0
+"""How long a request waits at most for the controller's own broker, the only one that any request waits for."""
 
 
 class Controller:
@@ -57,7 +63,7 @@ class Controller:
         self._broker_id = broker_id
         self._store = store
         self._configs = configs
-        self._channels = Channels(channels)
+        self._senders = Senders(channels, self._answered)
         self._settings = settings
         self._log_settings = log_settings
         self._clock = clock
@@ -72,14 +78,15 @@ class Controller:
         return self._term is not None and not self._is_suspended
 
     async def start(self) -> None:
-        """Stand for election for the first time, before ``run``. Raises StoreError."""
+        """Stand for election for the first time, before ``run``, and have this broker know the outcome. Raises StoreError."""
         failure: StoreError | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.run)
             try:
                 await self.elect()
-                while not self._events.is_idle:
-                    await self._events.ask(_nothing)
+                with trio.move_on_after(OWN_ANSWER_SECONDS):
+                    while self._senders.unanswered(self._broker_id) is not None or not self._events.is_idle:
+                        await self._own_answers()
             except StoreError as error:
                 failure = error
             nursery.cancel_scope.cancel()
@@ -87,8 +94,10 @@ class Controller:
             raise failure
 
     async def run(self) -> None:
-        """Handle events: requests, brokers that come and go, and the loss of the active controller."""
-        await self._events.run()
+        """Handle events: requests, brokers that come and go, and the loss of the active controller; tell the brokers."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._senders.run)
+            await self._events.run()
 
     # --- the session --------------------------------------------------------------------------------------------------
 
@@ -140,7 +149,7 @@ class Controller:
 
     async def delete_topics(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
         """The outcome by name; a topic with a replica on a dead broker goes when that broker is back. Raises KafkaError."""
-        return await self._request(lambda term: term.topics.delete(names))
+        return await self._request(lambda term: term.deletions.begin(names))
 
     async def elect_again(self, key: TopicPartition) -> int:
         """Let a partition's leader go on as after an election that it won: the new leader epoch. Raises KafkaError."""
@@ -168,12 +177,22 @@ class Controller:
             self._term.update_log_settings(settings)
 
     async def _request(self, change: Callable[[Term], Awaitable[T]]) -> T:
-        """Make a change in its turn. Raises KafkaError."""
+        """Make a change in its turn, and wait until it is done on this broker, for its clients go on. Raises KafkaError."""
         self._active_term()
         try:
-            return await self._events.ask(functools.partial(self._act, change))
+            outcome = await self._events.ask(functools.partial(self._act, change))
         except StoreError as error:
             raise refusal(error) from error
+        with trio.move_on_after(OWN_ANSWER_SECONDS), contextlib.suppress(KafkaError):  # made it is, resigned or not
+            await self._own_answers()
+        return outcome
+
+    async def _own_answers(self) -> None:
+        """Wait until this broker has answered what it was told, and these answers were handled. Raises KafkaError."""
+        unanswered = self._senders.unanswered(self._broker_id)
+        if unanswered is not None:
+            await unanswered.wait()
+        await self._events.ask(_nothing)
 
     def _active_term(self) -> Term:
         if self._term is None or self._is_suspended:
@@ -202,6 +221,9 @@ class Controller:
 
     def _folder_failed(self, event: WatchEvent) -> None:
         self._events.put(self._follow_folders)
+
+    def _answered(self, answer: Answer) -> None:
+        self._events.put(functools.partial(self._follow, lambda term: term.take_answer(answer)))
 
     async def _check_controller(self) -> None:
         try:
@@ -245,7 +267,7 @@ class Controller:
 
     def _new_term(self, context: ControllerContext) -> Term:
         return Term(
-            self._store, context, self._configs, self._channels, self._settings, self._log_settings, self._random
+            self._store, context, self._configs, self._senders, self._settings, self._log_settings, self._random
         )
 
     async def _stand_down(self, term: Term) -> None:
@@ -259,6 +281,7 @@ class Controller:
         if self._term is not None:
             logger.info("Controller no more, with epoch %d", self._term.context.epoch)
             self._term = None
+            self._senders.follow({})
 
 
 async def _nothing() -> None:

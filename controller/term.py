@@ -17,12 +17,13 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.wording import counted
 from ..log.settings import LogSettings
 from . import znodes
-from .channels import Channels
 from .config_store import ConfigStore
 from .context import ControllerContext, LiveBroker, TopicPartition
+from .deletion import Deletions
 from .leadership import next_state
 from .loading import load_brokers, load_context
 from .partition_states import fenced_multi, write_states
+from .sender import Answer, Senders
 from .settings import ControllerSettings
 from .state_messages import leader_and_isr_requests, update_metadata_requests
 from .store import ClusterStore, Delete, Watch
@@ -40,7 +41,7 @@ class Term:
         store: ClusterStore,
         context: ControllerContext,
         configs: ConfigStore,
-        channels: Channels,
+        senders: Senders,
         settings: ControllerSettings,
         log_settings: LogSettings,
         random: random.Random,
@@ -48,9 +49,10 @@ class Term:
         self._store = store
         self.context = context
         self._configs = configs
-        self._channels = channels
+        self._senders = senders
         self._log_settings = log_settings
-        self.topics = Topics(store, context, configs, channels, settings, log_settings, random)
+        self.topics = Topics(store, context, configs, senders, settings, log_settings, random)
+        self.deletions = Deletions(store, context, configs, senders)
 
     def update_log_settings(self, settings: LogSettings) -> None:
         """The defaults of topics changed; among them whether a replica that is not in sync may lead."""
@@ -64,11 +66,11 @@ class Term:
         context = self.context
         await load_context(self._store, context, on_brokers)
         await self._forget_events(await self._store.children(znodes.LOG_DIR_EVENTS, on_folders))
+        self._senders.follow(context.brokers)
         await self._set_leaders()
         keys = [key for key, _ in context.partitions()]
-        await self._lead(keys)
-        await self._channels.update_metadata(update_metadata_requests(context, keys))
-        await self.topics.resume_deletions()
+        self._tell(keys)
+        await self.deletions.resume()
         logger.info(
             "Controller with epoch %d: %s, %s, %s",
             context.epoch,
@@ -85,26 +87,29 @@ class Term:
         if before == context.brokers:
             return
         new = [broker_id for broker_id, broker in context.brokers.items() if _is_new(before, broker_id, broker)]
-        for broker_id in {*new, *(before.keys() - context.brokers.keys())}:
+        away = {*new, *(before.keys() - context.brokers.keys())}
+        for broker_id in away:
             context.offline_replicas.pop(broker_id, None)
-        decided = await self._set_leaders()
-        changed = {*decided, *await self._lead(self._concerned(decided, new))}
+        self._senders.follow(context.brokers)
+        self.deletions.forget_answers(away)
+        changed = await self._set_leaders()
         everything = [key for key, _ in context.partitions()]
         others = [broker_id for broker_id in context.brokers if broker_id not in new]
-        await self._channels.update_metadata(update_metadata_requests(context, everything, new))
-        await self._channels.update_metadata(update_metadata_requests(context, sorted(changed), others))
-        await self.topics.resume_deletions()
+        to_new = update_metadata_requests(context, everything, new)
+        to_others = update_metadata_requests(context, sorted(changed), others)
+        lead = leader_and_isr_requests(context, self._concerned(changed, new))
+        self._senders.send(lead, {**to_new, **to_others}, {})
+        await self.deletions.resume()
 
     async def follow_folders(self, watch: Watch) -> None:
-        """Find out which replicas were in data folders that have failed, and move leaders."""
+        """Ask which replicas were in data folders that have failed."""
         context = self.context
         names = await self._store.children(znodes.LOG_DIR_EVENTS, watch)
         if not names:
             return
         nodes = await self._store.get_many([f"{znodes.LOG_DIR_EVENTS}/{name}" for name in names])
         brokers = {znodes.decode_log_dir_event(node.data) for node in nodes if node is not None}
-        changed = await self._lead(self._concerned((), list(brokers)))
-        await self._channels.update_metadata(update_metadata_requests(context, sorted(changed)))
+        self._senders.send(leader_and_isr_requests(context, self._concerned((), list(brokers))), {}, {})
         await self._forget_events(names)
 
     async def elect_again(self, key: TopicPartition) -> int:
@@ -120,25 +125,28 @@ class Term:
             elected = state._replace(leader_epoch=state.leader_epoch + 1, controller_epoch=context.epoch)
             if await write_states(self._store, context, {key: elected}):
                 break
-        changed = {key, *await self._lead([key])}
-        await self._channels.update_metadata(update_metadata_requests(context, sorted(changed)))
+        self._tell([key])
         return elected.leader_epoch
+
+    async def take_answer(self, answer: Answer) -> None:
+        """A broker has answered: replicas in failed folders do not lead any more, deletions go on."""
+        broker = self.context.brokers.get(answer.broker_id)
+        if broker is None or broker.epoch != answer.broker_epoch:
+            return
+        if answer.is_stop_replica:
+            await self.deletions.take_answer(answer.broker_id, answer.codes)
+        elif lost := self.context.note_answers({answer.broker_id: answer.codes}):
+            self._tell({*lost, *await self._set_leaders()})
 
     async def _forget_events(self, names: Sequence[str]) -> None:
         operations = [Delete(f"{znodes.LOG_DIR_EVENTS}/{name}") for name in names]
         await fenced_multi(self._store, self.context, operations)
 
-    async def _lead(self, keys: Iterable[TopicPartition]) -> set[TopicPartition]:
-        """Tell the replicas who leads. Those that turn out to be in failed folders cannot; the partitions of these."""
-        context = self.context
-        changed: set[TopicPartition] = set()
-        while requests := leader_and_isr_requests(context, keys):
-            lost = context.note_answers(await self._channels.leader_and_isr(requests))
-            if not lost:
-                break
-            keys = list(await self._set_leaders())
-            changed.update(lost, keys)
-        return changed
+    def _tell(self, keys: Iterable[TopicPartition]) -> None:
+        """Have the replicas told who leads, and then every broker."""
+        told = sorted(keys)
+        lead = leader_and_isr_requests(self.context, told)
+        self._senders.send(lead, update_metadata_requests(self.context, told), {})
 
     async def _set_leaders(self) -> set[TopicPartition]:
         """Write the states that are not right for the brokers there are; those that changed, by this or another writer."""
