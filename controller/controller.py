@@ -33,7 +33,7 @@ from .partition_states import refusal
 from .reassignment import check_reassignment, is_under_way
 from .sender import Answer, Senders
 from .settings import ControllerSettings
-from .store import ClusterStore, ControllerMovedError, SessionExpiredError, StoreError, WatchEvent
+from .store import ClusterStore, ControllerMovedError, SessionExpiredError, StoreError, StoreFailedError, WatchEvent
 from .term import Term
 from .topics import CreatedTopic, NewTopic
 from .znodes import ReplicaAssignment
@@ -41,6 +41,9 @@ from .znodes import ReplicaAssignment
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+RETRY_SECONDS = 0.1
+"""Before an election that failed half way is tried again."""
 
 OWN_ANSWER_SECONDS = 30.0
 """How long a request waits at most for the controller's own broker, the only one that any request waits for."""
@@ -70,6 +73,9 @@ class Controller:
         self._random = random
         self._events = EventQueue()
         self._term: Term | None = None
+        self._retries: trio.Nursery | None = None
+        self._is_candidate = False
+        self._is_resting = False
         self._is_suspended = False
 
     @property
@@ -95,18 +101,23 @@ class Controller:
 
     async def run(self) -> None:
         """Handle events: requests, brokers that come and go, and the loss of the active controller; tell the brokers."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._senders.run)
+        async with trio.open_nursery() as self._retries:
+            self._retries.start_soon(self._senders.run)
             await self._events.run()
 
     # --- the session --------------------------------------------------------------------------------------------------
 
     async def elect(self) -> None:
-        """Stand for election; ``start`` and each new session do. Raises StoreError."""
+        """Stand for election, and from now on whenever there is no controller. Raises StoreError."""
+        self._is_candidate = True
         await self._events.ask(self._elect)
 
     async def resign(self) -> None:
-        """The session is over: drop what waits, and all that is known; return when nothing is under way any more."""
+        """The session is over: drop what waits, and all that is known; return when nothing is under way any more.
+
+        It is no candidate until ``elect``: the broker registers first, or it would be dead to its own controller.
+        """
+        self._is_candidate = False
         self._events.refuse_waiting(_not_controller())
         self._is_suspended = False
         self._events.go_on()
@@ -226,6 +237,8 @@ class Controller:
         self._events.put(functools.partial(self._follow, lambda term: term.take_answer(answer)))
 
     async def _check_controller(self) -> None:
+        if not self._is_candidate or self._is_resting:
+            return
         try:
             if self._term is not None and not await is_controller(self._store, self._controller_changed):
                 logger.warning("Another broker became controller")
@@ -233,8 +246,18 @@ class Controller:
             await self._elect()
         except SessionExpiredError:
             await self._give_up()
+        except StoreFailedError as error:
+            _log_lost(error)
         except StoreError as error:
             _log_lost(error)
+            assert self._retries is not None
+            self._is_resting = True  # what it has just done to ``/controller`` would have it try at once
+            self._retries.start_soon(self._check_later)
+
+    async def _check_later(self) -> None:
+        await trio.sleep(RETRY_SECONDS)
+        self._is_resting = False
+        self._events.put(self._check_controller)
 
     async def _follow_brokers(self) -> None:
         await self._follow(lambda term: term.follow_brokers(self._brokers_changed))

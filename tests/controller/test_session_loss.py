@@ -14,7 +14,7 @@ from ottla.controller import znodes
 from ottla.controller.config_store import TOPICS, ConfigStore
 from ottla.controller.context import TopicPartition
 from ottla.controller.controller import Controller
-from ottla.controller.store import Create, Set
+from ottla.controller.store import Create, Delete, Set
 from ottla.controller.topics import NewTopic
 from ottla.tests.controller.cluster import Cluster, join, running, until
 
@@ -175,3 +175,27 @@ async def test_a_controller_that_hears_of_its_end_by_a_refused_write_forgets_wha
         assert isinstance(results["t"], KafkaError)
         assert results["t"].message == "Topic 't' is marked for deletion."
         assert (await cluster.session.get(znodes.CONTROLLER_EPOCH)).data == b"10"
+
+
+async def test_between_two_sessions_a_broker_is_no_candidate() -> None:
+    async with running() as cluster:
+        await cluster.controller.resign()
+        await cluster.session.multi([Delete(znodes.CONTROLLER)])
+        await trio.testing.wait_all_tasks_blocked()
+        assert await cluster.session.exists(znodes.CONTROLLER) is None
+        await cluster.controller.elect()
+        assert cluster.controller.is_active
+
+
+async def test_a_controller_that_cannot_take_over_tries_again(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running() as cluster:
+        await cluster.session.multi([Set(znodes.CONTROLLER_EPOCH, b"9"), Delete(znodes.DELETE_TOPICS)])
+        assert isinstance((await cluster.controller.create_topics([NewTopic("t")]))["t"], KafkaError)
+        await trio.sleep(1)
+        assert not cluster.controller.is_active
+        assert "The controller cannot follow the cluster" in caplog.text
+        await cluster.session.multi([Create(znodes.DELETE_TOPICS)])
+        await until(lambda: cluster.controller.is_active)
+        await cluster.create(NewTopic("t"))
