@@ -3,8 +3,9 @@
 ``start`` brings them up in the order they need each other, ``run_in`` starts their background loops, ``stop`` takes them
 down in the reverse order, ending with the clean marks of the data folders.
 
-The first data folder holds the embedded cluster store, too. When it fails, or every folder has, the broker cannot go on:
-``on_failure`` is told why. Otherwise the controller is told of a failed folder as Kafka's ZooKeeper mode does it.
+Which store the cluster's state is in is the ``ClusterHome``'s to say. When a data folder fails that is the store's home, or
+every folder has failed, the broker cannot go on: ``on_failure`` is told why. Otherwise the controller is told of a failed
+folder as Kafka's ZooKeeper mode does it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from ..base.seams import Clock, Workers
 from ..controller.broker_configs import BrokerConfigs
 from ..controller.config_store import ConfigStore
 from ..controller.controller import Controller
-from ..controller.embedded_store import EmbeddedStore
+from ..controller.membership import Membership
 from ..controller.producer_ids import ProducerIds
-from ..controller.registration import ensure_cluster, register_broker, report_failed_folder
+from ..controller.registration import ensure_cluster, report_failed_folder
+from ..controller.session import BrokerSession
 from ..controller.settings import ControllerSettings
-from ..controller.state_files import DiskStateFiles
-from ..controller.store import ClusterStore, StoreError
+from ..controller.store import SessionExpiredError, StoreError
 from ..controller.znodes import BrokerEndpoint, BrokerRegistration
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
@@ -33,7 +34,7 @@ from ..group_coordinator.settings import GroupSettings
 from ..handlers.auto_creation import coordinator_topics
 from ..handlers.services import Services
 from ..handlers.table import ServedApis
-from ..log.disk import Disk, join
+from ..log.disk import Disk
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager, LogStartError
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
@@ -51,13 +52,11 @@ from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResp
 from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from .adoption import adopt_logs
+from .cluster_home import ClusterHome
 from .listeners import Endpoint
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
-
-STATE_FOLDER = "__cluster_state"
-"""The embedded cluster store's folder inside the first data folder; no topic may have this name's form (no partition number)."""
 
 
 class LocalChannel:
@@ -93,20 +92,21 @@ class Assembly:
         randomness: random.Random,
         on_failure: Callable[[str], None],
         served: ServedApis,
+        home: ClusterHome,
     ) -> None:
         self._config = config
         self._broker_id = broker_id
-        self._disk = disk
         self._clock = clock
         self._workers = workers
         self._random = randomness
         self._on_failure = on_failure
         self._served = served
+        self._home = home
         self._folder_failed = trio.Event()
         self.cluster_id = ""
         self.is_started = False
-        self._session: ClusterStore | None = None
-        self._state_files: DiskStateFiles | None = None
+        self._session: BrokerSession | None = None
+        self._member: Membership | None = None
         self._loads: trio.Nursery | None = None
         self._early_loads: list[tuple[str, int, int]] = []
         self.logs = LogManager(
@@ -124,7 +124,6 @@ class Assembly:
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
         """Bring everything up. Raises KafkaError, OSError, SettingError; ``abandon`` then lets go of the data folders."""
         await self.logs.start(self._broker_id)
-        self._check_state_folder()
         store = await self._open_store()
         self.cluster_id = await ensure_cluster(store, self._random, self.logs.cluster_id or None)
         await self.logs.set_cluster_id(self.cluster_id)
@@ -182,8 +181,8 @@ class Assembly:
         config.on_change.append(self._settings_changed)
         replicas.leadership_listeners.append(self._leadership_changed)
         metadata.deletion_listeners.append(lambda topic: groups.delete_topics({topic}))
-        await register_broker(store, self._registration(endpoints), self._clock)
-        await controller.start()
+        self._member = Membership(store, self._registration(endpoints), configs, controller, self._clock)
+        await self._member.join()
         await self._finish_early_loads()
         self.is_started = True
 
@@ -192,28 +191,25 @@ class Assembly:
         """Whether somebody is the controller, as far as this broker was told."""
         return self.is_started and self.services.metadata.controller_id >= 0
 
-    async def _open_store(self) -> ClusterStore:
-        folder = self.logs.folders[0]
-        self._state_files = DiskStateFiles(self._disk, join(folder.path, STATE_FOLDER))
-        store = EmbeddedStore(self._clock, self._workers, self._state_files)
-        store.on_failure = lambda error: _fail(folder, error)
-        await store.open()
-        self._session = store.session()
-        topics = coordinator_topics(self._config, brokers=1)
-        configs = {name: topic.configs for name, topic in topics.items()}
-        await adopt_logs(self._session, self._broker_id, self.logs.logs(), configs, self._random)
-        return self._session
-
-    def _check_state_folder(self) -> None:
-        """The data folder with the cluster's state is not one to do without."""
-        folder = self.logs.folders[0]
-        if folder.is_offline:
-            raise LogStartError(f"{folder.path} has the cluster's state and cannot be used: {folder.failure}")
+    async def _open_store(self) -> BrokerSession:
+        folders = self.logs.folders
+        state_folder = self._home.state_folder(folders)
+        if state_folder is not None and state_folder.is_offline:
+            why = f"{state_folder.path} has the cluster's state and cannot be used: {state_folder.failure}"
+            raise LogStartError(why)
+        await self._home.open(folders)
+        session = self._session = BrokerSession(self._home.connect, await self._home.connect())
+        if state_folder is not None:
+            # Such a store is this broker's alone, and knows no topics when another broker has filled the folder.
+            topics = coordinator_topics(self._config, brokers=1)
+            configs = {name: topic.configs for name, topic in topics.items()}
+            await adopt_logs(session, self._broker_id, self.logs.logs(), configs, self._random)
+        return session
 
     def _note_failed_folder(self, folder: LogFolder) -> None:
         if self.logs.is_offline:
             self._on_failure(f"every data folder has failed, {folder.path} with: {folder.failure}")
-        elif folder is self.logs.folders[0]:
+        elif folder is self._home.state_folder(self.logs.folders):
             self._on_failure(f"{folder.path}, which has the cluster's state, has failed: {folder.failure}")
         self._folder_failed.set()
 
@@ -225,6 +221,8 @@ class Assembly:
             self._folder_failed = trio.Event()
             try:
                 await report_failed_folder(self._session, self._broker_id)
+            except SessionExpiredError:
+                pass  # it hears when the broker registers again, because it then asks for all of its replicas
             except StoreError as error:
                 logger.error("The controller cannot be told of a failed data folder: %s", error)
 
@@ -275,6 +273,8 @@ class Assembly:
         nursery.start_soon(self._report_failed_folders)
         nursery.start_soon(self.services.configs.run)
         nursery.start_soon(self.services.controller.run)
+        assert self._member is not None
+        nursery.start_soon(self._member.run)
         nursery.start_soon(self.services.groups.run)
         nursery.start_soon(self.services.transactions.run)
 
@@ -285,16 +285,10 @@ class Assembly:
         self.services.transactions.stop()
         if self._session is not None:
             await self._session.close()
-        if self._state_files is not None:
-            self._state_files.close()
+        self._home.close()
         await self.logs.stop()
 
     async def abandon(self) -> None:
         """After a start that failed: let go of what was taken, marking nothing clean."""
-        if self._state_files is not None:
-            self._state_files.close()
+        self._home.close()
         await self.logs.stop()
-
-
-def _fail(folder: LogFolder, error: OSError) -> None:
-    folder.fail("cannot write the cluster's state", error, is_half_done=True)

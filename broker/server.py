@@ -33,6 +33,7 @@ from ..log.log_manager import LogStartError
 from ..wire.api_keys import ApiKey
 from .acceptor import Acceptor
 from .assembly import Assembly
+from .cluster_home import ClusterHome, EmbeddedHome
 from .flight_recorder import FlightRecorder
 from .listeners import Endpoint, advertised_endpoints, configured_listeners
 from .monitor import Monitor
@@ -67,10 +68,13 @@ class BrokerServer:
         workers: Workers | None = None,
         disk: Disk | None = None,
         randomness: random.Random | None = None,
+        home: ClusterHome | None = None,
         served: ServedApis = SERVED,
         traced: Collection[ApiKey] = (),
     ) -> None:
-        """``traced``: the APIs whose requests are to have a line each in the log."""
+        """``home``: where the cluster's state is, else in the first data folder; ``traced``: the APIs whose requests are to
+        have a line each in the log.
+        """
         self.config = config
         self.settings = config.settings(BrokerSettings)
         self._workers = workers or TrioWorkers()
@@ -80,6 +84,7 @@ class BrokerServer:
         self._clock = clock or SystemClock()
         self._disk = disk or OsDisk()
         self._random = randomness or random.SystemRandom()
+        self._home = home or EmbeddedHome(self._disk, self._clock, self._workers)
         self._served = served
         self._stop_asked = trio.Event()
         self._failure: str | None = None
@@ -92,7 +97,7 @@ class BrokerServer:
 
     @property
     def data_dirs(self) -> tuple[str, ...]:
-        """The data folders; the first one has the cluster's state."""
+        """The data folders; the first one has the cluster's state, if the broker keeps it itself."""
         return self.settings.log_dirs or (self.settings.log_dir,)
 
     @property
@@ -224,6 +229,7 @@ class BrokerServer:
             self._random,
             self._fail,
             self._served,
+            self._home,
         )
         try:
             await assembly.start(self.endpoints)

@@ -24,6 +24,7 @@ from .store import (
     NodeExistsError,
     NoNodeError,
     Operation,
+    SessionExpiredError,
     Set,
     StoreError,
     StoreFailedError,
@@ -58,21 +59,25 @@ class ConfigStore:
         self.on_broker_config: list[ConfigListener] = []
 
     async def start(self) -> None:
-        """Read everything. Raises StoreError."""
+        """Read everything, at first and again whenever watches may have been lost. Raises StoreError."""
         names = await self._store.children(znodes.CONFIG_CHANGES, self._on_change)
         self._last_notification = max(map(_number, names), default=-1)
-        for kind in self._overrides:
-            await self._load(kind, await self._store.children(znodes.config_path(kind)))
+        for kind, known in self._overrides.items():
+            stored = await self._store.children(znodes.config_path(kind))
+            await self._load(kind, {*stored, *known})
 
     async def run(self) -> None:
         """Follow the changes that others make, for as long as there is a store to follow."""
-        try:
-            while True:
-                await self._changed.wait()
-                self._changed = trio.Event()
+        while True:
+            await self._changed.wait()
+            self._changed = trio.Event()
+            try:
                 await self._follow()
-        except StoreFailedError as error:
-            logger.error("Changes of configs are not followed any more: %s", error)
+            except SessionExpiredError:
+                continue  # in the next session, ``start`` reads everything
+            except StoreFailedError as error:
+                logger.error("Changes of configs are not followed any more: %s", error)
+                return
 
     def topic_overrides(self, topic: str) -> dict[str, str]:
         """Topic-level name -> value as it was set; empty for a topic without overrides."""

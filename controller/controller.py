@@ -1,56 +1,52 @@
 """The controller: the one broker that decides about topics, replicas and leaders, and tells the others.
 
-Every broker runs one. It tries to make the ephemeral node ``/controller``; the one that succeeds raises
-``/controller_epoch``, loads the cluster into its context, sets the leaders right, and sends everything to every broker.
-The others watch the node. Each write to the store checks the epoch, so a controller that was replaced can do no harm.
+Every broker runs one. It stands for election (see ``controller_node``); the one that wins begins a ``Term``, the others
+watch ``/controller``. Each write to the store checks the epoch, so a controller that was replaced can do no harm; as soon
+as it learns of that by such a refusal, it resigns, forgets what it knew, and stands for election again.
 
-One lock puts changes in a row, as Kafka's single controller thread does; a change that has begun is finished even if its
-caller is cancelled, because store, context and brokers have to stay together.
-
-A broker that has lost a data folder leaves a node under ``/log_dir_event_notification``. The controller then asks it by
-LeaderAndIsr for all its replicas, and those it answers KAFKA_STORAGE_ERROR for lead no longer (KIP-112).
+Everything is an event, handled one at a time as Kafka's controller thread does: what the store tells, what brokers answer,
+and the requests of administrators. No event waits for a broker: see ``sender``. A change that has begun is finished even if
+its caller is cancelled, because store, context and brokers have to stay together. A broker's session decides when its
+controller acts: see ``membership``.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import logging
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
-from ..base.wording import counted
 from ..log.settings import LogSettings
-from . import znodes
-from .channels import BrokerChannel, Channels
+from .channels import BrokerChannel
 from .config_store import ConfigStore
-from .context import ControllerContext, LiveBroker, TopicPartition
-from .leadership import next_state
-from .loading import load_brokers, load_context
-from .partition_states import fenced_multi, refusal, write_states
+from .context import ControllerContext, TopicPartition
+from .controller_node import is_controller, stand_for_election
+from .events import EventQueue
+from .partition_states import refusal
 from .reassignment import check_reassignment, is_under_way
+from .sender import Answer, Senders
 from .settings import ControllerSettings
-from .state_messages import leader_and_isr_requests, update_metadata_requests
-from .store import (
-    BadVersionError,
-    ClusterStore,
-    Create,
-    Delete,
-    NodeExistsError,
-    NoNodeError,
-    Set,
-    Stat,
-    StoreError,
-    StoreFailedError,
-    WatchEvent,
-    create,
-)
-from .topics import CreatedTopic, NewTopic, Topics
-from .znodes import LeaderState, ReplicaAssignment
+from .store import ClusterStore, ControllerMovedError, SessionExpiredError, StoreError, StoreFailedError, WatchEvent
+from .term import Term
+from .topics import CreatedTopic, NewTopic
+from .znodes import ReplicaAssignment
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+RETRY_SECONDS = 0.1
+"""Before an election that failed half way is tried again."""
+
+OWN_ANSWER_SECONDS = 30.0
+"""How long a request waits at most for the controller's own broker, the only one that any request waits for."""
 
 
 class Controller:
@@ -67,268 +63,257 @@ class Controller:
         clock: Clock,
         random: random.Random,
     ) -> None:
+        self._broker_id = broker_id
         self._store = store
         self._configs = configs
-        self._channels = Channels(channels)
+        self._senders = Senders(channels, self._answered)
+        self._settings = settings
         self._log_settings = log_settings
         self._clock = clock
-        self._context = ControllerContext(broker_id)
-        self._topics = Topics(store, self._context, configs, self._channels, settings, log_settings, random)
-        self._lock = trio.Lock()
-        self._changed = trio.Event()
-        self.is_active = False
+        self._random = random
+        self._events = EventQueue()
+        self._term: Term | None = None
+        self._retries: trio.Nursery | None = None
+        self._is_candidate = False
+        self._is_resting = False
+        self._is_suspended = False
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller, and may act as such."""
+        return self._term is not None and not self._is_suspended
 
     async def start(self) -> None:
-        """Try to become the controller. Raises StoreError."""
-        async with self._lock:
-            await self._elect()
+        """Stand for election for the first time, before ``run``, and have this broker know the outcome. Raises StoreError."""
+        failure: StoreError | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.run)
+            try:
+                await self.elect()
+                with trio.move_on_after(OWN_ANSWER_SECONDS):
+                    while self._senders.unanswered(self._broker_id) is not None or not self._events.is_idle:
+                        await self._own_answers()
+            except StoreError as error:
+                failure = error
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
 
     async def run(self) -> None:
-        """Follow what happens in the cluster: brokers that come and go, and the loss of the active controller.
+        """Handle events: requests, brokers that come and go, and the loss of the active controller; tell the brokers."""
+        async with trio.open_nursery() as self._retries:
+            self._retries.start_soon(self._senders.run)
+            await self._events.run()
 
-        Ends when the store has failed; changes are refused then.
+    # --- the session --------------------------------------------------------------------------------------------------
+
+    async def elect(self) -> None:
+        """Stand for election, and from now on whenever there is no controller. Raises StoreError."""
+        self._is_candidate = True
+        await self._events.ask(self._elect)
+
+    async def resign(self) -> None:
+        """The session is over: drop what waits, and all that is known; return when nothing is under way any more.
+
+        It is no candidate until ``elect``: the broker registers first, or it would be dead to its own controller.
         """
-        try:
-            while True:
-                await self._changed.wait()
-                self._changed = trio.Event()
-                async with self._lock:
-                    await self._follow()
-        except StoreFailedError as error:
-            logger.error("The cluster is not followed any more: %s", error)
+        self._is_candidate = False
+        self._events.refuse_waiting(_not_controller())
+        self._is_suspended = False
+        self._events.go_on()
+        await self._events.ask(self._give_up)
+
+    def suspend(self) -> None:
+        """The session may be over: act no more, until ``resume`` or ``resign``."""
+        self._is_suspended = True
+        self._events.hold()
+
+    def resume(self) -> None:
+        """The session is not over, but watches may be lost: look at everything."""
+        self._is_suspended = False
+        self._events.go_on()
+        for event in (self._check_controller, self._follow_brokers, self._follow_folders):
+            self._events.put(event)
+
+    # --- requests of administrators -----------------------------------------------------------------------------------
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False
     ) -> dict[str, CreatedTopic | KafkaError]:
         """The outcome by topic name. Raises KafkaError when nothing can be done at all."""
-        async with self._lock:
-            self._check_active()
-            with trio.CancelScope(shield=True):
-                results = await self._topics.create(topics, validate_only=validate_only)
+
+        async def create(term: Term) -> dict[str, CreatedTopic | KafkaError]:
+            results = await term.topics.create(topics, validate_only=validate_only)
+            if any(isinstance(r, KafkaError) and r.code is ErrorCode.NOT_CONTROLLER for r in results.values()):
+                await self._stand_down(term)
             return results
+
+        return await self._request(create)
 
     async def create_partitions(
         self, topic: str, count: int, assignments: Sequence[Sequence[int]] | None = None, *, validate_only: bool = False
     ) -> None:
         """Enlarge a topic to ``count`` partitions. Raises KafkaError."""
-        async with self._lock:
-            self._check_active()
-            with trio.CancelScope(shield=True):
-                try:
-                    await self._topics.add_partitions(topic, count, assignments, validate_only=validate_only)
-                except StoreError as error:
-                    raise refusal(error) from error
+        await self._request(
+            lambda term: term.topics.add_partitions(topic, count, assignments, validate_only=validate_only)
+        )
 
     async def delete_topics(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
         """The outcome by name; a topic with a replica on a dead broker goes when that broker is back. Raises KafkaError."""
-        async with self._lock:
-            self._check_active()
-            known = self._context.topics
-            results: dict[str, KafkaError | None] = {}
-            for name in names:
-                unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
-                results[name] = None if name in known else unknown
-            with trio.CancelScope(shield=True):
-                try:
-                    await self._topics.delete([name for name, error in results.items() if error is None])
-                except StoreError as error:
-                    raise refusal(error) from error
-            return results
+        return await self._request(lambda term: term.deletions.begin(names))
 
     async def elect_again(self, key: TopicPartition) -> int:
         """Let a partition's leader go on as after an election that it won: the new leader epoch. Raises KafkaError."""
-        async with self._lock:
-            self._check_active()
-            topic = self._context.topics.get(key.topic)
-            if topic is None or key.partition not in topic.partitions:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{key.topic}-{key.partition} does not exist")
-            state = topic.partitions[key.partition].state
-            if state is None or state.leader not in self._context.brokers:
-                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"nobody leads {key.topic}-{key.partition}")
-            elected = state._replace(leader_epoch=state.leader_epoch + 1, controller_epoch=self._context.epoch)
-            with trio.CancelScope(shield=True):
-                try:
-                    await write_states(self._store, self._context, {key: elected})
-                except StoreError as error:
-                    raise refusal(error) from error
-                changed = {key, *await self._lead([key])}
-                await self._channels.update_metadata(update_metadata_requests(self._context, sorted(changed)))
-            return elected.leader_epoch
+        return await self._request(lambda term: term.elect_again(key))
 
     def reassign(self, key: TopicPartition, replicas: Sequence[int] | None) -> None:
         """Let a partition have these replicas; see ``reassignment``. Raises KafkaError."""
-        self._check_active()
-        topic = self._context.topics.get(key.topic)
+        context = self._active_term().context
+        topic = context.topics.get(key.topic)
         if topic is None or key.partition not in topic.partitions:
             raise KafkaError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist, or its topic is being deleted."
             )
-        check_reassignment(topic.partitions[key.partition], replicas, self._context.brokers)
+        check_reassignment(topic.partitions[key.partition], replicas, context.brokers)
 
     def reassignments(self) -> list[tuple[TopicPartition, ReplicaAssignment]]:
         """The partitions whose replicas are being moved. Raises KafkaError."""
-        self._check_active()
-        return [(key, found.assignment) for key, found in self._context.partitions() if is_under_way(found)]
-
-    def _check_active(self) -> None:
-        if not self.is_active:
-            raise KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
-
-    def _on_change(self, event: WatchEvent) -> None:
-        self._changed.set()
-
-    async def _follow(self) -> None:
-        if self.is_active and not await self._is_still_controller():
-            logger.warning("Another broker became controller")
-            self.is_active = False
-        if self.is_active:
-            await self._follow_brokers()
-            await self._follow_folders()
-        else:
-            await self._elect()
-
-    async def _elect(self) -> None:
-        """Become controller, or watch the one there is."""
-        while await self._store.exists(znodes.CONTROLLER, self._on_change) is None:
-            epoch_version = await self._win()
-            if epoch_version is not None:
-                self._context.epoch_version = epoch_version
-                self.is_active = True
-                await self._take_over()
-                return
-
-    async def _is_still_controller(self) -> bool:
-        try:
-            node = await self._store.get(znodes.CONTROLLER, self._on_change)
-        except NoNodeError:
-            return False
-        return znodes.decode_controller(node.data) == self._context.controller_id
-
-    async def _win(self) -> int | None:
-        """Make ``/controller`` and raise the epoch; the epoch node's version, None when another broker was faster."""
-        try:
-            node = await self._store.get(znodes.CONTROLLER_EPOCH)
-        except NoNodeError:
-            try:
-                await create(self._store, znodes.CONTROLLER_EPOCH, b"0")
-            except NodeExistsError:
-                pass
-            return None
-        epoch = int(node.data) + 1
-        data = znodes.encode_controller(self._context.controller_id, self._clock.now_ms())
-        try:
-            _, stat = await self._store.multi(
-                [
-                    Create(znodes.CONTROLLER, data, ephemeral=True),
-                    Set(znodes.CONTROLLER_EPOCH, str(epoch).encode(), node.stat.version),
-                ]
-            )
-        except (NodeExistsError, BadVersionError):
-            return None
-        assert isinstance(stat, Stat)
-        self._context.epoch = epoch
-        return stat.version
-
-    async def _take_over(self) -> None:
-        """Load the cluster, set leaders right, and tell every broker everything."""
-        context = self._context
-        await self._store.exists(znodes.CONTROLLER, self._on_change)
-        await load_context(self._store, context, self._on_change)
-        await self._forget_events(await self._store.children(znodes.LOG_DIR_EVENTS, self._on_change))
-        await write_states(self._store, context, self._decide())
-        keys = [key for key, _ in context.partitions()]
-        await self._lead(keys)
-        await self._channels.update_metadata(update_metadata_requests(context, keys))
-        await self._topics.resume_deletions()
-        logger.info(
-            "Controller with epoch %d: %s, %s, %s",
-            context.epoch,
-            counted(len(context.brokers), "broker"),
-            counted(len(context.topics), "topic"),
-            counted(len(keys), "partition"),
-        )
-
-    async def _follow_brokers(self) -> None:
-        """Take over which brokers are alive, move leaders, and tell those that are new everything."""
-        context = self._context
-        before = context.brokers
-        context.brokers = await load_brokers(self._store, self._on_change)
-        if before == context.brokers:
-            return
-        with trio.CancelScope(shield=True):
-            new = [broker_id for broker_id, broker in context.brokers.items() if _is_new(before, broker_id, broker)]
-            for broker_id in {*new, *(before.keys() - context.brokers.keys())}:
-                context.offline_replicas.pop(broker_id, None)
-            decided = self._decide()
-            await write_states(self._store, context, decided)
-            changed = {*decided, *await self._lead(self._concerned(decided, new))}
-            everything = [key for key, _ in context.partitions()]
-            others = [broker_id for broker_id in context.brokers if broker_id not in new]
-            await self._channels.update_metadata(update_metadata_requests(context, everything, new))
-            await self._channels.update_metadata(update_metadata_requests(context, sorted(changed), others))
-            await self._topics.resume_deletions()
-
-    async def _follow_folders(self) -> None:
-        """Find out which replicas were in data folders that have failed, and move leaders."""
-        context = self._context
-        names = await self._store.children(znodes.LOG_DIR_EVENTS, self._on_change)
-        if not names:
-            return
-        nodes = await self._store.get_many([f"{znodes.LOG_DIR_EVENTS}/{name}" for name in names])
-        brokers = {znodes.decode_log_dir_event(node.data) for node in nodes if node is not None}
-        with trio.CancelScope(shield=True):
-            changed = await self._lead(self._concerned({}, list(brokers)))
-            await self._channels.update_metadata(update_metadata_requests(context, sorted(changed)))
-            await self._forget_events(names)
-
-    async def _forget_events(self, names: Sequence[str]) -> None:
-        operations = [Delete(f"{znodes.LOG_DIR_EVENTS}/{name}") for name in names]
-        await fenced_multi(self._store, self._context, operations)
-
-    async def _lead(self, keys: Iterable[TopicPartition]) -> set[TopicPartition]:
-        """Tell the replicas who leads. Those that turn out to be in failed folders cannot; the partitions of these."""
-        context = self._context
-        changed: set[TopicPartition] = set()
-        while requests := leader_and_isr_requests(context, keys):
-            lost = context.note_answers(await self._channels.leader_and_isr(requests))
-            if not lost:
-                break
-            decided = self._decide()
-            await write_states(self._store, context, decided)
-            keys = list(decided)
-            changed.update(lost, keys)
-        return changed
+        partitions = self._active_term().context.partitions()
+        return [(key, found.assignment) for key, found in partitions if is_under_way(found)]
 
     def update_log_settings(self, settings: LogSettings) -> None:
         """The defaults of topics changed; among them whether a replica that is not in sync may lead."""
-        self._log_settings = self._topics.log_settings = settings
+        self._log_settings = settings
+        if self._term is not None:
+            self._term.update_log_settings(settings)
 
-    def _decide(self) -> dict[TopicPartition, LeaderState]:
-        """The partitions whose state is not right for the brokers there are, with their new state."""
-        context = self._context
-        unclean: dict[str, bool] = {}
-        decided = {}
-        for key, partition in context.partitions():
-            topic = key.topic
-            if topic in context.deleting:
-                continue
-            if topic not in unclean:
-                overrides = self._configs.topic_overrides(topic)
-                settings = self._log_settings.with_topic_overrides(overrides) if overrides else self._log_settings
-                unclean[topic] = settings.unclean_leader_election_enable
-            state = next_state(partition, context.brokers_for(key), context.epoch, unclean_allowed=unclean[topic])
-            if state is not None:
-                decided[key] = state
-        return decided
+    async def _request(self, change: Callable[[Term], Awaitable[T]]) -> T:
+        """Make a change in its turn, and wait until it is done on this broker, for its clients go on. Raises KafkaError."""
+        self._active_term()
+        try:
+            outcome = await self._events.ask(functools.partial(self._act, change))
+        except StoreError as error:
+            raise refusal(error) from error
+        with trio.move_on_after(OWN_ANSWER_SECONDS), contextlib.suppress(KafkaError):  # made it is, resigned or not
+            await self._own_answers()
+        return outcome
 
-    def _concerned(self, decided: Mapping[TopicPartition, LeaderState], new: Sequence[int]) -> list[TopicPartition]:
-        """The partitions that changed, and those with a replica on a broker of ``new``."""
-        return [
-            key
-            for key, partition in self._context.partitions()
-            if key in decided or any(broker_id in new for broker_id in partition.assignment.replicas)
-        ]
+    async def _own_answers(self) -> None:
+        """Wait until this broker has answered what it was told, and these answers were handled. Raises KafkaError."""
+        unanswered = self._senders.unanswered(self._broker_id)
+        if unanswered is not None:
+            await unanswered.wait()
+        await self._events.ask(_nothing)
+
+    def _active_term(self) -> Term:
+        if self._term is None or self._is_suspended:
+            raise _not_controller()
+        return self._term
+
+    async def _act(self, change: Callable[[Term], Awaitable[T]]) -> T:
+        """Do something as the controller; if it turns out that this broker is not it, it resigns. Raises StoreError."""
+        term = self._active_term()
+        try:
+            return await change(term)
+        except ControllerMovedError:
+            await self._stand_down(term)
+            raise
+        except SessionExpiredError:
+            await self._give_up()
+            raise
+
+    # --- what the store tells -----------------------------------------------------------------------------------------
+
+    def _controller_changed(self, event: WatchEvent) -> None:
+        self._events.put(self._check_controller)
+
+    def _brokers_changed(self, event: WatchEvent) -> None:
+        self._events.put(self._follow_brokers)
+
+    def _folder_failed(self, event: WatchEvent) -> None:
+        self._events.put(self._follow_folders)
+
+    def _answered(self, answer: Answer) -> None:
+        self._events.put(functools.partial(self._follow, lambda term: term.take_answer(answer)))
+
+    async def _check_controller(self) -> None:
+        if not self._is_candidate or self._is_resting:
+            return
+        try:
+            if self._term is not None and not await is_controller(self._store, self._controller_changed):
+                logger.warning("Another broker became controller")
+                await self._give_up()
+            await self._elect()
+        except SessionExpiredError:
+            await self._give_up()
+        except StoreFailedError as error:
+            _log_lost(error)
+        except StoreError as error:
+            _log_lost(error)
+            assert self._retries is not None
+            self._is_resting = True  # what it has just done to ``/controller`` would have it try at once
+            self._retries.start_soon(self._check_later)
+
+    async def _check_later(self) -> None:
+        await trio.sleep(RETRY_SECONDS)
+        self._is_resting = False
+        self._events.put(self._check_controller)
+
+    async def _follow_brokers(self) -> None:
+        await self._follow(lambda term: term.follow_brokers(self._brokers_changed))
+
+    async def _follow_folders(self) -> None:
+        await self._follow(lambda term: term.follow_folders(self._folder_failed))
+
+    async def _follow(self, change: Callable[[Term], Awaitable[None]]) -> None:
+        if self._term is not None:
+            try:
+                await self._act(change)
+            except (ControllerMovedError, SessionExpiredError):
+                pass  # it has resigned
+            except StoreError as error:
+                _log_lost(error)
+
+    async def _elect(self) -> None:
+        while self._term is None:
+            context = await stand_for_election(self._store, self._broker_id, self._clock, self._controller_changed)
+            if context is None:
+                return
+            self._term = self._new_term(context)
+            try:
+                await self._term.take_over(self._brokers_changed, self._folder_failed)
+            except ControllerMovedError:
+                await self._give_up()
+            except StoreError:
+                await self._give_up()
+                raise
+
+    def _new_term(self, context: ControllerContext) -> Term:
+        return Term(
+            self._store, context, self._configs, self._senders, self._settings, self._log_settings, self._random
+        )
+
+    async def _stand_down(self, term: Term) -> None:
+        """A write was refused: the term is over, and this broker a candidate as any other."""
+        logger.warning("The cluster's controller epoch is not %d any more", term.context.epoch)
+        await self._give_up()
+        self._events.put(self._check_controller)
+
+    async def _give_up(self) -> None:
+        """Be the controller no more, and forget everything."""
+        if self._term is not None:
+            logger.info("Controller no more, with epoch %d", self._term.context.epoch)
+            self._term = None
+            self._senders.follow({})
 
 
-def _is_new(before: Mapping[int, LiveBroker], broker_id: int, broker: LiveBroker) -> bool:
-    return broker_id not in before or before[broker_id].epoch != broker.epoch
+async def _nothing() -> None:
+    """An event that is over when those before it are."""
+
+
+def _not_controller() -> KafkaError:
+    return KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
+
+
+def _log_lost(error: StoreError) -> None:
+    logger.error("The controller cannot follow the cluster: %s", error)

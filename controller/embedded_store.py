@@ -23,6 +23,7 @@ import trio
 from ..base.seams import Clock, InlineWorkers, Workers
 from . import journal
 from .journal import StateFiles
+from .session import SessionState
 from .store import (
     Delete,
     EventType,
@@ -72,6 +73,11 @@ class EmbeddedStore:
         leftover = self._tree.ephemerals()
         if leftover:
             self._apply(0, [Delete(path) for path in leftover])
+
+    @property
+    def sessions(self) -> list[EmbeddedSession]:
+        """Those that have not ended."""
+        return list(self._sessions.values())
 
     def session(self) -> EmbeddedSession:
         """A new session; ids are never used twice."""
@@ -153,23 +159,33 @@ class EmbeddedStore:
             raise StoreFailedError(why=f"the cluster state cannot be written: {self._failure}")
 
     def _fire(self, event: WatchEvent) -> None:
-        for session in list(self._sessions.values()):
+        for session in self.sessions:
             session.notify(event)
 
 
 class EmbeddedSession:
-    """One session at an EmbeddedStore; a ``ClusterStore``."""
+    """One session at an EmbeddedStore; a ``StoreSession``. Only a simulation expires it or has it suspected."""
 
     def __init__(self, store: EmbeddedStore, session_id: int) -> None:
         self._store = store
         self._session_id = session_id
-        self._expired = False
+        self._state = SessionState.CONNECTED
+        self._state_changed = trio.Event()
         self._data_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
         self._child_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
 
     @property
     def session_id(self) -> int:
         return self._session_id
+
+    @property
+    def state(self) -> SessionState:
+        return self._state
+
+    async def wait_state_other_than(self, known: SessionState) -> SessionState:
+        while self._state is known:
+            await self._state_changed.wait()
+        return self._state
 
     async def get(self, path: str, watch: Watch | None = None) -> Node:
         node = (await self._tree()).get(path)
@@ -196,7 +212,7 @@ class EmbeddedSession:
         return names
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
-        self._check_alive()
+        await self._answering()
         return await self._store.write(self._session_id, operations)
 
     async def close(self) -> None:
@@ -211,8 +227,26 @@ class EmbeddedSession:
         for watch in watches:
             watch(event)
 
+    def suspect(self) -> None:
+        """What a simulation does to a session whose connection is cut: requests wait, and watches are lost unheard."""
+        self._drop_watches()
+        self._change(SessionState.SUSPECTED)
+
+    def reconnect(self) -> None:
+        """The end of ``suspect`` in time: requests are answered again."""
+        self._change(SessionState.CONNECTED)
+
     def _end(self) -> set[Watch]:
-        self._expired = True
+        self._change(SessionState.EXPIRED)
+        return self._drop_watches()
+
+    def _change(self, state: SessionState) -> None:
+        if self._state is not SessionState.EXPIRED:
+            self._state = state
+            changed, self._state_changed = self._state_changed, trio.Event()
+            changed.set()
+
+    def _drop_watches(self) -> set[Watch]:
         groups = [*self._data_watches.values(), *self._child_watches.values()]
         self._data_watches.clear()
         self._child_watches.clear()
@@ -229,9 +263,12 @@ class EmbeddedSession:
             watch(event)
 
     async def _tree(self) -> ZnodeTree:
-        self._check_alive()
+        await self._answering()
         return await self._store.sync()
 
-    def _check_alive(self) -> None:
-        if self._expired:
+    async def _answering(self) -> None:
+        """Return when requests are answered. Raises SessionExpiredError."""
+        while self._state is SessionState.SUSPECTED:
+            await self._state_changed.wait()
+        if self._state is SessionState.EXPIRED:
             raise SessionExpiredError()

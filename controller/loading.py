@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from . import znodes
-from .context import ControllerContext, LiveBroker, PartitionState, TopicState
+from .context import ControllerContext, LiveBroker, PartitionState, TopicPartition, TopicState
 from .store import ClusterStore, Watch
 
 
@@ -18,28 +20,34 @@ async def load_brokers(store: ClusterStore, watch: Watch | None = None) -> dict[
     }
 
 
-async def load_topics(store: ClusterStore) -> dict[str, TopicState]:
-    """Every topic with the states of its partitions."""
-    names = sorted(await store.children(znodes.TOPICS))
+async def load_topics(store: ClusterStore, names: Iterable[str]) -> dict[str, TopicState]:
+    """Those of the topics that exist, with the states of their partitions."""
+    wanted = sorted(names)
     topics = {}
-    for name, node in zip(names, await store.get_many([znodes.topic_path(n) for n in names]), strict=True):
+    for name, node in zip(wanted, await store.get_many([znodes.topic_path(n) for n in wanted]), strict=True):
         if node is not None:
             assignment = znodes.decode_topic(node.data)
             partitions = {number: PartitionState(replicas) for number, replicas in assignment.partitions.items()}
             topics[name] = TopicState(name, assignment.topic_id, partitions, node.stat.version)
-    keys = [(name, number) for name, topic in topics.items() for number in topic.partitions]
-    states = await store.get_many([znodes.state_path(*key) for key in keys])
-    for (name, number), node in zip(keys, states, strict=True):
-        if node is not None:
-            partition = topics[name].partitions[number]
-            partition.state = znodes.decode_state(node.data)
-            partition.partition_epoch = node.stat.version
-            partition.modified_zxid = node.stat.mzxid
+    await load_states(
+        store, {TopicPartition(t.name, number): p for t in topics.values() for number, p in t.partitions.items()}
+    )
     return topics
 
 
+async def load_states(store: ClusterStore, partitions: Mapping[TopicPartition, PartitionState]) -> None:
+    """Read who leads, into ``partitions``."""
+    nodes = await store.get_many([znodes.state_path(*key) for key in partitions])
+    for partition, node in zip(partitions.values(), nodes, strict=True):
+        if node is None:
+            partition.state, partition.partition_epoch, partition.modified_zxid = None, 0, 0
+        else:
+            partition.state = znodes.decode_state(node.data)
+            partition.partition_epoch, partition.modified_zxid = node.stat.version, node.stat.mzxid
+
+
 async def load_context(store: ClusterStore, context: ControllerContext, watch: Watch) -> None:
-    """Everything, into ``context``."""
+    """Everything, into ``context``; ``watch`` hears of the next broker that comes or goes."""
     context.brokers = await load_brokers(store, watch)
-    context.topics = await load_topics(store)
+    context.topics = await load_topics(store, await store.children(znodes.TOPICS))
     context.deleting = set(await store.children(znodes.DELETE_TOPICS))

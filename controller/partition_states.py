@@ -11,7 +11,23 @@ from collections.abc import Mapping, Sequence
 from ..base.errors import ErrorCode, KafkaError
 from . import znodes
 from .context import ControllerContext, PartitionState, TopicPartition
-from .store import BadVersionError, Check, ClusterStore, Create, Operation, Result, Set, Stat, StoreError, ensure_paths
+from .loading import load_states
+from .store import (
+    BadVersionError,
+    Check,
+    ClusterStore,
+    ControllerMovedError,
+    Create,
+    NodeExistsError,
+    NoNodeError,
+    Operation,
+    Result,
+    SessionExpiredError,
+    Set,
+    Stat,
+    StoreError,
+    ensure_paths,
+)
 from .znodes import LeaderState
 
 MAX_OPERATIONS = 2000
@@ -20,7 +36,7 @@ MAX_OPERATIONS = 2000
 
 def refusal(error: StoreError) -> KafkaError:
     """What a client is told when the store refuses a change."""
-    if isinstance(error, BadVersionError):
+    if isinstance(error, (ControllerMovedError, SessionExpiredError)):
         return KafkaError(ErrorCode.NOT_CONTROLLER, "Another broker became controller.")
     return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
 
@@ -28,11 +44,16 @@ def refusal(error: StoreError) -> KafkaError:
 async def fenced_multi(
     store: ClusterStore, context: ControllerContext, operations: Sequence[Operation]
 ) -> list[Result]:
-    """``operations`` in as few transactions as they fit. Raises BadVersionError when another controller took over."""
+    """``operations`` in as few transactions as they fit. Raises StoreError, ControllerMovedError before any other."""
     results: list[Result] = []
     fence = Check(znodes.CONTROLLER_EPOCH, context.epoch_version)
     for start in range(0, len(operations), MAX_OPERATIONS):
-        results += (await store.multi([fence, *operations[start : start + MAX_OPERATIONS]]))[1:]
+        try:
+            results += (await store.multi([fence, *operations[start : start + MAX_OPERATIONS]]))[1:]
+        except BadVersionError as error:
+            if error.path == znodes.CONTROLLER_EPOCH:
+                raise ControllerMovedError(error.path, str(error)) from error
+            raise
     return results
 
 
@@ -48,8 +69,12 @@ def create_partition_operations(topic: str, partitions: Mapping[int, PartitionSt
 
 async def write_states(
     store: ClusterStore, context: ControllerContext, states: Mapping[TopicPartition, LeaderState]
-) -> None:
-    """Write new states of known partitions, and take them over into the context."""
+) -> bool:
+    """Write new states of known partitions, and take them over into the context.
+
+    False when another writer was faster at one of them (a leader of an older Kafka writes its ISR itself): then all of
+    them are in the context as they are stored now, and are to be decided anew. Raises StoreError.
+    """
     unborn = [key for key in states if context.partition(key).state is None]
     if unborn:
         paths = dict.fromkeys(znodes.partitions_path(key.topic) for key in unborn)
@@ -59,7 +84,11 @@ async def write_states(
         path, data = znodes.state_path(*key), znodes.encode_state(state)
         partition = context.partition(key)
         operations.append(Create(path, data) if partition.state is None else Set(path, data, partition.partition_epoch))
-    results = await fenced_multi(store, context, operations)
+    try:
+        results = await fenced_multi(store, context, operations)
+    except (BadVersionError, NodeExistsError, NoNodeError):
+        await load_states(store, {key: context.partition(key) for key in states})
+        return False
     for (key, state), result in zip(states.items(), results, strict=True):
         partition = context.partition(key)
         partition.state = state
@@ -67,3 +96,4 @@ async def write_states(
             partition.partition_epoch, partition.modified_zxid = result.version, result.mzxid
         else:
             partition.partition_epoch, partition.modified_zxid = 0, context.newest_zxid()
+    return True

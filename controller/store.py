@@ -46,6 +46,10 @@ class NotEmptyError(StoreError):
     """The node to delete has children."""
 
 
+class ControllerMovedError(StoreError):
+    """A controller's write was refused because ``/controller_epoch`` is not that of its own election."""
+
+
 class SessionExpiredError(StoreError):
     """The session is over and its ephemeral nodes are gone; a new session has to be opened."""
 

@@ -1,9 +1,7 @@
-"""Making, enlarging and deleting topics, for the controller that holds the lock.
+"""Making and enlarging topics, for the controller's term.
 
 A topic is written to the store first (its nodes in one transaction where they fit), then the brokers are told:
-LeaderAndIsr before UpdateMetadata, so that a partition that a client sees is ready for it. A deletion begins with the
-node ``/admin/delete_topics/T``, from where it is taken up again after a crash; then clients are told, replicas are
-deleted, and at last the nodes go.
+LeaderAndIsr before UpdateMetadata, so that a partition that a client sees is ready for it.
 """
 
 from __future__ import annotations
@@ -20,15 +18,16 @@ from ..base.wording import counted
 from ..log.settings import LogSettings
 from . import znodes
 from .assignment import assign_replicas, check_assignment
-from .channels import Channels
 from .config_store import ConfigStore
 from .context import ControllerContext, PartitionState, TopicPartition, TopicState
 from .election import elect_first
+from .loading import load_topics
 from .partition_states import create_partition_operations, fenced_multi, refusal
 from .registration import random_uuid
+from .sender import Senders
 from .settings import ControllerSettings
-from .state_messages import leader_and_isr_requests, stop_replica_requests, update_metadata_requests
-from .store import ClusterStore, Create, Delete, NodeExistsError, Operation, Set, StoreError
+from .state_messages import leader_and_isr_requests, update_metadata_requests
+from .store import BadVersionError, ClusterStore, Create, NodeExistsError, Set, StoreError
 from .topic_configs import check_overrides
 from .topic_names import check_collision, check_name
 from .znodes import LeaderState, ReplicaAssignment
@@ -61,14 +60,14 @@ class CreatedTopic:
 
 
 class Topics:
-    """The controller's hand on topics. Whoever calls holds the controller's lock."""
+    """The controller's hand on topics; its methods are called one at a time."""
 
     def __init__(
         self,
         store: ClusterStore,
         context: ControllerContext,
         configs: ConfigStore,
-        channels: Channels,
+        senders: Senders,
         settings: ControllerSettings,
         log_settings: LogSettings,
         random: random.Random,
@@ -76,7 +75,7 @@ class Topics:
         self._store = store
         self._context = context
         self._configs = configs
-        self._channels = channels
+        self._senders = senders
         self._settings = settings
         self.log_settings = log_settings
         self._random = random
@@ -105,7 +104,7 @@ class Topics:
             for name in made:
                 topic, overrides = planned[name]
                 logger.info("Created topic %s with %s%s", name, _partitions(topic), _with_settings(overrides))
-            await self._announce(self._keys(made))
+            self._announce(self._keys(made))
         return results
 
     def _plan(self, new: NewTopic, planned: Iterable[str], room: int) -> tuple[TopicState, dict[str, str]]:
@@ -190,17 +189,22 @@ class Topics:
             return
         new = self._new_partitions(planned)
         grown = dataclasses.replace(topic, partitions={**topic.partitions, **new}, version=topic.version + 1)
-        await fenced_multi(
-            self._store,
-            self._context,
-            [
-                Set(znodes.topic_path(name), znodes.encode_topic(grown.assignment()), topic.version),
-                *create_partition_operations(name, new),
-            ],
-        )
+        try:
+            await fenced_multi(
+                self._store,
+                self._context,
+                [
+                    Set(znodes.topic_path(name), znodes.encode_topic(grown.assignment()), topic.version),
+                    *create_partition_operations(name, new),
+                ],
+            )
+        except BadVersionError:  # another writer was faster
+            self._context.topics.pop(name)
+            self._context.topics |= await load_topics(self._store, [name])
+            return await self.add_partitions(name, count, assignments, validate_only=validate_only)
         self._context.topics[name] = grown
         logger.info("Topic %s has %s now", name, _partitions(grown))
-        await self._announce([TopicPartition(name, number) for number in new])
+        self._announce([TopicPartition(name, number) for number in new])
 
     def _plan_partitions(
         self, topic: TopicState, count: int, assignments: Sequence[Sequence[int]] | None
@@ -236,60 +240,13 @@ class Topics:
             )
         return planned
 
-    async def delete(self, names: Iterable[str]) -> None:
-        """Mark known topics for deletion, and delete those whose replicas can all be reached."""
-        new = [name for name in names if name not in self._context.deleting]
-        if new:
-            await fenced_multi(self._store, self._context, [Create(znodes.delete_topic_path(name)) for name in new])
-            self._context.deleting.update(new)
-        await self.resume_deletions()
-
-    async def resume_deletions(self) -> None:
-        """Carry on with every marked topic that has all of its replicas on live brokers."""
-        ready = [name for name in sorted(self._context.deleting) if self._is_reachable(name)]
-        if not ready:
-            return
-        context = self._context
-        keys = self._keys(ready)
-        await self._channels.update_metadata(update_metadata_requests(context, keys))
-        requests = stop_replica_requests(context, keys, delete=True)
-        done = await self._channels.stop_replica(requests)
-        deleted = [name for name in ready if self._replicas_of(name) <= done]
-        operations = [operation for name in deleted for operation in await self._delete_operations(name)]
-        await fenced_multi(self._store, context, operations)
-        for name in deleted:
-            context.deleting.discard(name)
-            context.topics.pop(name, None)
-            self._configs.forget(name)
-            logger.info("Deleted topic %s", name)
-
-    def _is_reachable(self, name: str) -> bool:
-        return self._replicas_of(name) <= self._context.brokers.keys()
-
-    def _replicas_of(self, name: str) -> set[int]:
-        topic = self._context.topics.get(name)
-        return {b for p in topic.partitions.values() for b in p.assignment.replicas} if topic is not None else set()
-
-    async def _delete_operations(self, name: str) -> list[Operation]:
-        """What removes every node of a topic that is there: a deletion cut short left only some of them."""
-        topic = self._context.topics.get(name)
-        paths = []
-        if topic is not None:
-            for number in topic.partitions:
-                paths.append(znodes.state_path(name, number))
-                paths.append(znodes.partition_path(name, number))
-            paths += [znodes.partitions_path(name), znodes.topic_path(name), znodes.topic_config_path(name)]
-        paths.append(znodes.delete_topic_path(name))
-        nodes = await self._store.get_many(paths)
-        return [Delete(path) for path, node in zip(paths, nodes, strict=True) if node is not None]
-
     def _keys(self, names: Iterable[str]) -> list[TopicPartition]:
         topics = self._context.topics
         return [TopicPartition(name, number) for name in names if name in topics for number in topics[name].partitions]
 
-    async def _announce(self, keys: Sequence[TopicPartition]) -> None:
-        await self._channels.leader_and_isr(leader_and_isr_requests(self._context, keys, is_new=True))
-        await self._channels.update_metadata(update_metadata_requests(self._context, keys))
+    def _announce(self, keys: Sequence[TopicPartition]) -> None:
+        lead = leader_and_isr_requests(self._context, keys, is_new=True)
+        self._senders.send(lead, update_metadata_requests(self._context, keys), {})
 
 
 def check_room(partition_count: int, room: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,8 +13,10 @@ from ottla.base.errors import ErrorCode
 from ottla.base.seams import SystemClock
 from ottla.controller.config_store import ConfigStore
 from ottla.controller.controller import Controller
-from ottla.controller.embedded_store import EmbeddedStore
+from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.membership import Membership
 from ottla.controller.registration import ensure_cluster, register_broker
+from ottla.controller.session import BrokerSession
 from ottla.controller.settings import ControllerSettings
 from ottla.controller.store import ClusterStore
 from ottla.controller.topics import CreatedTopic, NewTopic
@@ -80,21 +82,42 @@ class RecordingBroker:
         }
 
 
-async def join(store: ClusterStore, broker_id: int, rack: str | None = None) -> None:
-    endpoint = BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9092 + broker_id)
-    await register_broker(store, BrokerRegistration(broker_id, (endpoint,), rack), SystemClock())
+def registration(broker_id: int) -> BrokerRegistration:
+    return BrokerRegistration(broker_id, (BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9092 + broker_id),), None)
+
+
+async def join(store: ClusterStore, broker_id: int) -> None:
+    await register_broker(store, registration(broker_id), SystemClock())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return once ``condition`` holds. Raises trio.TooSlowError."""
+    with trio.fail_after(10):
+        while not condition():
+            await trio.sleep(0.005)  # which lets a mock clock jump
 
 
 class Cluster:
-    """One store, one controller on broker 1, and recording brokers."""
+    """One store, a member with a controller on broker 1, and recording brokers.
+
+    ``sessions`` are those that the store gave last, by broker; ``session`` looks at the store and belongs to none of them.
+    """
 
     def __init__(self, store: EmbeddedStore, brokers: int = 1) -> None:
         self.store = store
+        self.clock = SystemClock()
         self.session = store.session()
-        self.sessions = {1: self.session} | {i: store.session() for i in range(2, brokers + 1)}
+        self.sessions = {i: store.session() for i in range(1, brokers + 1)}
         self.brokers = {i: RecordingBroker() for i in self.sessions}
-        self.configs = ConfigStore(self.session, SystemClock())
-        self.controller = self.new_controller(1, self.session)
+        own = BrokerSession(self._connect, self.sessions[1])
+        self.configs = ConfigStore(own, SystemClock())
+        self.controller = self.new_controller(1, own)
+        self.member = Membership(own, registration(1), self.configs, self.controller, SystemClock())
+
+    async def _connect(self) -> EmbeddedSession:
+        """Broker 1 opens another session."""
+        self.sessions[1] = self.store.session()
+        return self.sessions[1]
 
     def new_controller(self, broker_id: int, session: ClusterStore) -> Controller:
         return Controller(
@@ -111,9 +134,10 @@ class Cluster:
     async def start(self) -> None:
         await ensure_cluster(self.session, random.Random(7))
         for broker_id, session in self.sessions.items():
-            await join(session, broker_id)
+            if broker_id != 1:
+                await join(session, broker_id)
         await self.configs.start()
-        await self.controller.start()
+        await self.member.join()
 
     async def create(self, *topics: NewTopic) -> None:
         for result in (await self.controller.create_topics(topics)).values():
@@ -130,6 +154,7 @@ async def running(brokers: int = 1, store: EmbeddedStore | None = None) -> Async
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cluster.controller.run)
         nursery.start_soon(cluster.configs.run)
+        nursery.start_soon(cluster.member.run)
         yield cluster
         nursery.cancel_scope.cancel()
     for session in cluster.sessions.values():

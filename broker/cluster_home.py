@@ -1,0 +1,92 @@
+"""Where the state of a broker's cluster is kept, and how the broker opens a session at it.
+
+``EmbeddedHome`` is a store of the broker's own, in its first data folder. ``SharedHome`` is a store that somebody else has
+opened, in memory: a simulated cluster has one for all of its brokers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ..base.seams import Clock, Workers
+from ..controller.embedded_store import EmbeddedStore
+from ..controller.session import StoreSession
+from ..controller.state_files import DiskStateFiles
+from ..log.disk import Disk, join
+from ..log.log_folder import LogFolder
+
+STATE_FOLDER = "__cluster_state"
+"""The embedded cluster store's folder inside the first data folder; no topic may have this name's form (no partition number)."""
+
+
+class ClusterHome(Protocol):
+    """The cluster's store, as a broker opens and closes it."""
+
+    def state_folder(self, folders: Sequence[LogFolder]) -> LogFolder | None:
+        """The one of the broker's data folders that the cluster's state is in; the broker cannot go on without it."""
+        ...
+
+    async def open(self, folders: Sequence[LogFolder]) -> None:
+        """Make the store ready. Raises KafkaError, OSError."""
+        ...
+
+    async def connect(self) -> StoreSession:
+        """A new session. Raises StoreError."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what ``open`` took; safe to call when it was not called, or failed."""
+        ...
+
+
+class EmbeddedHome:
+    """A store of this broker's own, with its journal in the first data folder."""
+
+    def __init__(self, disk: Disk, clock: Clock, workers: Workers) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._workers = workers
+        self._files: DiskStateFiles | None = None
+        self._store: EmbeddedStore | None = None
+
+    def state_folder(self, folders: Sequence[LogFolder]) -> LogFolder | None:
+        return folders[0]
+
+    async def open(self, folders: Sequence[LogFolder]) -> None:
+        folder = folders[0]
+        self._files = DiskStateFiles(self._disk, join(folder.path, STATE_FOLDER))
+        self._store = EmbeddedStore(self._clock, self._workers, self._files)
+        self._store.on_failure = lambda error: _fail(folder, error)
+        await self._store.open()
+
+    async def connect(self) -> StoreSession:
+        assert self._store is not None, "opened before"
+        return self._store.session()
+
+    def close(self) -> None:
+        if self._files is not None:
+            self._files.close()
+
+
+class SharedHome:
+    """A store that several brokers use and none of them owns."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self._store = store
+
+    def state_folder(self, folders: Sequence[LogFolder]) -> LogFolder | None:
+        return None
+
+    async def open(self, folders: Sequence[LogFolder]) -> None:
+        pass
+
+    async def connect(self) -> StoreSession:
+        return self._store.session()
+
+    def close(self) -> None:
+        pass
+
+
+def _fail(folder: LogFolder, error: OSError) -> None:
+    folder.fail("cannot write the cluster's state", error, is_half_done=True)

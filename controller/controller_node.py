@@ -1,0 +1,84 @@
+"""The nodes ``/controller`` and ``/controller_epoch``: which broker is the controller, and for how many there were before.
+
+A broker becomes the controller by one transaction that makes the ephemeral ``/controller`` and raises the epoch. From then
+on each of its writes checks the epoch node's version, so a controller that was replaced can do no harm.
+"""
+
+from __future__ import annotations
+
+from ..base.seams import Clock
+from . import znodes
+from .context import ControllerContext
+from .store import (
+    BadVersionError,
+    ClusterStore,
+    Create,
+    Delete,
+    NodeExistsError,
+    NoNodeError,
+    Set,
+    Stat,
+    Watch,
+    create,
+)
+
+
+async def stand_for_election(
+    store: ClusterStore, broker_id: int, clock: Clock, watch: Watch
+) -> ControllerContext | None:
+    """Become the controller: a context that knows the new epoch, and nothing else yet; None when another broker is.
+
+    ``watch`` hears when ``/controller`` changes, either way. Raises StoreError.
+    """
+    while True:
+        stat = await store.exists(znodes.CONTROLLER, watch)
+        if stat is None:
+            context = await _claim(store, broker_id, clock)
+            if context is not None:
+                await store.exists(znodes.CONTROLLER, watch)
+                return context
+        elif stat.ephemeral_owner == store.session_id:
+            await _withdraw(store, stat)
+        else:
+            return None
+
+
+async def is_controller(store: ClusterStore, watch: Watch) -> bool:
+    """Whether ``/controller`` is still this session's; if so, ``watch`` hears of its next change. Raises StoreError."""
+    try:
+        node = await store.get(znodes.CONTROLLER, watch)
+    except NoNodeError:
+        return False
+    return node.stat.ephemeral_owner == store.session_id
+
+
+async def _withdraw(store: ClusterStore, stat: Stat) -> None:
+    """Remove this session's own node, which belongs to an epoch that is over."""
+    try:
+        await store.multi([Delete(znodes.CONTROLLER, stat.version)])
+    except (NoNodeError, BadVersionError):
+        pass
+
+
+async def _claim(store: ClusterStore, broker_id: int, clock: Clock) -> ControllerContext | None:
+    """Make ``/controller`` and raise the epoch; None when another broker was faster, or the epoch is to be read again."""
+    try:
+        node = await store.get(znodes.CONTROLLER_EPOCH)
+    except NoNodeError:
+        try:
+            await create(store, znodes.CONTROLLER_EPOCH, b"0")
+        except NodeExistsError:
+            pass
+        return None
+    epoch = int(node.data) + 1
+    try:
+        _, stat = await store.multi(
+            [
+                Create(znodes.CONTROLLER, znodes.encode_controller(broker_id, clock.now_ms()), ephemeral=True),
+                Set(znodes.CONTROLLER_EPOCH, str(epoch).encode(), node.stat.version),
+            ]
+        )
+    except (NodeExistsError, BadVersionError):
+        return None
+    assert isinstance(stat, Stat)
+    return ControllerContext(broker_id, epoch, stat.version)

@@ -1,0 +1,107 @@
+"""A broker's place in the cluster, from one session at the store to the next.
+
+When the session has expired, others may have registered, changed configs, become controller. So, in Kafka's order
+(KafkaController ``Expire`` and ``RegisterBrokerAndReelect``): the controller gives up what it was about to do and resigns,
+and only then there is a new session; the broker registers under a new epoch; configs are read again; the controller stands
+for election. While the session is only suspected the controller does not act. After that, too, everything is read again,
+because ZooKeeper's watches are lost with the connection. Partitions are led on all the while, as in Kafka.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import trio
+
+from ..base.errors import KafkaError
+from ..base.seams import Clock
+from .config_store import ConfigStore
+from .controller import Controller
+from .registration import register_broker
+from .session import BrokerSession, SessionState
+from .store import SessionExpiredError, StoreError, StoreFailedError
+from .znodes import BrokerRegistration
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 0.1
+
+
+class Membership:
+    """``join`` once, then ``run`` in a task of its own."""
+
+    def __init__(
+        self,
+        session: BrokerSession,
+        registration: BrokerRegistration,
+        configs: ConfigStore,
+        controller: Controller,
+        clock: Clock,
+    ) -> None:
+        self._session = session
+        self._registration = registration
+        self._configs = configs
+        self._controller = controller
+        self._clock = clock
+        self._registered_in = -1
+        self.broker_epoch = -1
+        """The zxid of this broker's registration (KIP-380); another one with each session."""
+
+    async def join(self) -> None:
+        """Register the broker and let it stand for election. Raises KafkaError, StoreError."""
+        await self._register()
+        await self._controller.start()
+
+    async def run(self) -> None:
+        """Follow the session's life. Ends when the store has failed."""
+        known = SessionState.CONNECTED
+        while True:
+            known = await self._session.wait_state_other_than(known)
+            try:
+                if known is SessionState.SUSPECTED:
+                    logger.warning("The cluster store does not answer; the controller waits")
+                    self._controller.suspend()
+                elif known is SessionState.CONNECTED:
+                    await self._catch_up()
+                else:
+                    logger.warning("The session at the cluster store has expired")
+                    await self._controller.resign()
+                    known = await self._rejoin()
+            except StoreFailedError as error:
+                logger.error("The broker is in no cluster any more: %s", error)
+                return
+
+    async def _catch_up(self) -> None:
+        """The session was suspected, and lives."""
+        logger.info("The cluster store answers again")
+        try:
+            await self._configs.start()
+        except SessionExpiredError:
+            return
+        self._controller.resume()
+
+    async def _rejoin(self) -> SessionState:
+        """Be a member again, however long it takes: the state of the session that it was done with."""
+        while True:
+            try:
+                await self._session.renew()
+                await self._register()
+                await self._configs.start()
+                await self._controller.elect()
+            except SessionExpiredError:
+                continue
+            except StoreFailedError:
+                raise
+            except (StoreError, KafkaError) as error:
+                logger.warning("The broker is not back in the cluster yet: %s", error)
+                await trio.sleep(RETRY_SECONDS)
+                continue
+            logger.info("The broker is back in the cluster, with epoch %d", self.broker_epoch)
+            return SessionState.CONNECTED
+
+    async def _register(self) -> None:
+        """Once in each session."""
+        session_id = self._session.session_id
+        if self._registered_in != session_id:
+            self.broker_epoch = await register_broker(self._session, self._registration, self._clock)
+            self._registered_in = session_id

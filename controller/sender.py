@@ -1,0 +1,192 @@
+"""The controller's words to the brokers: for each live broker a queue, and a task that sends one request at a time.
+
+A broker is told everything in order, and again until it has answered or is gone from the cluster, because a state it has
+missed it would never hear of (Kafka: ControllerChannelManager, RequestSendThread). The controller itself waits for no
+broker: answers come back to it as events. A request has no time limit of its own here, since a broker that starts may be
+slow to answer; it ends with the broker's registration, and a channel that has given up raises OSError.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple, TypeVar
+
+import trio
+
+from ..base.errors import ErrorCode
+from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from ..wire.messages.update_metadata import UpdateMetadataRequest
+from .batch import Batch, batches, partitions_of
+from .channels import BrokerChannel
+from .context import LiveBroker, TopicPartition
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 0.1
+"""Between two attempts, as in Kafka."""
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+
+class Answer(NamedTuple):
+    """Error codes by partition, from a broker under the epoch it was asked with; of StopReplica, or else of LeaderAndIsr."""
+
+    broker_id: int
+    broker_epoch: int
+    is_stop_replica: bool
+    codes: Mapping[TopicPartition, int]
+
+
+class Senders:
+    """A sender for each live broker. Those without a channel are passed over: they are told everything once they have one."""
+
+    def __init__(self, channels: Mapping[int, BrokerChannel], on_answer: Callable[[Answer], None]) -> None:
+        self._channels = dict(channels)
+        self._on_answer = on_answer
+        self._senders: dict[int, BrokerSender] = {}
+        self._nursery: trio.Nursery | None = None
+
+    def follow(self, brokers: Mapping[int, LiveBroker]) -> None:
+        """These brokers are alive now: drop what waits for one that is gone, or was restarted."""
+        for broker_id, sender in list(self._senders.items()):
+            if broker_id not in brokers or brokers[broker_id].epoch != sender.broker_epoch:
+                del self._senders[broker_id]
+                sender.end()
+        for broker_id, broker in brokers.items():
+            if broker_id not in self._senders and broker_id in self._channels:
+                sender = BrokerSender(broker_id, broker.epoch, self._channels[broker_id], self._on_answer)
+                self._senders[broker_id] = sender
+                if self._nursery is not None:
+                    self._nursery.start_soon(sender.run)
+
+    def send(
+        self,
+        leader_and_isr: Mapping[int, LeaderAndIsrRequest],
+        update_metadata: Mapping[int, UpdateMetadataRequest],
+        stop_replica: Mapping[int, StopReplicaRequest],
+    ) -> None:
+        """Have brokers told what was decided, by broker id."""
+        for broker_id, batch in batches(leader_and_isr, update_metadata, stop_replica).items():
+            sender = self._senders.get(broker_id)
+            if sender is not None:
+                sender.put(batch)
+
+    def unanswered(self, broker_id: int) -> trio.Event | None:
+        """Set when a broker has answered all that it is to be told until now, or is gone; None if there is nothing."""
+        sender = self._senders.get(broker_id)
+        return None if sender is None else sender.unanswered
+
+    async def run(self) -> None:
+        """Send, for as long as this is not cancelled; what was not answered by then is sent by the next ``run``."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                for sender in self._senders.values():
+                    self._nursery.start_soon(sender.run)
+                await trio.sleep_forever()
+        finally:
+            self._nursery = None
+
+
+class BrokerSender:
+    """One registration of a broker, and what waits for it: the first batch is under way, into the last one others go."""
+
+    def __init__(
+        self, broker_id: int, broker_epoch: int, channel: BrokerChannel, on_answer: Callable[[Answer], None]
+    ) -> None:
+        self._broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self._channel = channel
+        self._on_answer = on_answer
+        self._batches: deque[Batch] = deque()
+        self._arrived = trio.Event()
+        self._ended = trio.Event()
+        self._scope = trio.CancelScope()
+
+    @property
+    def unanswered(self) -> trio.Event | None:
+        return self._batches[-1].done if self._batches else None
+
+    def put(self, batch: Batch) -> None:
+        if len(self._batches) < 2 or not self._batches[-1].take(batch):
+            self._batches.append(batch)
+        self._arrived.set()
+
+    def end(self) -> None:
+        """The registration is over: send nothing more."""
+        self._ended.set()
+        self._scope.cancel()
+        for batch in self._batches:
+            batch.done.set()
+
+    async def run(self) -> None:
+        with trio.CancelScope() as self._scope:
+            while not self._ended.is_set():
+                if self._batches:
+                    await self._deliver(self._batches[0])
+                    self._batches.popleft().done.set()
+                else:
+                    self._arrived = trio.Event()
+                    await self._arrived.wait()
+
+    async def _deliver(self, batch: Batch) -> None:
+        """Each request is forgotten once it was answered, for ``run`` may be cancelled and called again."""
+        channel = self._channel
+        if batch.leader_and_isr is not None:
+            led = await self._until_answered(channel.leader_and_isr, batch.leader_and_isr)
+            codes = _led_codes(batch.leader_and_isr, led)
+            batch.leader_and_isr = None
+            self._log_refusals("LeaderAndIsr", {led.error_code, *codes.values()})
+            self._on_answer(Answer(self._broker_id, self.broker_epoch, False, codes))
+        if batch.update_metadata is not None:
+            updated = await self._until_answered(channel.update_metadata, batch.update_metadata)
+            batch.update_metadata = None
+            self._log_refusals("UpdateMetadata", {updated.error_code})
+        if batch.stop_replica is not None:
+            stopped = await self._until_answered(channel.stop_replica, batch.stop_replica)
+            codes = _stopped_codes(batch.stop_replica, stopped)
+            batch.stop_replica = None
+            self._log_refusals("StopReplica", set(codes.values()))
+            self._on_answer(Answer(self._broker_id, self.broker_epoch, True, codes))
+
+    async def _until_answered(self, ask: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
+        failures = 0
+        while True:
+            try:
+                response = await ask(request)
+            except OSError as error:
+                failures += 1
+                level = logging.WARNING if failures == 1 else logging.DEBUG
+                logger.log(level, "Broker %d is not reached, and tried again: %s", self._broker_id, error)
+                await trio.sleep(RETRY_SECONDS)
+                continue
+            if failures:
+                logger.info("Broker %d is reached again", self._broker_id)
+            return response
+
+    def _log_refusals(self, request: str, codes: set[int]) -> None:
+        refused = sorted(codes - {ErrorCode.NONE})
+        if refused:
+            names = ", ".join(ErrorCode(code).name for code in refused)
+            # That is how a broker tells of the partitions in a folder that has failed, which its own log has as an error.
+            level = logging.INFO if refused == [ErrorCode.KAFKA_STORAGE_ERROR] else logging.WARNING
+            logger.log(level, "Broker %d answered %s with %s", self._broker_id, request, names)
+
+
+def _led_codes(request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> dict[TopicPartition, int]:
+    names = {state.topic_id: state.topic_name for state in request.topic_states}
+    return {
+        TopicPartition(names[topic.topic_id], error.partition_index): error.error_code
+        for topic in response.topics
+        for error in topic.partition_errors
+    }
+
+
+def _stopped_codes(request: StopReplicaRequest, response: StopReplicaResponse) -> dict[TopicPartition, int]:
+    codes: dict[TopicPartition, int] = dict.fromkeys(partitions_of(request), response.error_code)
+    for error in response.partition_errors:
+        codes[TopicPartition(error.topic_name, error.partition_index)] = error.error_code
+    return codes

@@ -1,0 +1,76 @@
+"""The broker's session at the cluster store, as an object with a life.
+
+A session is *connected*; *suspected* when the store has not answered for two thirds of the session's time-out, so that it
+may have ended the session already; and at last *expired*: its ephemeral nodes are gone, and nothing can be done with it
+any more. ``BrokerSession`` is what the broker's parts hold: the present session, and after ``renew`` the next one. Watches
+do not outlive a session, nor, in ZooKeeper, a suspicion: whoever set some reads and sets them again (see ``membership``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
+from typing import Protocol
+
+from .store import ClusterStore, Node, Operation, Result, Stat, Watch
+
+
+class SessionState(Enum):
+    """Where in its life a session is."""
+
+    CONNECTED = "connected"
+    SUSPECTED = "suspected"
+    EXPIRED = "expired"
+
+
+class StoreSession(ClusterStore, Protocol):
+    """A session that tells how it is."""
+
+    @property
+    def state(self) -> SessionState: ...
+
+    async def wait_state_other_than(self, known: SessionState) -> SessionState:
+        """Return the state as soon as it is not ``known``."""
+        ...
+
+
+class BrokerSession:
+    """A ``StoreSession`` that lasts: requests go to the present session, which ``renew`` replaces once it has expired."""
+
+    def __init__(self, connect: Callable[[], Awaitable[StoreSession]], first: StoreSession) -> None:
+        self._connect = connect
+        self._session = first
+
+    @property
+    def session_id(self) -> int:
+        return self._session.session_id
+
+    @property
+    def state(self) -> SessionState:
+        return self._session.state
+
+    async def wait_state_other_than(self, known: SessionState) -> SessionState:
+        return await self._session.wait_state_other_than(known)
+
+    async def renew(self) -> None:
+        """Open a new session if the present one has expired. Raises StoreError."""
+        if self._session.state is SessionState.EXPIRED:
+            self._session = await self._connect()
+
+    async def get(self, path: str, watch: Watch | None = None) -> Node:
+        return await self._session.get(path, watch)
+
+    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        return await self._session.get_many(paths)
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        return await self._session.exists(path, watch)
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        return await self._session.children(path, watch)
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        return await self._session.multi(operations)
+
+    async def close(self) -> None:
+        await self._session.close()

@@ -1,0 +1,112 @@
+"""Where the cluster's state is: in a folder of the broker's own, or in a store that several brokers share."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+import trio.testing
+
+from ottla.base.memory_network import MemoryNetwork
+from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock
+from ottla.broker.cluster_home import ClusterHome, SharedHome
+from ottla.broker.config_file import load_config
+from ottla.broker.server import BrokerFailedError, BrokerServer
+from ottla.controller import znodes
+from ottla.controller.embedded_store import EmbeddedStore
+from ottla.log.memory_disk import MemoryDisk
+
+FOLDERS = ("/first", "/second")
+
+
+def server(broker_id: int, home: ClusterHome | None) -> BrokerServer:
+    properties = {"broker.id": str(broker_id), "log.dirs": ",".join(FOLDERS), "listeners": "PLAINTEXT://127.0.0.1:9092"}
+    return BrokerServer(
+        load_config(properties),
+        network=MemoryNetwork(),
+        clock=SimulatedClock(),
+        workers=InlineWorkers(),
+        disk=MemoryDisk(),
+        randomness=random.Random(broker_id),
+        home=home,
+    )
+
+
+@asynccontextmanager
+async def serving(*servers: BrokerServer) -> AsyncIterator[None]:
+    async with trio.open_nursery() as nursery:
+        for each in servers:
+            ready = trio.Event()
+            nursery.start_soon(each.serve, ready.set)
+            await ready.wait()
+        yield
+        for each in servers:
+            each.stop()
+
+
+async def shared_store() -> EmbeddedStore:
+    store = EmbeddedStore(SystemClock())
+    await store.open()
+    return store
+
+
+def fail(broker: BrokerServer, folder: int) -> None:
+    assert broker.assembly is not None
+    broker.assembly.logs.folders[folder].fail("a test", OSError(5, "gone"))
+
+
+async def test_brokers_of_one_store_are_one_cluster() -> None:
+    store = await shared_store()
+    brokers = [server(broker_id, SharedHome(store)) for broker_id in (1, 2)]
+    async with serving(*brokers):
+        session = store.session()
+        assert sorted(await session.children(znodes.BROKER_IDS)) == ["1", "2"]
+        first, second = (broker.assembly for broker in brokers)
+        assert first is not None
+        assert second is not None
+        assert first.cluster_id == second.cluster_id
+        assert [each.services.controller.is_active for each in (first, second)] == [True, False]
+    assert await session.children(znodes.BROKER_IDS) == []
+
+
+async def test_a_failed_first_folder_that_is_not_the_stores_home_stops_nothing() -> None:
+    store = await shared_store()
+    broker = server(1, SharedHome(store))
+    async with serving(broker):
+        assert broker.assembly is not None
+        fail(broker, 0)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await store.session().children(znodes.BROKER_IDS) == ["1"]
+        assert broker.readiness() == {"logs_loaded": True, "controller_elected": True, "listeners_open": True}
+
+
+async def test_a_failed_first_folder_that_is_the_stores_home_stops_the_broker() -> None:
+    broker = server(1, None)
+    with pytest.RaisesGroup(pytest.RaisesExc(BrokerFailedError, match="/first, which has the cluster's state")):
+        async with serving(broker):
+            fail(broker, 0)
+            await trio.sleep_forever()
+
+
+async def test_a_broker_whose_session_expires_registers_again_and_serves_on() -> None:
+    store = await shared_store()
+    brokers = [server(broker_id, SharedHome(store)) for broker_id in (1, 2)]
+    async with serving(*brokers):
+        session = store.session()
+        first, second = (broker.assembly for broker in brokers)
+        assert first is not None
+        assert second is not None
+        epochs = {i: (await session.get(znodes.broker_path(i))).stat.czxid for i in (1, 2)}
+        for each in store.sessions:
+            await each.expire()
+        session = store.session()
+        with trio.fail_after(5):
+            while sorted(await session.children(znodes.BROKER_IDS)) != ["1", "2"]:
+                await trio.lowlevel.checkpoint()
+            while first.services.controller.is_active is second.services.controller.is_active:
+                await trio.lowlevel.checkpoint()
+        for broker_id, epoch in epochs.items():
+            assert (await session.get(znodes.broker_path(broker_id))).stat.czxid > epoch

@@ -1,0 +1,201 @@
+"""A controller that is not what it thinks: its session has ended, its epoch is over, another writer was faster."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.controller import znodes
+from ottla.controller.config_store import TOPICS, ConfigStore
+from ottla.controller.context import TopicPartition
+from ottla.controller.controller import Controller
+from ottla.controller.store import Create, Delete, Set
+from ottla.controller.topics import NewTopic
+from ottla.tests.controller.cluster import Cluster, join, running, until
+
+
+def leader(cluster: Cluster, topic: str, partition: int = 0) -> tuple[int, int, list[int]] | None:
+    """Leader, its epoch and the ISR as the controller's own broker was told."""
+    state = cluster.brokers[1].metadata.partition(topic, partition)
+    return None if state is None else (state.leader, state.leader_epoch, list(state.isr))
+
+
+async def epoch_of(cluster: Cluster, broker_id: int) -> int:
+    return (await cluster.session.get(znodes.broker_path(broker_id))).stat.czxid
+
+
+async def test_a_controller_whose_session_expires_comes_back_with_a_higher_epoch() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [1, 2]}))
+        before = await epoch_of(cluster, 1)
+        await cluster.sessions[1].expire()
+        await until(lambda: cluster.controller.is_active and cluster.member.broker_epoch > before)
+        assert await epoch_of(cluster, 1) == cluster.member.broker_epoch > before
+        assert (await cluster.session.get(znodes.CONTROLLER_EPOCH)).data == b"2"
+        await until(lambda: leader(cluster, "t") == (1, 1, [1, 2]))
+        await cluster.create(NewTopic("later"))
+        await join(cluster.store.session(), 3)
+        await until(lambda: cluster.brokers[1].metadata.is_alive(3))
+
+
+async def test_another_broker_takes_over_from_a_controller_whose_session_expires() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [1, 2]}))
+        other = cluster.new_controller(2, cluster.sessions[2])
+        await other.start()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(other.run)
+            session = cluster.sessions[1]
+            session.suspect()  # broker 1 hears of the end of its session only when broker 2 is the controller
+            await trio.testing.wait_all_tasks_blocked()
+            assert not cluster.controller.is_active
+            await cluster.store.end_session(session.session_id)
+            await until(lambda: other.is_active)
+            await session.expire()
+            await until(lambda: cluster.brokers[2].metadata.is_alive(1))
+            assert not cluster.controller.is_active
+            with pytest.raises(KafkaError) as caught:
+                await cluster.controller.create_topics([NewTopic("refused")])
+            assert caught.value.code == ErrorCode.NOT_CONTROLLER
+            await other.create_topics([NewTopic("made")])
+            nursery.cancel_scope.cancel()
+
+
+async def test_a_suspected_controller_does_not_act_until_its_session_is_known_to_live() -> None:
+    async with running(brokers=2) as cluster:
+        epoch = await epoch_of(cluster, 1)
+        cluster.sessions[1].suspect()
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(KafkaError) as caught:
+            await cluster.controller.create_topics([NewTopic("t")])
+        assert caught.value.code == ErrorCode.NOT_CONTROLLER
+        await cluster.sessions[2].expire()
+        await ConfigStore(cluster.session, cluster.clock).change(TOPICS, "t", lambda before: {"retention.ms": "1"})
+        await trio.testing.wait_all_tasks_blocked()
+        assert cluster.brokers[1].metadata.is_alive(2)
+        cluster.sessions[1].reconnect()
+        await until(lambda: not cluster.brokers[1].metadata.is_alive(2))
+        assert cluster.configs.topic_overrides("t") == {"retention.ms": "1"}
+        assert cluster.controller.is_active
+        assert await epoch_of(cluster, 1) == epoch
+
+
+async def test_configs_that_changed_between_two_sessions_are_read() -> None:
+    async with running() as cluster:
+        await cluster.create(NewTopic("t", configs={"retention.ms": "1"}), NewTopic("u", configs={"retention.ms": "1"}))
+        first = cluster.sessions[1]
+        heard: list[tuple[str, Any]] = []
+        cluster.configs.on_topic_config.append(lambda topic, overrides: heard.append((topic, overrides)))
+        first.suspect()  # what happens now is in no watch
+        await ConfigStore(cluster.session, cluster.clock).change(TOPICS, "t", lambda before: {})
+        await first.expire()
+        await until(lambda: ("t", {}) in heard)
+        assert heard == [("t", {})]
+        await ConfigStore(cluster.session, cluster.clock).change(TOPICS, "u", lambda before: {})
+        await until(lambda: ("u", {}) in heard)
+
+
+async def test_a_state_that_another_writer_changed_is_read_again_and_decided_anew() -> None:
+    async with running(brokers=3) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [2, 1, 3]}))
+        state = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":4,"isr":[2,3]}'
+        await cluster.session.multi([Set(znodes.state_path("t", 0), state)])
+        await cluster.sessions[2].expire()
+        await until(lambda: leader(cluster, "t") == (3, 5, [3]))
+        assert (await cluster.session.get(znodes.CONTROLLER_EPOCH)).data == b"1"
+        assert await cluster.controller.elect_again(TopicPartition("t", 0)) == 6
+
+
+async def test_an_election_by_hand_begins_with_what_another_writer_left() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [1, 2]}))
+        state = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":7,"isr":[1]}'
+        await cluster.session.multi([Set(znodes.state_path("t", 0), state)])
+        assert await cluster.controller.elect_again(TopicPartition("t", 0)) == 8
+        assert leader(cluster, "t") == (1, 8, [1])
+
+
+async def test_partitions_are_added_to_a_topic_as_another_writer_left_it() -> None:
+    async with running() as cluster:
+        await cluster.create(NewTopic("t", 2))
+        node = await cluster.session.get(znodes.topic_path("t"))
+        await cluster.session.multi([Set(znodes.topic_path("t"), node.data)])
+        await cluster.controller.create_partitions("t", 3)
+        topic = cluster.brokers[1].metadata.topic("t")
+        assert topic is not None
+        assert list(topic.partitions) == [0, 1, 2]
+
+
+async def create(controller: Controller) -> None:
+    (result,) = (await controller.create_topics([NewTopic("new")])).values()
+    if isinstance(result, KafkaError):
+        raise result
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        create,
+        lambda controller: controller.delete_topics(["t"]),
+        lambda controller: controller.create_partitions("t", 5),
+        lambda controller: controller.elect_again(TopicPartition("t", 0)),
+    ],
+)
+async def test_a_controller_whose_epoch_is_over_changes_nothing_and_is_elected_again(
+    change: Callable[[Controller], Awaitable[object]],
+) -> None:
+    async with running() as cluster:
+        await cluster.create(NewTopic("t"))
+        controller = cluster.controller
+        await cluster.session.multi([Set(znodes.CONTROLLER_EPOCH, b"9")])
+        with pytest.raises(KafkaError) as caught:
+            await change(controller)
+        assert caught.value.code == ErrorCode.NOT_CONTROLLER
+        assert await cluster.session.children(znodes.TOPICS) == ["t"]
+        assert await cluster.session.children(znodes.partitions_path("t")) == ["0"]
+        assert await cluster.session.children(znodes.DELETE_TOPICS) == []
+        await until(lambda: controller.is_active)
+        assert (await cluster.session.get(znodes.CONTROLLER_EPOCH)).data == b"10"
+        await change(controller)
+
+
+async def test_a_controller_that_hears_of_its_end_by_a_refused_write_forgets_what_it_knew() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [2, 1]}))
+        # Another controller has marked the topic for deletion, and broker 2 has died.
+        await cluster.session.multi([Set(znodes.CONTROLLER_EPOCH, b"9"), Create(znodes.delete_topic_path("t"))])
+        await cluster.sessions[2].expire()
+        await until(lambda: not cluster.brokers[1].metadata.is_alive(2))
+        results = await cluster.controller.create_topics([NewTopic("t")])
+        assert isinstance(results["t"], KafkaError)
+        assert results["t"].message == "Topic 't' is marked for deletion."
+        assert (await cluster.session.get(znodes.CONTROLLER_EPOCH)).data == b"10"
+
+
+async def test_between_two_sessions_a_broker_is_no_candidate() -> None:
+    async with running() as cluster:
+        await cluster.controller.resign()
+        await cluster.session.multi([Delete(znodes.CONTROLLER)])
+        await trio.testing.wait_all_tasks_blocked()
+        assert await cluster.session.exists(znodes.CONTROLLER) is None
+        await cluster.controller.elect()
+        assert cluster.controller.is_active
+
+
+async def test_a_controller_that_cannot_take_over_tries_again(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running() as cluster:
+        await cluster.session.multi([Set(znodes.CONTROLLER_EPOCH, b"9"), Delete(znodes.DELETE_TOPICS)])
+        assert isinstance((await cluster.controller.create_topics([NewTopic("t")]))["t"], KafkaError)
+        await trio.sleep(1)
+        assert not cluster.controller.is_active
+        assert "The controller cannot follow the cluster" in caplog.text
+        await cluster.session.multi([Create(znodes.DELETE_TOPICS)])
+        await until(lambda: cluster.controller.is_active)
+        await cluster.create(NewTopic("t"))
