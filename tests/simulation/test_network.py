@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from .network import HOST, PORT, SimulatedNetwork
+from ottla.tests.simulation.network import HOST, PORT, SimulatedNetwork
 
 
 async def test_a_death_cuts_what_was_opened_and_what_waits_to_be_accepted() -> None:
