@@ -43,7 +43,7 @@ test-spark-4.2: ## the tests of Spark on pyspark 4.2.0, in a virtualenv of its o
 	@tools/setup.sh spark-4.2
 	CI=true PATH="$(CURDIR)/.venv-spark-4.2/bin:$$PATH" .venv-spark-4.2/bin/python -m pytest compat_tests --client spark $(ARGS)
 
-stress: ## a selection of tests many times beside processor load: ARGS="-k moves --times 20"; for new tests, before they land
+stress: ## a selection of tests many times beside processor load: ARGS="-k moves --times 20"; for new tests, before they are merged
 	@tools/setup.sh check
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) tools/stress.py $(ARGS)
 
