@@ -101,7 +101,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if dropped:
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]
-    if config.getoption("dist", "no") != "no":
+    if config.getoption("loadgroup", False):  # in a process of pytest-xdist
         items.sort(key=lambda item: lanes.order(lane_of[item]))
 
 
