@@ -101,9 +101,8 @@ def replay(
         check_reachable(job.bootstrap_servers)
         with session(f"replay to {to_topic}", options) as spark:
             total = run(spark, job)
-    typer.echo(
-        json.dumps({"records": total}) if as_json else f"replayed {total:,} {plural(total, 'record')} to {to_topic}"
-    )
+    said = f"replayed {total:,} {plural(total, 'record')} to {to_topic}"
+    typer.echo(json.dumps({"records": total}) if as_json else said)
 
 
 def _time(option: str, text: str | None) -> datetime | None:
