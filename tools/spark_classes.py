@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from pathlib import Path
 
 from ottla.compat_tests.spark import jvm
 from ottla.spark.session import build_session
@@ -35,7 +34,7 @@ def main() -> None:
         spark.sparkContext._gateway.shutdown()
         process.stdin.close()
         process.wait()
-    if Path(fresh).exists():
+    if fresh.exists():
         fresh.replace(jvm.archive())
 
 
