@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.java.tools import SHORT_LIVED, java_command
+from ottla.testing.held_port import HeldPort
 
 START_TIMEOUT_S = 120.0
 
@@ -37,23 +38,6 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 group.initial.rebalance.delay.ms=0
 """
-
-
-class HeldPort:
-    """A port for a server of the test's own: nobody else is given it before the server listens, or between two starts of it.
-
-    It is bound here, without a listener: a server that sets SO_REUSEADDR, as all do, can listen there all the same.
-    """
-
-    def __init__(self) -> None:
-        self._socket = socket.socket()
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._socket.bind(("127.0.0.1", 0))
-        self.number = int(self._socket.getsockname()[1])
-
-    def close(self) -> None:
-        """Anybody may have it."""
-        self._socket.close()
 
 
 class BrokerProcess(ABC):

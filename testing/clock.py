@@ -1,12 +1,13 @@
-"""A clock that can be moved forward: the wall time and the monotonic time of one broker in a thread of its own.
+"""A clock that can be moved forward: the wall time and the monotonic time of the brokers of one loop.
 
-It is trio's clock of the broker's loop and the ``Clock`` of its parts at once, so that record timestamps, retention, group
+It is trio's clock of that loop and the ``Clock`` of the brokers' parts at once, so that record timestamps, retention, group
 timers and every sleep agree. Without ``advance`` it is the machine's clock, at the same cost.
 """
 
 from __future__ import annotations
 
 import time
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -49,3 +50,38 @@ class AdjustableClock(trio.abc.Clock):
             self.skipped += step
             seconds -= step
         await wait_all_tasks_blocked()
+
+
+class BrokerClock:
+    """The time of a broker or a cluster: record timestamps, retention, group sessions and every other timer."""
+
+    def __init__(
+        self,
+        time: AdjustableClock,
+        call: Callable[[Callable[[], Awaitable[None]]], None],
+        do_upkeep: Callable[[], Awaitable[None]],
+    ) -> None:
+        """``call`` runs a function in the loop and waits for it; ``do_upkeep`` does there what time has made due."""
+        self._time = time
+        self._call = call
+        self._do_upkeep = do_upkeep
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch, as the broker has it."""
+        return self._time.now_ms()
+
+    def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0) -> None:
+        """Let that much time go by; returns when what fell due has happened, retention and expiry of offsets too.
+
+        Nobody is heard meanwhile: sessions shorter than this end, and idle connections are closed. Clients keep their own
+        time. Time does not go back. Raises ValueError.
+        """
+        total = seconds + 60 * minutes + 3600 * hours + 86_400 * days
+        if total < 0:
+            raise ValueError("time does not go back")
+
+        async def advance() -> None:
+            await self._time.advance(total)
+            await self._do_upkeep()
+
+        self._call(advance)

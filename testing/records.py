@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple
 
 import trio
 
-from ..handlers.services import Services
 from ..log.transaction_index import AbortedTransaction
 from ..log.transactional_reads import aborted_between
 from ..replication.partition import Partition
@@ -30,15 +29,22 @@ class KafkaRecord(NamedTuple):
     headers: list[tuple[str, bytes | None]]
 
 
-async def wait_for_records(services: Services, topic: str, count: int, timeout: float) -> list[KafkaRecord]:
-    """The records of ``topic`` by partition and offset, once there are ``count``. Raises TimeoutError, KafkaError."""
+async def wait_for_records(
+    find_partitions: Callable[[], Awaitable[list[Partition]]], topic: str, count: int, timeout: float
+) -> list[KafkaRecord]:
+    """The committed records of ``topic`` by partition and offset, once there are ``count``.
+
+    ``find_partitions`` gives the topic's partitions at their leaders, none of a topic that does not exist. ``timeout`` in
+    seconds. Raises TimeoutError, KafkaError.
+    """
     found: list[KafkaRecord] = []
     with trio.move_on_after(timeout):
         while True:
-            found = read_topic(services, topic)
+            partitions = await find_partitions()
+            found = [record for partition in partitions for record in _read(partition)]
             if len(found) >= count:
                 return found
-            await _wait_for_more(_partitions(services, topic))
+            await _wait_for_more(partitions)
     raise TimeoutError(f"{topic} has {len(found)} committed records, not {count}, after {timeout} s")
 
 
@@ -53,16 +59,6 @@ async def _wait_for_more(partitions: list[Partition]) -> None:
     finally:
         for partition in partitions:
             partition.fetch_waiters.discard(waiter)
-
-
-def read_topic(services: Services, topic: str) -> list[KafkaRecord]:
-    """Every committed record of a topic, none of a topic that does not exist. Raises KafkaError."""
-    return [record for partition in _partitions(services, topic) for record in _read(partition)]
-
-
-def _partitions(services: Services, topic: str) -> list[Partition]:
-    known = services.metadata.topic(topic)
-    return [] if known is None else [services.replicas.partition(topic, number) for number in known.partitions]
 
 
 def _read(partition: Partition) -> Iterator[KafkaRecord]:

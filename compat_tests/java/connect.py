@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.brokers import HeldPort
 from ottla.compat_tests.java.program import Program
 from ottla.compat_tests.session import eventually
+from ottla.testing.held_port import HeldPort
 
 JARS = "connect-4.3.1"
 TIMEOUT_S = 120.0

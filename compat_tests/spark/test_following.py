@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from ottla.compat_tests.brokers import HeldPort
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.spark.kafka_format import PATIENCE_S, KafkaFormat, fill, records, value_of
 from ottla.compat_tests.spark.killing import kill_all
 from ottla.spark.pipeline.declaration import read
 from ottla.spark.pipeline.run import run
 from ottla.spark.query import Progress, Watch
+from ottla.testing.held_port import HeldPort
 
 pytestmark = [pytest.mark.client("spark"), pytest.mark.capability("pipelines")]
 MakeTopic = Callable[..., str]

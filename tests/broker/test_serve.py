@@ -15,7 +15,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
-from ottla.compat_tests.brokers import HeldPort
+from ottla.testing.held_port import HeldPort
 
 LIMIT_S = 120
 READY = re.compile(r"is ready on (\S+), cluster (\S+), data in (.+)")

@@ -1,4 +1,4 @@
-"""What the suite starts brokers with."""
+"""The ports that brokers of tests are kept on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 
 import pytest
 
-from ottla.compat_tests.brokers import HeldPort
+from ottla.testing.held_port import HeldPort
 
 
 def test_a_held_port_is_for_one_server_that_may_start_again() -> None:

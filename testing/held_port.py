@@ -1,0 +1,22 @@
+"""A port that is kept for a server of the test's own."""
+
+from __future__ import annotations
+
+import socket
+
+
+class HeldPort:
+    """A port for a server of the test's own: nobody else is given it before the server listens, or between two starts of it.
+
+    It is bound here, without a listener: a server that sets SO_REUSEADDR, as all do, can listen there all the same.
+    """
+
+    def __init__(self) -> None:
+        self._socket = socket.socket()
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._socket.bind(("127.0.0.1", 0))
+        self.number = int(self._socket.getsockname()[1])
+
+    def close(self) -> None:
+        """Anybody may have it."""
+        self._socket.close()
