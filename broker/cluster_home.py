@@ -1,7 +1,7 @@
 """Where the state of a broker's cluster is kept, and how the broker opens a session at it.
 
-``EmbeddedHome`` is a store of the broker's own, in its first data folder. ``SharedHome`` is a store that somebody else has
-opened, in memory: a simulated cluster has one for all of its brokers.
+``EmbeddedHome`` is a store of the broker's own, in its first data folder. ``SharedHome`` is a broker's place at a store that
+its owner has opened, in memory: a cluster in one process has one for all of its brokers.
 """
 
 from __future__ import annotations
@@ -13,11 +13,17 @@ from ..base.seams import Clock, Workers
 from ..controller.embedded_store import EmbeddedStore
 from ..controller.session import StoreSession
 from ..controller.state_files import DiskStateFiles
+from ..controller.store import StoreFailedError
+from ..controller.store_link import StoreLink
 from ..log.disk import Disk, join
 from ..log.log_folder import LogFolder
 
 STATE_FOLDER = "__cluster_state"
 """The embedded cluster store's folder inside the first data folder; no topic may have this name's form (no partition number)."""
+
+
+SESSION_TIMEOUT_MS = 18_000
+"""How long a shared store keeps a session that it hears nothing of: Kafka's default of ``zookeeper.session.timeout.ms``."""
 
 
 class ClusterHome(Protocol):
@@ -70,10 +76,18 @@ class EmbeddedHome:
 
 
 class SharedHome:
-    """A store that several brokers use and none of them owns."""
+    """The place of one broker, from its start to its end, at a store that several brokers use and none of them owns.
 
-    def __init__(self, store: EmbeddedStore) -> None:
+    The sessions it opens go over ``link``. A broker that is killed leaves them behind by ``link.leave``, before anything else
+    becomes of it; the store then keeps its ephemeral nodes for the time-out. ``EmbeddedStore.run`` has to run for that.
+    """
+
+    def __init__(
+        self, store: EmbeddedStore, link: StoreLink | None = None, session_timeout_ms: int = SESSION_TIMEOUT_MS
+    ) -> None:
+        self.link = link or StoreLink()
         self._store = store
+        self._session_timeout = session_timeout_ms / 1000
 
     def state_folder(self, folders: Sequence[LogFolder]) -> LogFolder | None:
         return None
@@ -82,10 +96,13 @@ class SharedHome:
         pass
 
     async def connect(self) -> StoreSession:
-        return self._store.session()
+        await self.link.wait_open()
+        if self.link.is_left:
+            raise StoreFailedError(why="the broker is no more")
+        return self._store.session(self.link, self._session_timeout)
 
     def close(self) -> None:
-        pass
+        self.link.leave()
 
 
 def _fail(folder: LogFolder, error: OSError) -> None:

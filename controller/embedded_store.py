@@ -8,35 +8,24 @@ Rules
 3. No session outlives the process: at start the ephemeral nodes of all of them are removed.
 4. When the journal cannot be written the store has failed: memory is ahead of the disk, so nothing is answered any more.
 
-Without files (``files=None``) nothing is kept; a simulation shares one such store between brokers, each with a session
-of its own that can be expired.
+Without files (``files=None``) nothing is kept. One such store is shared by the brokers of a cluster in one process, each
+with sessions of its own, whose life is that of ``embedded_session``; ``run`` has time pass for them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections import defaultdict
+import math
 from collections.abc import Callable, Sequence
 
 import trio
 
 from ..base.seams import Clock, InlineWorkers, Workers
 from . import journal
+from .embedded_session import EmbeddedSession
 from .journal import StateFiles
-from .session import SessionState
-from .store import (
-    Delete,
-    EventType,
-    Node,
-    NoNodeError,
-    Operation,
-    Result,
-    SessionExpiredError,
-    Stat,
-    StoreFailedError,
-    Watch,
-    WatchEvent,
-)
+from .store import Delete, Operation, Result, StoreFailedError, WatchEvent
+from .store_link import StoreLink
 from .znode_tree import Transaction, ZnodeTree
 
 logger = logging.getLogger(__name__)
@@ -54,7 +43,9 @@ class EmbeddedStore:
         self._files = files
         self._tree = ZnodeTree()
         self._sessions: dict[int, EmbeddedSession] = {}
+        self._lives: list[EmbeddedSession] = []  # some of them the store has ended, which their broker does not know
         self._last_session_id = 0
+        self._time_changed = trio.Event()
         self._flush_lock = trio.Lock()
         self._unsynced: list[tuple[Transaction, list[WatchEvent]]] = []
         self._synced_zxid = 0
@@ -79,12 +70,30 @@ class EmbeddedStore:
         """Those that have not ended."""
         return list(self._sessions.values())
 
-    def session(self) -> EmbeddedSession:
-        """A new session; ids are never used twice."""
+    def session(self, link: StoreLink | None = None, timeout: float | None = None) -> EmbeddedSession:
+        """A new session; ids are never used twice.
+
+        ``timeout`` is how many seconds the store keeps it that hears nothing over its ``link``; None for ever.
+        """
         self._last_session_id += 1
-        session = EmbeddedSession(self, self._last_session_id)
+        session = EmbeddedSession(self, self._last_session_id, link or StoreLink(), timeout)
         self._sessions[session.session_id] = session
+        self._lives.append(session)
         return session
+
+    async def run(self) -> None:
+        """Have time pass for the sessions; where no link is ever cut there is no need to."""
+        while True:
+            self._time_changed = trio.Event()
+            self._lives = [session for session in self._lives if not session.is_over]
+            with trio.move_on_at(min((session.deadline for session in self._lives), default=math.inf)):
+                await self._time_changed.wait()
+            for session in list(self._lives):
+                if session.deadline <= trio.current_time():
+                    await session.take_time()
+
+    def time_changed(self) -> None:
+        self._time_changed.set()
 
     async def write(self, session_id: int, operations: Sequence[Operation]) -> list[Result]:
         """Apply, sync, answer. Raises StoreError."""
@@ -161,114 +170,3 @@ class EmbeddedStore:
     def _fire(self, event: WatchEvent) -> None:
         for session in self.sessions:
             session.notify(event)
-
-
-class EmbeddedSession:
-    """One session at an EmbeddedStore; a ``StoreSession``. Only a simulation expires it or has it suspected."""
-
-    def __init__(self, store: EmbeddedStore, session_id: int) -> None:
-        self._store = store
-        self._session_id = session_id
-        self._state = SessionState.CONNECTED
-        self._state_changed = trio.Event()
-        self._data_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
-        self._child_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
-
-    @property
-    def session_id(self) -> int:
-        return self._session_id
-
-    @property
-    def state(self) -> SessionState:
-        return self._state
-
-    async def wait_state_other_than(self, known: SessionState) -> SessionState:
-        while self._state is known:
-            await self._state_changed.wait()
-        return self._state
-
-    async def get(self, path: str, watch: Watch | None = None) -> Node:
-        node = (await self._tree()).get(path)
-        if node is None:
-            raise NoNodeError(path)
-        if watch is not None:
-            self._data_watches[path][watch] = None
-        return node
-
-    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
-        tree = await self._tree()
-        return [tree.get(path) for path in paths]
-
-    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        node = (await self._tree()).get(path)
-        if watch is not None:
-            self._data_watches[path][watch] = None
-        return None if node is None else node.stat
-
-    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        names = (await self._tree()).children(path)
-        if watch is not None:
-            self._child_watches[path][watch] = None
-        return names
-
-    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
-        await self._answering()
-        return await self._store.write(self._session_id, operations)
-
-    async def close(self) -> None:
-        self._end()
-        await self._store.end_session(self._session_id)
-
-    async def expire(self) -> None:
-        """What a simulation does to a session: its nodes vanish and every watch hears of it."""
-        watches = self._end()
-        await self._store.end_session(self._session_id)
-        event = WatchEvent(EventType.SESSION_EXPIRED, "")
-        for watch in watches:
-            watch(event)
-
-    def suspect(self) -> None:
-        """What a simulation does to a session whose connection is cut: requests wait, and watches are lost unheard."""
-        self._drop_watches()
-        self._change(SessionState.SUSPECTED)
-
-    def reconnect(self) -> None:
-        """The end of ``suspect`` in time: requests are answered again."""
-        self._change(SessionState.CONNECTED)
-
-    def _end(self) -> set[Watch]:
-        self._change(SessionState.EXPIRED)
-        return self._drop_watches()
-
-    def _change(self, state: SessionState) -> None:
-        if self._state is not SessionState.EXPIRED:
-            self._state = state
-            changed, self._state_changed = self._state_changed, trio.Event()
-            changed.set()
-
-    def _drop_watches(self) -> set[Watch]:
-        groups = [*self._data_watches.values(), *self._child_watches.values()]
-        self._data_watches.clear()
-        self._child_watches.clear()
-        return {watch for group in groups for watch in group}
-
-    def notify(self, event: WatchEvent) -> None:
-        """Call, once, the watches that this change is for."""
-        watches: dict[Watch, None] = {}
-        if event.type is not EventType.CHILDREN:
-            watches |= self._data_watches.pop(event.path, {})
-        if event.type in (EventType.CHILDREN, EventType.DELETED):
-            watches |= self._child_watches.pop(event.path, {})
-        for watch in watches:
-            watch(event)
-
-    async def _tree(self) -> ZnodeTree:
-        await self._answering()
-        return await self._store.sync()
-
-    async def _answering(self) -> None:
-        """Return when requests are answered. Raises SessionExpiredError."""
-        while self._state is SessionState.SUSPECTED:
-            await self._state_changed.wait()
-        if self._state is SessionState.EXPIRED:
-            raise SessionExpiredError()

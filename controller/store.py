@@ -54,8 +54,16 @@ class SessionExpiredError(StoreError):
     """The session is over and its ephemeral nodes are gone; a new session has to be opened."""
 
 
+class ConnectionLossError(StoreError):
+    """The connection broke while a ``multi`` was under way: it happened whole or not at all, and only a look can tell.
+
+    The session may live on. Conditional writes that are sent again may meet with what they did themselves: BadVersionError,
+    NodeExistsError.
+    """
+
+
 class StoreFailedError(StoreError):
-    """The store can keep nothing any more (I/O error, lost connection)."""
+    """The store can keep nothing any more (I/O error), or is closed to this broker for good."""
 
 
 class Stat(NamedTuple):
@@ -137,7 +145,10 @@ Result = str | Stat | None
 
 
 class ClusterStore(Protocol):
-    """One session. Every method raises SessionExpiredError or StoreFailedError when the store is gone."""
+    """One session. Every method raises SessionExpiredError or StoreFailedError when the store is gone.
+
+    While there is no connection requests wait. Requests are carried out in the order in which they were made.
+    """
 
     @property
     def session_id(self) -> int: ...
@@ -157,7 +168,10 @@ class ClusterStore(Protocol):
         ...
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
-        """All of ``operations`` in order, or none: then the error of the first refused one is raised."""
+        """All of ``operations`` in order, or none: then the error of the first refused one is raised.
+
+        Raises ConnectionLossError when nobody knows which.
+        """
         ...
 
     async def close(self) -> None:

@@ -1,0 +1,318 @@
+"""One session at an ``EmbeddedStore``, with the life that ZooKeeper would give it.
+
+======================  ==========================================  =====================================
+since the link was cut  the broker                                  the store
+======================  ==========================================  =====================================
+at once                 sends, and waits: all is on hold            hears nothing
+2/3 of the time-out     gives the connection up: it is *suspected*  hears nothing
+the time-out            suspects it still                           ends the session, with its nodes
+healed before 2/3       gets what was on hold, late                 gets what was on hold
+healed after that       connects: it is connected, or *expired*     gets nothing of what was on hold
+======================  ==========================================  =====================================
+
+These are ZooKeeper's rules (ClientCnxn: ``readTimeout`` is 2/3 of the session's; SessionTrackerImpl) and Kazoo's: a session
+whose store is out of reach cannot know that it has ended, and with a connection all watches are gone, unheard.
+
+With a connection that is given up goes the answer to a transaction under way: ConnectionLossError, done or not. A read
+under way is asked again, as is a transaction that was not sent yet, when there is a connection again.
+
+A session of a broker that was killed is *left*: nothing that the dying broker still asks is answered, and the store keeps
+its nodes for the time-out. ``EmbeddedStore.run`` is what has time pass for sessions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Protocol
+
+import trio
+
+from .session import SessionState
+from .store import (
+    ConnectionLossError,
+    EventType,
+    Node,
+    NoNodeError,
+    Operation,
+    Result,
+    SessionExpiredError,
+    Stat,
+    StoreError,
+    StoreFailedError,
+    Watch,
+    WatchEvent,
+)
+from .store_link import StoreLink
+from .znode_tree import ZnodeTree
+
+SUSPECTED_AFTER = 2 / 3
+"""The part of the time-out after which a connection without an answer is given up (ZooKeeper's ClientCnxn)."""
+
+RECONNECT_SECONDS = 0.1
+"""From the end of a connection to the next one, where the store is in reach."""
+
+
+_APART_SECONDS = 1e-6
+
+
+class SharedStore(Protocol):
+    """What a session needs of its store."""
+
+    async def write(self, session_id: int, operations: Sequence[Operation]) -> list[Result]: ...
+
+    async def sync(self) -> ZnodeTree: ...
+
+    async def end_session(self, session_id: int) -> None: ...
+
+    def time_changed(self) -> None:
+        """The ``deadline`` of a session is another one."""
+        ...
+
+
+class EmbeddedSession:
+    """A ``StoreSession``. ``timeout`` is in seconds; None for a session that never ends by itself."""
+
+    def __init__(self, store: SharedStore, session_id: int, link: StoreLink, timeout: float | None) -> None:
+        self._store = store
+        self._session_id = session_id
+        self._link = link
+        self._timeout = math.inf if timeout is None else timeout
+        self._state = SessionState.CONNECTED
+        self._changed = trio.Event()
+        self._connection = 1
+        self._reconnect_at = math.inf
+        self._ends_at = math.inf
+        self._has_ended = False
+        self._arrives_at = 0.0
+        self._data_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
+        self._child_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
+        self._held_events: list[WatchEvent] = []
+        link.listeners.add(self._link_changed)
+
+    @property
+    def session_id(self) -> int:
+        return self._session_id
+
+    @property
+    def state(self) -> SessionState:
+        return self._state
+
+    async def wait_state_other_than(self, known: SessionState) -> SessionState:
+        while self._state is known:
+            await self._changed.wait()
+        return self._state
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    async def get(self, path: str, watch: Watch | None = None) -> Node:
+        node = (await self._tree()).get(path)
+        if node is None:
+            raise NoNodeError(path)
+        if watch is not None:
+            self._data_watches[path][watch] = None
+        return node
+
+    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+        tree = await self._tree()
+        return [tree.get(path) for path in paths]
+
+    async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
+        node = (await self._tree()).get(path)
+        if watch is not None:
+            self._data_watches[path][watch] = None
+        return None if node is None else node.stat
+
+    async def children(self, path: str, watch: Watch | None = None) -> list[str]:
+        names = (await self._tree()).children(path)
+        if watch is not None:
+            self._child_watches[path][watch] = None
+        return names
+
+    async def multi(self, operations: Sequence[Operation]) -> list[Result]:
+        connection = await self._connected()
+        fate = self._link.next_fate()
+        if fate is False:
+            self.lose_connection()
+        await self._cross(connection)
+        refused: StoreError | None = None
+        results: list[Result] = []
+        try:
+            results = await self._store.write(self._session_id, operations)
+        except StoreFailedError:
+            raise
+        except StoreError as error:
+            refused = error
+        if fate is True:
+            self.lose_connection()
+        await self._cross(connection)
+        if refused is not None:
+            raise refused
+        return results
+
+    async def _tree(self) -> ZnodeTree:
+        """The tree, as a read finds it that has arrived; what is read of it at once is consistent, and heard of."""
+        while True:
+            connection = await self._connected()
+            try:
+                await self._cross(connection)
+                tree = await self._store.sync()
+                await self._cross(connection, takes_time=False)
+            except ConnectionLossError:
+                continue
+            return tree
+
+    async def _connected(self) -> int:
+        """The connection's number, once there is one. Raises SessionExpiredError, StoreFailedError."""
+        while self._state is SessionState.SUSPECTED and not self._link.is_left:
+            await self._changed.wait()
+        self._check_alive()
+        return self._connection
+
+    async def _cross(self, connection: int, *, takes_time: bool = True) -> None:
+        """Come to the other side of the link. Raises ConnectionLossError, SessionExpiredError, StoreFailedError."""
+        if takes_time and self._link.latency is not None:
+            # In the order they were sent: a session's requests do not overtake one another.
+            arrives_at = trio.current_time() + self._link.latency()
+            self._arrives_at = max(arrives_at, self._arrives_at + _APART_SECONDS)
+            await trio.sleep_until(self._arrives_at)
+        while self._link.silent_since is not None and not self._link.is_left and self._connection == connection:
+            await self._changed.wait()
+        self._check_alive()
+        if self._connection != connection:
+            raise ConnectionLossError(why="the connection to the cluster store was lost")
+
+    def _check_alive(self) -> None:
+        if self._link.is_left:
+            raise StoreFailedError(why="the broker is no more")
+        if self._state is SessionState.EXPIRED:
+            raise SessionExpiredError()
+
+    async def close(self) -> None:
+        """End the session, at once where the store is in reach; else the store keeps it until its time is up."""
+        silent_since = self._link.silent_since
+        self._end()
+        if silent_since is None:
+            self._has_ended = True
+            await self._store.end_session(self._session_id)
+        else:
+            self._ends_at = silent_since + self._timeout
+            self._store.time_changed()
+
+    # --- what becomes of it -------------------------------------------------------------------------------------------
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the store has ended the session, and its broker knows, or is dead."""
+        return self._has_ended and (self._state is SessionState.EXPIRED or self._link.is_left)
+
+    @property
+    def deadline(self) -> float:
+        """When, by trio's clock, ``take_time`` has something to do; infinite for never."""
+        silent_since = self._link.silent_since
+        if self._state is SessionState.EXPIRED:
+            return math.inf if self._has_ended else self._ends_at
+        if silent_since is None:
+            return self._reconnect_at
+        if self._state is SessionState.CONNECTED and not self._link.is_left:
+            return silent_since + SUSPECTED_AFTER * self._timeout
+        return math.inf if self._has_ended else silent_since + self._timeout
+
+    async def take_time(self) -> None:
+        """Do what is due at the ``deadline``."""
+        if self._state is not SessionState.EXPIRED and self._link.silent_since is None:
+            if self._has_ended:
+                await self.expire()
+            else:
+                self.reconnect()
+        elif self._state is SessionState.CONNECTED and not self._link.is_left:
+            self.suspect()
+        else:
+            self._has_ended = True
+            await self._store.end_session(self._session_id)
+
+    async def expire(self) -> None:
+        """The store ends the session, and it hears of that at once."""
+        self._has_ended = True
+        watches = self._end()
+        await self._store.end_session(self._session_id)
+        event = WatchEvent(EventType.SESSION_EXPIRED, "")
+        for watch in watches:
+            watch(event)
+
+    def suspect(self) -> None:
+        """The connection is given up: requests wait, and watches are lost unheard."""
+        self._drop_watches()
+        self._connection += 1
+        self._reconnect_at = math.inf
+        self._change(SessionState.SUSPECTED)
+
+    def reconnect(self) -> None:
+        """There is a connection again, and the session lives: requests are answered."""
+        self._reconnect_at = math.inf
+        self._change(SessionState.CONNECTED)
+
+    def lose_connection(self) -> None:
+        """The connection breaks; there is another one as soon as the store is in reach."""
+        if self._state is SessionState.CONNECTED:
+            self.suspect()
+            self._plan_reconnect()
+
+    def _link_changed(self) -> None:
+        if self._link.is_left:
+            self._drop_watches()
+        elif self._link.silent_since is None:
+            if self._state is SessionState.CONNECTED:
+                self._take_held_events()
+            else:
+                self._plan_reconnect()
+        self._wake()
+        self._store.time_changed()
+
+    def _plan_reconnect(self) -> None:
+        if self._state is SessionState.SUSPECTED:
+            self._reconnect_at = trio.current_time() + RECONNECT_SECONDS
+            self._store.time_changed()
+
+    def _end(self) -> set[Watch]:
+        self._link.listeners.discard(self._link_changed)
+        self._change(SessionState.EXPIRED)
+        return self._drop_watches()
+
+    def _change(self, state: SessionState) -> None:
+        if self._state is not SessionState.EXPIRED:
+            self._state = state
+            self._wake()
+            self._store.time_changed()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    # --- watches ------------------------------------------------------------------------------------------------------
+
+    def notify(self, event: WatchEvent) -> None:
+        """Call, once, the watches that this change is for; later, while the link is cut."""
+        if self._link.silent_since is not None:
+            self._held_events.append(event)
+            return
+        watches: dict[Watch, None] = {}
+        if event.type is not EventType.CHILDREN:
+            watches |= self._data_watches.pop(event.path, {})
+        if event.type in (EventType.CHILDREN, EventType.DELETED):
+            watches |= self._child_watches.pop(event.path, {})
+        for watch in watches:
+            watch(event)
+
+    def _take_held_events(self) -> None:
+        held, self._held_events = self._held_events, []
+        for event in held:
+            self.notify(event)
+
+    def _drop_watches(self) -> set[Watch]:
+        groups = [*self._data_watches.values(), *self._child_watches.values()]
+        self._data_watches.clear()
+        self._child_watches.clear()
+        self._held_events.clear()
+        return {watch for group in groups for watch in group}
