@@ -105,8 +105,11 @@ class Administrator(Actor):
             CreatableTopic(
                 name=name,
                 num_partitions=count,
-                replication_factor=1,
-                configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+                replication_factor=self.world.replication_factor,
+                configs=[
+                    CreatableTopicConfig(name=key, value=value)
+                    for key, value in {**configs, **self.world.topic_configs}.items()
+                ],
             )
             for name, (count, configs) in TOPICS.items()
         ]

@@ -40,18 +40,18 @@ def run(mode: Mode, *, is_v2: bool, at: int) -> tuple[list[str], int, int]:
         ]
         producer = SteadyProducer(world, history, "t", 0.1, is_v2=is_v2)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(world.keep_running)
-            await world.wait_ready()
+            nursery.start_soon(world.machine.keep_running)
+            await world.machine.wait_ready()
             await Administrator(world, history, "admin").create_topics()
             await producer.init()
-            before = world.disk.operations
+            before = world.machine.disk.operations
             if at:
-                world.crash_at(at, lambda path: True, power_lost=mode is not Mode.KILLS)
+                world.machine.crash_at(at, lambda path: True, power_lost=mode is not Mode.KILLS)
             for _ in range(_TRANSACTIONS):
                 await producer.transaction()
             await trio.sleep(0.5)  # the last markers are written behind the answer
-            changes = world.disk.operations - before
-            await world.wait_ready()
+            changes = world.machine.disk.operations - before
+            await world.machine.wait_ready()
             await producer.init()
             await trio.sleep(0.5)
             await Checker(world, history, readers).check()
@@ -59,4 +59,4 @@ def run(mode: Mode, *, is_v2: bool, at: int) -> tuple[list[str], int, int]:
 
     determinism.run(main, 1)
     assert world is not None
-    return world.violations, changes, world.lives - 1
+    return world.violations, changes, world.machine.lives - 1

@@ -96,7 +96,7 @@ class Producer(Actor):
         data = PartitionProduceData(index=partition[1], records=bytes(batch))
         request = ProduceRequest(
             transactional_id=self.transactional_id,
-            acks=self.rng.choice((-1, -1, 1)),
+            acks=self.rng.choice(self.world.acks),
             timeout_ms=10_000,
             topic_data=[TopicProduceData(name=partition[0], partition_data=[data])],
         )
@@ -166,7 +166,7 @@ class TransactionalProducer(Producer):
             await self._end(transaction)
         except Refused as error:
             took_ms = self.world.clock.now_ms() - began
-            if took_ms < CLASSIC_TIMEOUT_MS and not self.world.mode.may_lose:
+            if took_ms < CLASSIC_TIMEOUT_MS and self.world.trusts_time and not self.world.mode.may_lose:
                 self.world.violate(f"{transaction.name}: {error}")
             self.log(f"gives up {transaction.name}, {transaction.outcome.value}: {error}")
             await self.init()

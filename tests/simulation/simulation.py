@@ -20,6 +20,7 @@ from .clients import PARTITIONS, Administrator
 from .faults import is_under
 from .groups import GroupState, Member
 from .history import History
+from .machine import watching
 from .producers import IdempotentProducer, TransactionalProducer
 from .readers import Reader
 from .world import DATA, Mode, Violation, World
@@ -65,7 +66,7 @@ def simulate(seed: int) -> Result:
     async def main() -> None:
         nonlocal world
         world = World(seed, mode)
-        with world.watching(logging.getLogger("ottla")):
+        with watching(world, logging.getLogger("ottla")):
             await Simulation(world).run()
 
     def give_up(signum: int, frame: object) -> None:
@@ -82,7 +83,7 @@ def simulate(seed: int) -> Result:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.signal(signal.SIGVTALRM, previous)
     assert world is not None
-    return Result(seed, mode, world.violations, world.events, world.digest, world.lives)
+    return Result(seed, mode, world.violations, world.events, world.digest, world.machine.lives)
 
 
 def _inner(error: BaseException) -> str:
@@ -126,8 +127,8 @@ class Simulation:
         world = self.world
         world.log("world", f"seed {world.seed}, {world.mode.value}, {len(self._clients)} clients")
         async with trio.open_nursery() as broker:
-            broker.start_soon(world.keep_running)
-            await world.wait_ready()
+            broker.start_soon(world.machine.keep_running)
+            await world.machine.wait_ready()
             await self._admin.create_topics()
             async with trio.open_nursery() as clients:
                 for client in self._clients:
@@ -137,7 +138,7 @@ class Simulation:
                 self._over.set()
             world.log("world", "all clients are done")
             await self._judge()
-            await self._stop()
+            await world.machine.stop()
             broker.cancel_scope.cancel()
 
     # --- trouble ------------------------------------------------------------------------------------------------------
@@ -156,19 +157,19 @@ class Simulation:
         """Die at one of the next changes of the disk."""
         world, rng = self.world, self._rng
         power_lost = world.mode is not Mode.KILLS and rng.random() < 0.7
-        lives = world.lives
+        lives = world.machine.lives
         if rng.random() < 0.1:
-            world.crash(power_lost=power_lost)
+            world.machine.crash(power_lost=power_lost)
         else:
-            world.crash_at(int(2 ** rng.uniform(0, 7)), rng.choice(_PLACES), power_lost=power_lost)
+            world.machine.crash_at(int(2 ** rng.uniform(0, 7)), rng.choice(_PLACES), power_lost=power_lost)
         with trio.move_on_after(rng.uniform(0.5, 4)):
-            while world.lives == lives:
+            while world.machine.lives == lives:
                 await trio.sleep(0.1)
         if rng.random() < 0.5:
-            world.disk.crash_at(0, lambda path: True, lambda what: None)
+            world.machine.spare()
 
     async def _stop_and_go(self) -> None:
-        await self.world.restart()
+        await self.world.machine.restart()
 
     async def _fail_disk(self) -> None:
         """Reads, writes or syncs of some files fail for a while."""
@@ -176,32 +177,32 @@ class Simulation:
         operation = rng.choice(("read", "write", "sync", "rename", "truncate", "open"))
         place = rng.choice(_PLACES)
         world.log("disk", f"{operation} fails")
-        world.is_faulty = True
-        world.disk.fail(operation, errno.EIO, where=place)
+        world.machine.is_faulty = True
+        world.machine.disk.fail(operation, errno.EIO, where=place)
         await trio.sleep(rng.uniform(0.1, 2))
-        world.disk.heal()
+        world.machine.disk.heal()
         await self._recover_disk()
 
     async def _fill_disk(self) -> None:
         world, rng = self.world, self._rng
         room = rng.choice((0, 100, 1000, 5000))
         world.log("disk", f"has room for {room} bytes")
-        world.is_faulty = True
-        world.disk.capacity = world.disk.used + room
+        world.machine.is_faulty = True
+        world.machine.disk.capacity = world.machine.disk.used + room
         await trio.sleep(rng.uniform(0.1, 3))
-        world.disk.capacity = None
+        world.machine.disk.capacity = None
         await self._recover_disk()
 
     async def _recover_disk(self) -> None:
         """The disk is well again: who has given up on it starts anew."""
         world = self.world
         world.log("disk", "is well")
-        if world.is_offline:
-            await world.restart()
-        await world.wait_ready()
-        if world.is_offline:
-            await world.restart()
-        world.is_faulty = False
+        if world.machine.is_offline:
+            await world.machine.restart()
+        await world.machine.wait_ready()
+        if world.machine.is_offline:
+            await world.machine.restart()
+        world.machine.is_faulty = False
 
     async def _jump(self) -> None:
         """Somebody sets the clock."""
@@ -216,8 +217,8 @@ class Simulation:
     async def _heal(self) -> None:
         world = self.world
         world.network.trouble = 0
-        world.disk.crash_at(0, lambda path: True, lambda what: None)
-        await world.wait_ready()
+        world.machine.spare()
+        await world.machine.wait_ready()
         world.log("world", "no more faults")
 
     # --- judgement ----------------------------------------------------------------------------------------------------
@@ -228,13 +229,13 @@ class Simulation:
         checker = Checker(world, self.history, self._readers)
         contents = await checker.check()
         world.log("world", f"{sum(map(len, contents.values()))} records are there")
-        await world.restart()
+        await world.machine.restart()
         await checker.check_same(contents, "a clean stop")
-        lives = world.lives
-        world.crash(power_lost=False)
-        while world.lives == lives:
+        lives = world.machine.lives
+        world.machine.crash(power_lost=False)
+        while world.machine.lives == lives:
             await trio.sleep(0.1)
-        await world.wait_ready()
+        await world.machine.wait_ready()
         await checker.check_same(contents, "a kill")
         if rng.random() < 0.3:
             await self._damage(checker, contents)
@@ -244,29 +245,20 @@ class Simulation:
         world, rng = self.world, self._rng
         topic, number = damaged = rng.choice([p for p in PARTITIONS if p[0] in ("plain", "compact")])
         folder = f"{DATA}/{topic}-{number}/"
-        closed = [path for path in world.disk.paths() if path.startswith(folder) and path.endswith(".log")][:-1]
+        closed = [path for path in world.machine.disk.paths() if path.startswith(folder) and path.endswith(".log")][:-1]
         if not closed:
             return
         path = rng.choice(closed)
         first = int(path.rsplit("/", 1)[1].removesuffix(".log"))
-        offset = world.disk.flip_bit(path, rng)
+        offset = world.machine.disk.flip_bit(path, rng)
         if offset is None:
             return
         world.log("disk", f"flips a bit of {path}, in the batch at {offset} (the segment begins at {first})")
-        world.is_faulty = True
+        world.machine.is_faulty = True
         if rng.random() < 0.5:
-            await world.restart()
+            await world.machine.restart()
         await trio.sleep(2)
         await checker.check_damaged(contents, damaged, offset)
-
-    async def _stop(self) -> None:
-        world = self.world
-        world.wants_stop = True
-        assert world.server is not None
-        world.server.stop()
-        with trio.fail_after(60):
-            while world.is_serving:
-                await trio.sleep(0.1)
 
 
 __all__ = ["Result", "Violation", "simulate"]

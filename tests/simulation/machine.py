@@ -1,0 +1,240 @@
+"""One simulated machine with one broker on it: its life and its deaths.
+
+The broker is ``BrokerServer`` as it is, on a ``FaultyDisk``, workers that run on the loop, and a clock that follows trio's.
+``keep_running`` starts it again whenever it has died, or has stopped because its data folder has failed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import logging
+import random
+from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+import trio
+
+from ottla.base.network import Network
+from ottla.base.seams import InlineWorkers
+from ottla.broker.cluster_home import ClusterHome
+from ottla.broker.config_file import load_config
+from ottla.broker.server import BrokerServer, StartError
+
+from .faults import FaultyDisk, JumpingClock
+from .run import Mode, Run
+
+DATA = "/data"
+RESTART_SECONDS = (0.05, 0.5, 3.0)
+_PATIENCE_SECONDS = 120.0
+
+
+class Place(Protocol):
+    """Where a machine stands."""
+
+    @property
+    def network(self) -> Network: ...
+
+    def home(self) -> ClusterHome | None:
+        """For a broker that is about to start; None for a store on its own disk."""
+        ...
+
+    def gone(self, *, power_lost: bool) -> None:
+        """The broker is dead, or has stopped."""
+        ...
+
+
+class Machine:
+    """See the module. ``rng`` decides how long the broker is away between two lives."""
+
+    def __init__(
+        self,
+        run: Run,
+        name: str,
+        properties: Mapping[str, str],
+        place: Place,
+        rng: random.Random,
+        restart_seconds: tuple[float, ...] = RESTART_SECONDS,
+    ) -> None:
+        self.name = name
+        self.clock = JumpingClock()
+        self.disk = FaultyDisk(self.clock.now_ms)
+        self.lives = 0
+        self.ready = trio.Event()
+        self.server: BrokerServer | None = None
+        self.wants_stop = False
+        self.power_lost = False
+        """Whether the next death is that of the machine."""
+        self.is_serving = False
+        self.is_faulty = False
+        """Whether the disk fails just now, or has failed the running broker."""
+        self.may_lose_power: Callable[[], bool] = lambda: True
+        """Asked at a death; where it says no, only the process dies."""
+        self.may_refuse_to_start: Callable[[StartError], bool] = lambda error: False
+        self._run = run
+        self._properties = properties
+        self._place = place
+        self._rng = rng
+        self._restart_seconds = restart_seconds
+        self._scope = trio.CancelScope()
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    async def keep_running(self) -> None:
+        """Start the broker, again and again, until ``wants_stop``."""
+        _machine.set(self)
+        while not self.wants_stop:
+            await self._live()
+            if self.disk.is_dead:
+                survivors = self._run.random_for(f"{self._prefix}power {self.lives}") if self.power_lost else None
+                self.disk.revive(survivors)
+            if not self.wants_stop:
+                await trio.sleep(self._rng.choice(self._restart_seconds))
+
+    @property
+    def _prefix(self) -> str:
+        return "" if self.name == "broker" else f"{self.name} "
+
+    async def _live(self) -> None:
+        self.lives += 1
+        self.is_serving = True
+        self._log(f"starts for the {self.lives}. time")
+        properties = dict(self._properties)
+        if self._run.mode is Mode.POWER_WITH_FLUSH:
+            properties["log.flush.interval.messages"] = "1"
+        server = self.server = BrokerServer(
+            load_config(properties),
+            network=self._place.network,
+            clock=self.clock,
+            workers=InlineWorkers(),
+            disk=self.disk,
+            randomness=self._run.random_for(f"{self.name} {self.lives}"),
+            home=self._place.home(),
+        )
+        try:
+            with trio.CancelScope() as self._scope:
+                await server.serve(self._is_ready)
+        except StartError as error:
+            if not self.disk.is_dead:
+                self._log(f"cannot start: {error}")
+                if not self.is_faulty and not self.may_refuse_to_start(error):
+                    self._run.violate(f"{self.name} does not start: {error}")
+        except Exception as error:
+            self._died_by_itself(error)
+        except BaseExceptionGroup as group:
+            error = group.split(trio.Cancelled)[1]
+            if error is not None:
+                self._died_by_itself(error)
+            if not self.disk.is_dead:
+                raise
+        except BaseException:
+            if not self.disk.is_dead:
+                raise
+        finally:
+            self.is_serving = False
+            self.ready = trio.Event()
+            self._place.gone(power_lost=self.disk.is_dead and self.power_lost)
+        self._log("is gone" if self.disk.is_dead else "has stopped")
+
+    def _died_by_itself(self, error: BaseException) -> None:
+        """Stopping loudly is what a broker may do that cannot write."""
+        if not self.disk.is_dead:
+            self._log(f"died of {error!r}")
+            if not self.is_faulty:
+                self._run.violate(f"{self.name} died of {error!r}")
+
+    def _is_ready(self) -> None:
+        self._log("serves")
+        self.ready.set()
+
+    def _log(self, what: str) -> None:
+        self._run.log(self.name, what)
+
+    # --- death --------------------------------------------------------------------------------------------------------
+
+    def crash_at(self, count: int, where: Callable[[str], bool], *, power_lost: bool) -> None:
+        """Have the broker die at its ``count``-th change of the disk from now on."""
+        self.power_lost = power_lost
+        self.disk.crash_at(count, where, self._died)
+
+    def crash(self, *, power_lost: bool) -> None:
+        """Have the broker die now."""
+        self.power_lost = power_lost
+        self.disk.crash_at(0, lambda path: True, self._died)
+        self.disk.die("between two changes")
+
+    def spare(self) -> None:
+        """Take a death back that has not come yet."""
+        self.disk.crash_at(0, lambda path: True, lambda what: None)
+
+    def _died(self, what: str) -> None:
+        self.power_lost = self.power_lost and self.may_lose_power()
+        self._run.log("machine" if self.power_lost else "process", f"{self._prefix}dies at {what}")
+        self._place.gone(power_lost=self.power_lost)
+        self._scope.cancel()
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether the broker has given up its data folder."""
+        return self.server is not None and self.server.assembly is not None and self.server.assembly.logs.is_offline
+
+    async def restart(self) -> None:
+        """Stop the broker as SIGTERM does, and return when it serves again."""
+        if self.server is not None:
+            self.server.stop()
+        lives = self.lives
+        with trio.fail_after(_PATIENCE_SECONDS):
+            while self.lives == lives:
+                await trio.sleep(0.05)
+            await self.wait_ready()
+
+    async def wait_ready(self) -> None:
+        """Return once the broker serves. Raises trio.TooSlowError."""
+        with trio.fail_after(_PATIENCE_SECONDS):
+            while not self.ready.is_set():
+                await trio.sleep(0.02)
+
+    async def stop(self) -> None:
+        """Stop the broker for good. Raises trio.TooSlowError."""
+        self.wants_stop = True
+        assert self.server is not None
+        self.server.stop()
+        with trio.fail_after(60):
+            while self.is_serving:
+                await trio.sleep(0.1)
+
+
+_machine: contextvars.ContextVar[Machine | None] = contextvars.ContextVar("machine", default=None)
+"""Whose broker the running task belongs to."""
+
+
+@contextlib.contextmanager
+def watching(run: Run, logger: logging.Logger) -> Iterator[None]:
+    """Write down what the brokers log, and leave the logger as it was."""
+    level, handler = logger.level, BugsInTheLog(run)
+    logger.setLevel(logging.WARNING)
+    logger.propagate = False
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = True
+        logger.setLevel(level)
+
+
+class BugsInTheLog(logging.Handler):
+    """What a broker logs with a trace is a bug of ours, unless its machine is dead or its disk fails."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__(logging.WARNING)
+        self._run = run
+
+    def emit(self, record: logging.LogRecord) -> None:
+        machine = _machine.get()
+        if machine is None or machine.disk.is_dead:
+            return
+        message = record.getMessage()
+        self._run.log("log" if machine.name == "broker" else f"log {machine.name}", f"{record.levelname} {message}")
+        if record.exc_info and not machine.is_faulty:
+            self._run.violate(f"{machine.name}: {message}: {record.exc_info[1]!r}")
