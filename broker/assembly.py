@@ -17,13 +17,17 @@ from collections.abc import Callable, Mapping, Sequence
 import trio
 
 from ..base.config import Config
+from ..base.network import Network
 from ..base.seams import Clock, Workers
 from ..controller.broker_configs import BrokerConfigs
+from ..controller.channels import BrokerChannel
 from ..controller.config_store import ConfigStore
+from ..controller.context import LiveBroker
 from ..controller.controller import Controller
 from ..controller.membership import Membership
 from ..controller.producer_ids import ProducerIds
 from ..controller.registration import ensure_cluster, report_failed_folder
+from ..controller.remote_channel import RemoteChannel
 from ..controller.session import BrokerSession
 from ..controller.settings import ControllerSettings
 from ..controller.store import SessionExpiredError, StoreError
@@ -48,32 +52,13 @@ from ..replication.settings import ReplicationSettings
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..transaction_coordinator.settings import TransactionSettings
-from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
-from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
-from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 from .adoption import adopt_logs
 from .cluster_home import ClusterHome
 from .listeners import Endpoint
+from .local_channel import LocalChannel
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
-
-
-class LocalChannel:
-    """The controller's way to its own broker: a call instead of a socket."""
-
-    def __init__(self, replicas: ReplicaManager, metadata: MetadataCache) -> None:
-        self._replicas = replicas
-        self._metadata = metadata
-
-    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        return self._replicas.leader_and_isr(request)
-
-    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        return self._replicas.stop_replica(request)
-
-    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-        return self._metadata.update(request)
 
 
 class Assembly:
@@ -93,6 +78,8 @@ class Assembly:
         on_failure: Callable[[str], None],
         served: ServedApis,
         home: ClusterHome,
+        network: Network,
+        inter_broker_listener: str,
     ) -> None:
         self._config = config
         self._broker_id = broker_id
@@ -102,6 +89,8 @@ class Assembly:
         self._on_failure = on_failure
         self._served = served
         self._home = home
+        self._network = network
+        self._inter_broker_listener = inter_broker_listener
         self._folder_failed = trio.Event()
         self.cluster_id = ""
         self.is_started = False
@@ -137,7 +126,7 @@ class Assembly:
             self._broker_id,
             store,
             configs,
-            {self._broker_id: LocalChannel(replicas, metadata)},
+            self._channel_to,
             config.settings(ControllerSettings),
             config.settings(LogSettings),
             self._clock,
@@ -159,6 +148,7 @@ class Assembly:
         slots = config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
         self.services = Services(
             broker_id=self._broker_id,
+            broker_epoch=self._broker_epoch,
             cluster_id=self.cluster_id,
             config=config,
             clock=self._clock,
@@ -190,6 +180,19 @@ class Assembly:
     def knows_controller(self) -> bool:
         """Whether somebody is the controller, as far as this broker was told."""
         return self.is_started and self.services.metadata.controller_id >= 0
+
+    def _broker_epoch(self) -> int:
+        return -1 if self._member is None else self._member.broker_epoch
+
+    def _channel_to(self, broker: LiveBroker) -> BrokerChannel:
+        """How this broker, as the controller, tells a broker what it decides."""
+        registration = broker.registration
+        if registration.broker_id == self._broker_id:
+            return LocalChannel(self.services)
+        timeout = self._config.settings(ControllerSettings).controller_socket_timeout_ms / 1000
+        return RemoteChannel(
+            self._network, registration, self._inter_broker_listener, f"controller-{self._broker_id}", timeout
+        )
 
     async def _open_store(self) -> BrokerSession:
         folders = self.logs.folders

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..base.addresses import join_host_port
 from ..base.settings import SettingError
@@ -91,6 +91,21 @@ def configured_listeners(settings: BrokerSettings) -> tuple[list[Endpoint], list
                 why = f"clients cannot connect to {endpoint.host or 'an empty host'}: name the host they reach"
                 raise SettingError("advertised.listeners", settings.advertised_listeners, why)
     return listeners, advertised
+
+
+def inter_broker_listener(settings: BrokerSettings, advertised: Sequence[Endpoint]) -> str:
+    """The name of the listener that brokers reach one another by, on every broker the same. Raises SettingError.
+
+    Where none is named it is the first for PLAINTEXT (security.inter.broker.protocol).
+    """
+    name = settings.inter_broker_listener_name
+    if name is None:
+        return next(
+            (endpoint.name for endpoint in advertised if endpoint.security_protocol == "PLAINTEXT"), "PLAINTEXT"
+        )
+    if name.upper() not in {endpoint.name for endpoint in advertised}:
+        raise SettingError("inter.broker.listener.name", name, "no such name is among the listeners")
+    return name.upper()
 
 
 def advertised_endpoints(bound: Iterable[Endpoint], named: Iterable[Endpoint], local_host: str) -> list[Endpoint]:

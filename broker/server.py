@@ -1,7 +1,10 @@
 """A running broker: its parts put together, started in order, stopped in the reverse order.
 
 Start: bind the listeners (a port in use is found before anything is touched), lock the data folder and recover its logs,
-open the cluster store, join the cluster, become controller, load the coordinators, and only then accept connections.
+open the cluster store, join the cluster, become controller, load the coordinators, and only then accept connections. Where
+another broker is the controller, its requests wait in the listener's backlog until then; the broker is ready once the first
+UpdateMetadata was answered.
+
 Two nurseries give the stop its order: connections end first, then what works behind them, then the logs are flushed and
 marked clean.
 """
@@ -30,12 +33,13 @@ from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
 from ..log.disk import Disk, OsDisk
 from ..log.log_manager import LogStartError
+from ..replication.metadata_cache import MetadataCache
 from ..wire.api_keys import ApiKey
 from .acceptor import Acceptor
 from .assembly import Assembly
 from .cluster_home import ClusterHome, EmbeddedHome
 from .flight_recorder import FlightRecorder
-from .listeners import Endpoint, advertised_endpoints, configured_listeners
+from .listeners import Endpoint, advertised_endpoints, configured_listeners, inter_broker_listener
 from .monitor import Monitor
 from .refusal_log import RefusalLog
 from .settings import BrokerSettings
@@ -46,6 +50,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LAST_ANSWERS_SECONDS = 3.0
+_JOIN_SECONDS = 30.0
 
 
 class StartError(Exception):
@@ -91,6 +96,7 @@ class BrokerServer:
         self._traced = traced
         self._metrics: MetricsServer | None = None
         self._is_accepting = False
+        self._inter_broker_listener = ""
         self.monitor = Monitor()
         self.endpoints: list[Endpoint] = []
         self.assembly: Assembly | None = None
@@ -160,6 +166,7 @@ class BrokerServer:
             raise StartError("log.dirs names a folder twice")
         try:
             wanted, named = configured_listeners(self.settings)
+            self._inter_broker_listener = inter_broker_listener(self.settings, wanted)
         except SettingError as error:
             raise StartError(str(error)) from None
         bound: list[tuple[str, Listener]] = []
@@ -230,6 +237,8 @@ class BrokerServer:
             self._fail,
             self._served,
             self._home,
+            self._network,
+            self._inter_broker_listener,
         )
         try:
             await assembly.start(self.endpoints)
@@ -248,7 +257,7 @@ class BrokerServer:
                         connections.start_soon(acceptor.accept_from, name, listener, connections)
                     connections.start_soon(acceptor.watch_idle)
                     self._is_accepting = True
-                    on_ready()
+                    connections.start_soon(self._tell_ready, assembly.services.metadata, on_ready)
                     await self._stop_asked.wait()
                     await self._end_connections(acceptor, bound)
                     connections.cancel_scope.cancel()
@@ -256,6 +265,14 @@ class BrokerServer:
         finally:
             with trio.CancelScope(shield=True):
                 await assembly.stop()
+
+    async def _tell_ready(self, metadata: MetadataCache, on_ready: Callable[[], None]) -> None:
+        """Clients are let in already: a broker that joins a cluster is told of it, by its controller, over its listener."""
+        with trio.move_on_after(_JOIN_SECONDS) as waiting:
+            await metadata.wait_known()
+        if waiting.cancelled_caught:
+            logger.warning("No controller has told this broker of its cluster in %g s", _JOIN_SECONDS)
+        on_ready()
 
     async def _end_connections(self, acceptor: Acceptor, bound: list[tuple[str, Listener]]) -> None:
         """Accept nothing more, answer what is in flight, and wait a little for those answers to leave."""

@@ -38,7 +38,8 @@ class BrokerSettings(Settings):
     inter_broker_listener_name: str | None = setting(
         "inter.broker.listener.name",
         default=None,
-        doc="Name of the listener that other brokers use; the first one if not given.",
+        doc="Name of the listener that brokers reach one another by, on every broker the same; the first for PLAINTEXT if not "
+        "given.",
     )
     rack: str | None = setting("broker.rack", default=None, doc="Where this broker stands, as Metadata tells clients.")
     metrics_listener: str | None = setting(

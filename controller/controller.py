@@ -16,7 +16,7 @@ import contextlib
 import functools
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 import trio
@@ -24,7 +24,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
 from ..log.settings import LogSettings
-from .channels import BrokerChannel
+from .channels import Connect
 from .config_store import ConfigStore
 from .context import ControllerContext, TopicPartition
 from .controller_node import is_controller, stand_for_election
@@ -50,14 +50,17 @@ OWN_ANSWER_SECONDS = 30.0
 
 
 class Controller:
-    """One broker's controller, active or waiting. ``start`` once, then ``run`` in a task of its own."""
+    """One broker's controller, active or waiting. ``start`` once, then ``run`` in a task of its own.
+
+    ``connect`` gives the channel to a broker that is registered, this one among them.
+    """
 
     def __init__(
         self,
         broker_id: int,
         store: ClusterStore,
         configs: ConfigStore,
-        channels: Mapping[int, BrokerChannel],
+        connect: Connect,
         settings: ControllerSettings,
         log_settings: LogSettings,
         clock: Clock,
@@ -66,7 +69,7 @@ class Controller:
         self._broker_id = broker_id
         self._store = store
         self._configs = configs
-        self._senders = Senders(channels, self._answered)
+        self._senders = Senders(connect, self._answered)
         self._settings = settings
         self._log_settings = log_settings
         self._clock = clock

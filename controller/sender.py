@@ -20,7 +20,7 @@ from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResp
 from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ..wire.messages.update_metadata import UpdateMetadataRequest
 from .batch import Batch, batches, partitions_of
-from .channels import BrokerChannel
+from .channels import BrokerChannel, Connect
 from .context import LiveBroker, TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -42,10 +42,10 @@ class Answer(NamedTuple):
 
 
 class Senders:
-    """A sender for each live broker. Those without a channel are passed over: they are told everything once they have one."""
+    """A sender for each live broker, with a channel of its own that goes with the registration."""
 
-    def __init__(self, channels: Mapping[int, BrokerChannel], on_answer: Callable[[Answer], None]) -> None:
-        self._channels = dict(channels)
+    def __init__(self, connect: Connect, on_answer: Callable[[Answer], None]) -> None:
+        self._connect = connect
         self._on_answer = on_answer
         self._senders: dict[int, BrokerSender] = {}
         self._nursery: trio.Nursery | None = None
@@ -57,8 +57,8 @@ class Senders:
                 del self._senders[broker_id]
                 sender.end()
         for broker_id, broker in brokers.items():
-            if broker_id not in self._senders and broker_id in self._channels:
-                sender = BrokerSender(broker_id, broker.epoch, self._channels[broker_id], self._on_answer)
+            if broker_id not in self._senders:
+                sender = BrokerSender(broker_id, broker.epoch, self._connect(broker), self._on_answer)
                 self._senders[broker_id] = sender
                 if self._nursery is not None:
                     self._nursery.start_soon(sender.run)
@@ -119,6 +119,7 @@ class BrokerSender:
         """The registration is over: send nothing more."""
         self._ended.set()
         self._scope.cancel()
+        self._channel.close()
         for batch in self._batches:
             batch.done.set()
 
@@ -170,10 +171,17 @@ class BrokerSender:
     def _log_refusals(self, request: str, codes: set[int]) -> None:
         refused = sorted(codes - {ErrorCode.NONE})
         if refused:
-            names = ", ".join(ErrorCode(code).name for code in refused)
+            names = ", ".join(map(_name_of, refused))
             # That is how a broker tells of the partitions in a folder that has failed, which its own log has as an error.
             level = logging.INFO if refused == [ErrorCode.KAFKA_STORAGE_ERROR] else logging.WARNING
             logger.log(level, "Broker %d answered %s with %s", self._broker_id, request, names)
+
+
+def _name_of(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:  # of another broker, which may be newer
+        return f"error {code}"
 
 
 def _led_codes(request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> dict[TopicPartition, int]:
@@ -181,6 +189,7 @@ def _led_codes(request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> 
     return {
         TopicPartition(names[topic.topic_id], error.partition_index): error.error_code
         for topic in response.topics
+        if topic.topic_id in names
         for error in topic.partition_errors
     }
 

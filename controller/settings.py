@@ -1,4 +1,4 @@
-"""Settings of the controller: what a topic gets when nobody says."""
+"""Settings of the controller: what a topic gets when nobody says, and how long a broker may take to answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..base.settings import Settings, setting
 
 
 class ControllerSettings(Settings):
-    """What a topic gets when nobody says."""
+    """What a topic gets when nobody says, and how long a broker may take to answer."""
 
     num_partitions: int = setting(
         "num.partitions", default=1, at_least=1, doc="Partitions of a topic created without a number of its own."
@@ -19,6 +19,12 @@ class ControllerSettings(Settings):
     )
     auto_create_topics_enable: bool = setting(
         "auto.create.topics.enable", default=True, doc="Whether asking for the metadata of a missing topic creates it."
+    )
+    controller_socket_timeout_ms: int = setting(
+        "controller.socket.timeout.ms",
+        default=30000,
+        at_least=1,
+        doc="How long the controller waits for the answer of another broker, before it connects anew and asks again.",
     )
     delete_topic_enable: bool = setting("delete.topic.enable", default=True, doc="Whether topics can be deleted.")
     max_request_partition_size_limit: int = setting(

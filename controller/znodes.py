@@ -85,6 +85,10 @@ class BrokerRegistration:
     endpoints: tuple[BrokerEndpoint, ...]
     rack: str | None = None
 
+    def endpoint(self, listener: str) -> BrokerEndpoint | None:
+        """Where the listener of this name is reached, if the broker has one."""
+        return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
+
 
 class ReplicaAssignment(NamedTuple):
     """Where the replicas of one partition are, the preferred leader first."""

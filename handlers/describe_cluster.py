@@ -12,6 +12,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from .call import Call
+from .joining import wait_known
 
 _BROKERS, _CONTROLLERS = 1, 2
 
@@ -22,6 +23,7 @@ async def handle(call: Call, request: DescribeClusterRequest) -> DescribeCluster
         raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, why)
     if request.endpoint_type != _BROKERS:
         raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"Unsupported endpoint type {request.endpoint_type}")
+    await wait_known(call)
     metadata = call.broker.metadata
     return DescribeClusterResponse(
         endpoint_type=_BROKERS,

@@ -33,12 +33,14 @@ from ..wire.schema import ZERO_UUID, replace
 from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from .auto_creation import create_missing
 from .call import Call
+from .joining import wait_known
 
 _FIRST_VERSION_WITH_LISTENER_ERRORS = 6
 _FIRST_VERSION_BY_ID = 12
 
 
 async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
+    await wait_known(call)
     topics = await _topics(call, request)
     if request.include_topic_authorized_operations:
         topics = [replace(topic, topic_authorized_operations=TOPIC_OPERATIONS) for topic in topics]

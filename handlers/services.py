@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,9 +25,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(slots=True)
 class Services:
-    """One broker's parts. ``served`` may be replaced while the broker runs; dispatch looks at it with every request."""
+    """One broker's parts.
+
+    ``broker_epoch`` tells that of its present registration, -1 before the first. ``served`` may be replaced while the broker
+    runs; dispatch looks at it with every request.
+    """
 
     broker_id: int
+    broker_epoch: Callable[[], int]
     cluster_id: str
     config: Config
     clock: Clock

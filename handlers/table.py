@@ -46,6 +46,10 @@ HANDLERS = (
     Handler(ApiKey.FETCH, 4, 18),
     Handler(ApiKey.LIST_OFFSETS, 1, 11),
     Handler(ApiKey.METADATA, 0, 13),
+    # From a controller of ZooKeeper mode; Kafka 4 has none of the three any more.
+    Handler(ApiKey.LEADER_AND_ISR, 0, 7),
+    Handler(ApiKey.STOP_REPLICA, 0, 4),
+    Handler(ApiKey.UPDATE_METADATA, 0, 8),
     Handler(ApiKey.OFFSET_COMMIT, 2, 10),
     Handler(ApiKey.OFFSET_FETCH, 1, 10),
     Handler(ApiKey.FIND_COORDINATOR, 0, 6),

@@ -12,6 +12,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+import trio
+
 from ..base.errors import ErrorCode
 from ..wire.messages.update_metadata import (
     UpdateMetadataBroker,
@@ -19,6 +21,7 @@ from ..wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
+from ..wire.schema import ZERO_UUID
 
 LEADER_DURING_DELETE = -2
 
@@ -55,6 +58,7 @@ class MetadataCache:
         self._by_id: dict[bytes, CachedTopic] = {}
         self._brokers: dict[int, UpdateMetadataBroker] = {}
         self._nodes: dict[str, dict[int, Node]] = {}
+        self._changed = trio.Event()
         self.deletion_listeners: list[Callable[[str], None]] = []
         """Told the name of a topic whose last partition is gone."""
 
@@ -87,6 +91,15 @@ class MetadataCache:
         """Ids of the live brokers, in order."""
         return sorted(self._brokers)
 
+    async def wait_until(self, condition: Callable[[], bool]) -> None:
+        """Return once what is known makes ``condition`` true, which is asked again after each update."""
+        while not condition():
+            await self._changed.wait()
+
+    async def wait_known(self) -> None:
+        """Return once a controller has told of the cluster: before that, it would look as if there were nothing in it."""
+        await self.wait_until(lambda: self.version > 0)
+
     def update(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Take over what the controller says; an older controller is refused with STALE_CONTROLLER_EPOCH."""
         if request.controller_epoch < self._controller_epoch:
@@ -98,6 +111,8 @@ class MetadataCache:
             self._take_brokers(request.live_brokers)
         for state in request.topic_states:
             self._take_topic(state.topic_name, state.topic_id, state.partition_states)
+        self._changed.set()
+        self._changed = trio.Event()
         return UpdateMetadataResponse()
 
     def _take_brokers(self, brokers: Iterable[UpdateMetadataBroker]) -> None:
@@ -114,7 +129,10 @@ class MetadataCache:
 
     def _take_topic(self, name: str, topic_id: bytes, states: Iterable[UpdateMetadataPartitionState]) -> None:
         before = self.topics.get(name)
-        partitions = dict(before.partitions) if before is not None and before.topic_id == topic_id else {}
+        if topic_id == ZERO_UUID and before is not None:  # requests before version 7 have no ids
+            topic_id = before.topic_id
+        is_same = before is not None and before.topic_id in (topic_id, ZERO_UUID)
+        partitions = dict(before.partitions) if before is not None and is_same else {}
         for state in states:
             if state.leader == LEADER_DURING_DELETE:
                 partitions.pop(state.partition_index, None)
@@ -129,4 +147,5 @@ class MetadataCache:
             return
         topic = CachedTopic(name, topic_id, dict(sorted(partitions.items())))
         self.topics[name] = topic
-        self._by_id[topic_id] = topic
+        if topic_id != ZERO_UUID:
+            self._by_id[topic_id] = topic

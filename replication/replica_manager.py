@@ -24,6 +24,7 @@ from ..wire.messages.leader_and_isr import (
     LeaderAndIsrTopicError,
 )
 from ..wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
+from ..wire.schema import ZERO_UUID
 from .partition import Partition
 
 logger = logging.getLogger(__name__)
@@ -111,7 +112,7 @@ class ReplicaManager:
         if existing is None:
             self._check_online(topic, number)
         else:
-            if existing.topic_id != topic_id:
+            if topic_id not in (ZERO_UUID, existing.topic_id):
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the topic was created again with another id")
             if state.leader_epoch < existing.leader_epoch:
                 raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {state.leader_epoch} is past")
@@ -130,12 +131,13 @@ class ReplicaManager:
 
     def _create(self, topic: str, number: int, topic_id: bytes, settings: LogSettings, *, is_new: bool) -> Partition:
         try:
-            log = self._logs.get_or_create(topic, number, topic_id, settings, is_new=is_new)
+            known_id = None if topic_id == ZERO_UUID else topic_id  # requests before version 5 have none
+            log = self._logs.get_or_create(topic, number, known_id, settings, is_new=is_new)
         except KafkaError as error:
             if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self._logs.has_offline_folder:
                 self._offline.add((topic, number))
             raise
-        partition = Partition(self.broker_id, topic, topic_id, log)
+        partition = Partition(self.broker_id, topic, log.topic_id, log)
         self._partitions.setdefault(topic, {})[number] = partition
         if self._logs.future(topic, number) is not None:
             for listener in self.future_listeners:

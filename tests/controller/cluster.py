@@ -44,6 +44,9 @@ class RecordingBroker:
         self.metadata = MetadataCache("cluster")
         self.lost: set[int] = set()
 
+    def close(self) -> None:
+        pass
+
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         self.requests.append(request)
         return LeaderAndIsrResponse(
@@ -124,7 +127,7 @@ class Cluster:
             broker_id,
             session,
             self.configs,
-            self.brokers,
+            lambda broker: self.brokers.get(broker.registration.broker_id) or RecordingBroker(),
             ControllerSettings(),
             LogSettings(),
             SystemClock(),

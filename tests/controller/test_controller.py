@@ -107,7 +107,7 @@ async def test_leadership_moves_when_a_broker_dies_and_its_replica_comes_back() 
         cluster.brokers[2].requests.clear()
         await join(cluster.store.session(), 2)
         with trio.fail_after(5):
-            while not metadata.is_alive(2):
+            while not metadata.is_alive(2) or len(cluster.brokers[2].requests) < 2:
                 await trio.lowlevel.checkpoint()
         assert [type(request) for request in cluster.brokers[2].requests] == [
             LeaderAndIsrRequest,

@@ -1,0 +1,28 @@
+"""The controller's way to its own broker: calls to what answers the same requests of another controller."""
+
+from __future__ import annotations
+
+from ..handlers.leader_and_isr import apply
+from ..handlers.services import Services
+from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
+from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+
+class LocalChannel:
+    """A ``BrokerChannel`` without a connection. Epochs of the broker are not compared: its controller knows its own."""
+
+    def __init__(self, broker: Services) -> None:
+        self._broker = broker
+
+    async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+        return await apply(self._broker, request)
+
+    async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
+        return self._broker.replicas.stop_replica(request)
+
+    async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+        return self._broker.metadata.update(request)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""

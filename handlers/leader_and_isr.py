@@ -1,0 +1,81 @@
+"""LeaderAndIsr (key 4): the controller says which replicas this broker has, and who leads them.
+
+Behaviour: a request for an earlier registration of this broker is answered STALE_BROKER_EPOCH, one of an earlier controller
+STALE_CONTROLLER_EPOCH; else there is an error code for each partition.
+
+Version notes: 0 and 1 name the topic with each partition, 2 groups them by topic; from 5 on topics have ids (KIP-516), by
+which the answer names them; 6 says whether a leader was elected uncleanly (KIP-704).
+"""
+
+from __future__ import annotations
+
+import logging
+
+import trio
+
+from ..base.errors import KafkaError
+from ..controller.store import StoreError
+from ..wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicState,
+)
+from ..wire.schema import replace
+from .broker_epochs import check_broker_epoch
+from .call import Call
+from .services import Services
+
+logger = logging.getLogger(__name__)
+
+_GROUPED_FROM = 2
+_TOPIC_IDS_FROM = 5
+_CONFIG_SECONDS = 5.0
+
+
+async def handle(call: Call, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+    check_broker_epoch(call, request.broker_epoch)
+    if call.version < _GROUPED_FROM:
+        request = replace(request, topic_states=_by_topic(request))
+    response = await apply(call.broker, request)
+    return response if call.version >= _TOPIC_IDS_FROM else _by_name(request, response)
+
+
+async def apply(broker: Services, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
+    """Make partitions lead or follow. What was set on a topic is read before its first log is made here.
+
+    The broker that made the topic wrote it to the store without telling the others (Kafka's ``ZkConfigRepository`` reads
+    it there at the same point).
+    """
+    new = [topic.topic_name for topic in request.topic_states if any(state.is_new for state in topic.partition_states)]
+    if new:
+        with trio.move_on_after(_CONFIG_SECONDS):
+            try:
+                await broker.configs.load(new)
+            except StoreError as error:
+                logger.warning("The configs of new topics are read later, with everything else: %s", error)
+    return broker.replicas.leader_and_isr(request)
+
+
+def _by_topic(request: LeaderAndIsrRequest) -> list[LeaderAndIsrTopicState]:
+    topics: dict[str, LeaderAndIsrTopicState] = {}
+    for state in request.ungrouped_partition_states:
+        topic = topics.setdefault(state.topic_name, LeaderAndIsrTopicState(topic_name=state.topic_name))
+        topic.partition_states.append(state)
+    return list(topics.values())
+
+
+def _by_name(request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> LeaderAndIsrResponse:
+    """The topics of the answer are those of the request, in its order, unless the whole of it was refused."""
+    errors = [
+        LeaderAndIsrPartitionError(
+            topic_name=asked.topic_name, partition_index=error.partition_index, error_code=error.error_code
+        )
+        for asked, topic in zip(request.topic_states, response.topics, strict=False)
+        for error in topic.partition_errors
+    ]
+    return LeaderAndIsrResponse(error_code=response.error_code, partition_errors=errors)
+
+
+def error_response(request: LeaderAndIsrRequest, error: KafkaError) -> LeaderAndIsrResponse:
+    return LeaderAndIsrResponse(error_code=error.code)

@@ -1,0 +1,55 @@
+"""UpdateMetadata (key 6): the controller says which brokers are alive and how partitions stand, for this broker's clients.
+
+Behaviour: a request for an earlier registration of this broker is answered STALE_BROKER_EPOCH, one of an earlier controller
+STALE_CONTROLLER_EPOCH. All brokers are in every request, and of the partitions those that have changed.
+
+Version notes: 0 has one address of each broker, for PLAINTEXT; 1 several, each named by its security protocol; 3 names
+listeners; 5 groups partitions by topic; 7 has topic ids (KIP-516).
+"""
+
+from __future__ import annotations
+
+from ..base.errors import KafkaError
+from ..wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    UpdateMetadataTopicState,
+)
+from ..wire.schema import replace
+from .broker_epochs import check_broker_epoch
+from .call import Call
+
+_LISTENERS_FROM = 3
+_GROUPED_FROM = 5
+
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+async def handle(call: Call, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    check_broker_epoch(call, request.broker_epoch)
+    if call.version < _GROUPED_FROM:
+        request = replace(request, topic_states=_by_topic(request))
+    if call.version < _LISTENERS_FROM:
+        request = replace(request, live_brokers=[_with_listeners(broker) for broker in request.live_brokers])
+    return call.broker.metadata.update(request)
+
+
+def _by_topic(request: UpdateMetadataRequest) -> list[UpdateMetadataTopicState]:
+    topics: dict[str, UpdateMetadataTopicState] = {}
+    for state in request.ungrouped_partition_states:
+        topic = topics.setdefault(state.topic_name, UpdateMetadataTopicState(topic_name=state.topic_name))
+        topic.partition_states.append(state)
+    return list(topics.values())
+
+
+def _with_listeners(broker: UpdateMetadataBroker) -> UpdateMetadataBroker:
+    """Before listeners had names they were called by their security protocols."""
+    endpoints = broker.endpoints or [UpdateMetadataEndpoint(host=broker.v0_host, port=broker.v0_port)]
+    named = [replace(endpoint, listener=_PROTOCOLS[endpoint.security_protocol]) for endpoint in endpoints]
+    return replace(broker, endpoints=named)
+
+
+def error_response(request: UpdateMetadataRequest, error: KafkaError) -> UpdateMetadataResponse:
+    return UpdateMetadataResponse(error_code=error.code)

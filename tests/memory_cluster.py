@@ -1,0 +1,180 @@
+"""Several brokers in one loop, on one network, one clock and one store in memory; and a client that may ask each of them."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any
+
+import trio
+
+from ottla.base.memory_network import MemoryNetwork
+from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock
+from ottla.broker.assembly import Assembly
+from ottla.broker.cluster_home import SharedHome
+from ottla.broker.config_file import load_config
+from ottla.broker.server import BrokerServer
+from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
+from ottla.controller.embedded_store import EmbeddedStore
+from ottla.handlers.services import Services
+from ottla.log.memory_disk import MemoryDisk
+from ottla.replication.broker_client import BrokerClient
+from ottla.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from ottla.wire.records import iter_batches
+from ottla.wire.schema import Message
+
+SECONDS = 20.0
+"""How long anything may take here."""
+
+
+class MemoryCluster:
+    """Brokers 1, 2, … at ``brokerN:9092``. ``properties`` are those of each, with _ for the dots."""
+
+    def __init__(self, nursery: trio.Nursery, **properties: str) -> None:
+        self.network = MemoryNetwork()
+        self.store = EmbeddedStore(SystemClock())
+        self.servers: dict[int, BrokerServer] = {}
+        self._properties = _dotted(properties)
+        self._disks: dict[int, MemoryDisk] = {}
+        self._stopped: dict[int, trio.Event] = {}
+        self._clients: dict[int, BrokerClient] = {}
+        self._nursery = nursery
+
+    async def start(self, *broker_ids: int, **properties: str) -> None:
+        """Start brokers, each once the one before is ready."""
+        for broker_id in broker_ids:
+            await self.start_soon(broker_id, **properties).wait()
+
+    def start_soon(self, broker_id: int, **own_properties: str) -> trio.Event:
+        """Start a broker; the event is set when it is ready. ``own_properties`` go before those of the cluster."""
+        properties = {
+            "broker.id": str(broker_id),
+            "log.dirs": "/data",
+            "listeners": f"PLAINTEXT://broker{broker_id}:9092",
+            "offsets.topic.num.partitions": "3",
+            "transaction.state.log.num.partitions": "3",
+            **self._properties,
+            **_dotted(own_properties),
+        }
+        server = self.servers[broker_id] = BrokerServer(
+            load_config(properties),
+            network=self.network,
+            clock=SimulatedClock(),
+            workers=InlineWorkers(),
+            disk=self._disks.setdefault(broker_id, MemoryDisk()),
+            randomness=random.Random(broker_id),
+            home=SharedHome(self.store),
+        )
+        ready, self._stopped[broker_id] = trio.Event(), trio.Event()
+        self._nursery.start_soon(self._serve, broker_id, server, ready)
+        return ready
+
+    async def _serve(self, broker_id: int, server: BrokerServer, ready: trio.Event) -> None:
+        await server.serve(ready.set)
+        del self.servers[broker_id]
+        self._stopped[broker_id].set()
+
+    async def stop(self, *broker_ids: int) -> None:
+        for broker_id in broker_ids:
+            self.servers[broker_id].stop()
+            await self._stopped[broker_id].wait()
+
+    def services(self, broker_id: int) -> Services:
+        """The parts of a broker."""
+        return self.assembly(broker_id).services
+
+    def assembly(self, broker_id: int) -> Assembly:
+        assembly = self.servers[broker_id].assembly
+        assert assembly is not None
+        return assembly
+
+    def controller_id(self) -> int:
+        """Which broker is the controller, or -1."""
+        active = [i for i, s in self.servers.items() if s.assembly and s.assembly.services.controller.is_active]
+        return active[0] if len(active) == 1 else -1
+
+    # A client
+
+    async def ask(self, broker_id: int, request: Message, version: int) -> Any:
+        """What a broker answers. Raises PeerUnavailableError."""
+        client = self._clients.get(broker_id)
+        if client is None:
+            client = self._clients[broker_id] = BrokerClient(self.network, f"broker{broker_id}", 9092, "client")
+        return await client.send(request, version)
+
+    async def metadata(self, broker_id: int, *topics: str, create: bool = False) -> MetadataResponse:
+        """Metadata of some topics, or of all."""
+        named = [MetadataRequestTopic(name=topic) for topic in topics] or None
+        answer = await self.ask(broker_id, MetadataRequest(topics=named, allow_auto_topic_creation=create), 12)
+        assert isinstance(answer, MetadataResponse)
+        return answer
+
+    async def create(self, topic: str, *replicas: Sequence[int], **configs: str) -> bytes:
+        """Have the controller make a topic with these replicas of its partitions; its id. ``configs`` with _ for the dots."""
+        assignments = [
+            CreatableReplicaAssignment(partition_index=number, broker_ids=list(ids))
+            for number, ids in enumerate(replicas)
+        ]
+        new = CreatableTopic(
+            name=topic,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=assignments,
+            configs=[CreatableTopicConfig(name=name, value=value) for name, value in _dotted(configs).items()],
+        )
+        controller = (await self.metadata(next(iter(self.servers)))).controller_id
+        (created,) = (await self.ask(controller, CreateTopicsRequest(topics=[new]), 7)).topics
+        assert created.error_code == 0, created
+        topic_id: bytes = created.topic_id
+        return topic_id
+
+    async def produce(self, broker_id: int, topic: str, partition: int, *values: bytes, acks: int = -1) -> int:
+        """The error code that a broker answers a Produce with."""
+        answer = await self.ask(broker_id, produce_request(topic, {partition: batch(*values)}, acks), 9)
+        code: int = answer.responses[0].partition_responses[0].error_code
+        return code
+
+    async def values(self, broker_id: int, topic: str, partition: int) -> list[bytes | None]:
+        """What can be read of a partition at a broker."""
+        answer = await self.ask(broker_id, fetch_request(topic, {partition: 0}), 12)
+        (read,) = answer.responses[0].partitions
+        assert read.error_code == 0, read
+        records = read.records or b""
+        return [record.value for each in iter_batches(bytes(records)) for record in each.records()]
+
+
+def _dotted(properties: dict[str, str]) -> dict[str, str]:
+    return {name.replace("_", "."): value for name, value in properties.items()}
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Return once ``condition`` holds. Raises trio.TooSlowError."""
+    with trio.fail_after(SECONDS):
+        while not condition():
+            await trio.sleep(0.005)  # which lets a mock clock jump
+
+
+async def until_true(condition: Callable[[], Awaitable[bool]]) -> None:
+    """The same of a condition that asks."""
+    with trio.fail_after(SECONDS):
+        while not await condition():
+            await trio.sleep(0.005)
+
+
+@contextlib.asynccontextmanager
+async def running(*broker_ids: int, **properties: str) -> AsyncIterator[MemoryCluster]:
+    """A cluster with these brokers, each ready; all are stopped at the end."""
+    async with trio.open_nursery() as nursery:
+        cluster = MemoryCluster(nursery, **properties)
+        await cluster.store.open()
+        await cluster.start(*broker_ids)
+        yield cluster
+        for server in list(cluster.servers.values()):
+            server.stop()
