@@ -78,7 +78,7 @@ class EmbeddedSession:
         self._store = store
         self._session_id = session_id
         self._link = link
-        self._timeout = math.inf if timeout is None else timeout
+        self.timeout = math.inf if timeout is None else timeout
         self._state = SessionState.CONNECTED
         self._changed = trio.Event()
         self._connection = 1
@@ -197,7 +197,7 @@ class EmbeddedSession:
             self._has_ended = True
             await self._store.end_session(self._session_id)
         else:
-            self._ends_at = silent_since + self._timeout
+            self._ends_at = silent_since + self.timeout
             self._store.time_changed()
 
     # --- what becomes of it -------------------------------------------------------------------------------------------
@@ -216,8 +216,8 @@ class EmbeddedSession:
         if silent_since is None:
             return self._reconnect_at
         if self._state is SessionState.CONNECTED and not self._link.is_left:
-            return silent_since + SUSPECTED_AFTER * self._timeout
-        return math.inf if self._has_ended else silent_since + self._timeout
+            return silent_since + SUSPECTED_AFTER * self.timeout
+        return math.inf if self._has_ended else silent_since + self.timeout
 
     async def take_time(self) -> None:
         """Do what is due at the ``deadline``."""

@@ -17,7 +17,7 @@ from ..base.errors import KafkaError
 from ..base.seams import Clock
 from .config_store import ConfigStore
 from .controller import Controller
-from .registration import register_broker
+from .registration import register_broker, register_when_free
 from .session import BrokerSession, SessionState
 from .store import SessionExpiredError, StoreError, StoreFailedError
 from .znodes import BrokerRegistration
@@ -49,7 +49,8 @@ class Membership:
 
     async def join(self) -> None:
         """Register the broker and let it stand for election. Raises KafkaError, StoreError."""
-        await self._register()
+        self.broker_epoch = await register_when_free(self._session, self._registration, self._clock)
+        self._registered_in = self._session.session_id
         await self._controller.start()
 
     async def run(self) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+import math
 import random
+
+import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
 from ..wire.schema import ZERO_UUID, uuid_to_text
 from . import znodes
+from .session import StoreSession
 from .store import ClusterStore, Create, NodeExistsError, NoNodeError, Set, Stat, ensure_paths
 from .znodes import BrokerRegistration
 
+logger = logging.getLogger(__name__)
+
+_MARGIN_SECONDS = 1.0
 _METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 
@@ -67,6 +75,25 @@ async def register_broker(store: ClusterStore, registration: BrokerRegistration,
     stat = results[1]
     assert isinstance(stat, Stat)
     return stat.czxid
+
+
+async def register_when_free(store: StoreSession, registration: BrokerRegistration, clock: Clock) -> int:
+    """``register_broker``, once the session that a broker killed a moment ago left behind has timed out.
+
+    Kafka's start fails there. What is registered for longer than a session's time-out is another broker, which lives: raises
+    KafkaError DUPLICATE_BROKER_REGISTRATION.
+    """
+    patience = 0.0 if store.timeout == math.inf else store.timeout + _MARGIN_SECONDS
+    changed = trio.Event()
+    with trio.move_on_after(patience):
+        if await store.exists(znodes.broker_path(registration.broker_id), lambda _: changed.set()) is not None:
+            logger.warning(
+                "A broker with id %d is registered; waiting %g s at most for its session to end",
+                registration.broker_id,
+                patience,
+            )
+            await changed.wait()
+    return await register_broker(store, registration, clock)
 
 
 async def report_failed_folder(store: ClusterStore, broker_id: int) -> None:

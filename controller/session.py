@@ -29,6 +29,11 @@ class StoreSession(ClusterStore, Protocol):
     @property
     def state(self) -> SessionState: ...
 
+    @property
+    def timeout(self) -> float:
+        """Seconds for which the store keeps a session that it does not hear; infinite where it never ends by itself."""
+        ...
+
     async def wait_state_other_than(self, known: SessionState) -> SessionState:
         """Return the state as soon as it is not ``known``."""
         ...
@@ -48,6 +53,10 @@ class BrokerSession:
     @property
     def state(self) -> SessionState:
         return self._session.state
+
+    @property
+    def timeout(self) -> float:
+        return self._session.timeout
 
     async def wait_state_other_than(self, known: SessionState) -> SessionState:
         return await self._session.wait_state_other_than(known)

@@ -6,14 +6,16 @@ import random
 
 import pytest
 import trio
+import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
 from ottla.controller import znodes
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.producer_ids import BLOCK_SIZE, ProducerIds
-from ottla.controller.registration import ensure_cluster, random_uuid, register_broker
+from ottla.controller.registration import ensure_cluster, random_uuid, register_broker, register_when_free
 from ottla.controller.store import ensure_paths
+from ottla.controller.store_link import StoreLink
 from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration
 from ottla.wire.schema import uuid_from_text, uuid_to_text
 
@@ -63,6 +65,28 @@ async def test_a_broker_comes_back_with_a_higher_epoch() -> None:
     assert caught.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     await session.close()
     assert await register_broker(store.session(), registration, SystemClock()) > first
+
+
+async def test_a_broker_that_was_killed_comes_back_when_the_session_it_left_has_ended(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    store, session = await open_session()
+    await ensure_cluster(session, random.Random(1))
+    registration = BrokerRegistration(1, (BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9092),))
+    link = StoreLink()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.run)
+        first = await register_broker(store.session(link, timeout=6), registration, SystemClock())
+        link.leave()
+        began = trio.current_time()
+        again = await register_when_free(store.session(timeout=6), registration, SystemClock())
+        assert 5.9 < trio.current_time() - began < 6.1
+        assert (await session.get("/brokers/ids/1")).stat.czxid == again > first
+        with pytest.raises(KafkaError, match="registered already"):  # that one lives
+            await register_when_free(store.session(timeout=6), registration, SystemClock())
+        with pytest.raises(KafkaError, match="registered already"):
+            await register_when_free(store.session(), registration, SystemClock())
+        nursery.cancel_scope.cancel()
 
 
 async def test_producer_ids_never_repeat_across_brokers_and_restarts() -> None:
