@@ -40,7 +40,7 @@ async def adopt_logs(
     broker_id: int,
     logs: Iterable[PartitionLog],
     coordinator_configs: Mapping[str, Configs],
-    random: random.Random,
+    randomness: random.Random,
 ) -> None:
     """Register the topics of ``logs`` if the store has never known any; ``coordinator_configs`` are by topic.
 
@@ -59,7 +59,7 @@ async def adopt_logs(
     ]
     for name, partitions in sorted(topics.items()):
         configs = coordinator_configs.get(name) or _guessed_configs(partitions)
-        operations += _topic_operations(broker_id, name, partitions, configs, random)
+        operations += _topic_operations(broker_id, name, partitions, configs, randomness)
     await store.multi(operations)
     logger.warning(
         "The folder holds topics that this broker did not make (%d); they are its own from now on. Their configs are not "
@@ -74,7 +74,7 @@ def _guessed_configs(partitions: Logs) -> Configs:
 
 
 def _topic_operations(
-    broker_id: int, name: str, partitions: Logs, configs: Configs, random: random.Random
+    broker_id: int, name: str, partitions: Logs, configs: Configs, randomness: random.Random
 ) -> list[Operation]:
     """What makes a topic's nodes."""
     ids = {partition_log.topic_id for partition_log in partitions.values()} - {ZERO_UUID}
@@ -82,7 +82,7 @@ def _topic_operations(
         raise KafkaError(
             ErrorCode.INCONSISTENT_TOPIC_ID, f"the partitions of topic {name} belong to {len(ids)} different topics"
         )
-    topic_id = ids.pop() if ids else random_uuid(random)
+    topic_id = ids.pop() if ids else random_uuid(randomness)
     numbers = range(max(partitions) + 1)
     missing = [number for number in numbers if number not in partitions]
     if missing:

@@ -85,7 +85,7 @@ class Assembly:
         self._broker_id = broker_id
         self._clock = clock
         self._workers = workers
-        self._random = randomness
+        self._randomness = randomness
         self._on_failure = on_failure
         self._served = served
         self._home = home
@@ -114,7 +114,7 @@ class Assembly:
         """Bring everything up. Raises KafkaError, OSError, SettingError; ``abandon`` then lets go of the data folders."""
         await self.logs.start(self._broker_id)
         store = await self._open_store()
-        self.cluster_id = await ensure_cluster(store, self._random, self.logs.cluster_id or None)
+        self.cluster_id = await ensure_cluster(store, self._randomness, self.logs.cluster_id or None)
         await self.logs.set_cluster_id(self.cluster_id)
         configs = ConfigStore(store, self._clock)
         await configs.start()
@@ -130,11 +130,11 @@ class Assembly:
             config.settings(ControllerSettings),
             config.settings(LogSettings),
             self._clock,
-            self._random,
+            self._randomness,
         )
         log_dir_moves = LogDirMoves(replicas, self.logs, metadata)
         log = CoordinatorPartitionLog(OFFSETS_TOPIC, replicas, metadata, self._clock, self._workers)
-        groups = GroupCoordinator(log, config.settings(GroupSettings), self._clock, self._random)
+        groups = GroupCoordinator(log, config.settings(GroupSettings), self._clock, self._randomness)
         producer_ids = ProducerIds(store, self._broker_id)
         end_markers = EndMarkers(replicas, self._clock)
         end_markers.owners[OFFSETS_TOPIC] = groups.end_transaction
@@ -156,7 +156,7 @@ class Assembly:
             logs=self.logs,
             replicas=replicas,
             log_dir_moves=log_dir_moves,
-            fetch_sessions=FetchSessionCache(slots, self._random),
+            fetch_sessions=FetchSessionCache(slots, self._randomness),
             metadata=metadata,
             controller=controller,
             configs=configs,
@@ -206,7 +206,7 @@ class Assembly:
             # Such a store is this broker's alone, and knows no topics when another broker has filled the folder.
             topics = coordinator_topics(self._config, brokers=1)
             configs = {name: topic.configs for name, topic in topics.items()}
-            await adopt_logs(session, self._broker_id, self.logs.logs(), configs, self._random)
+            await adopt_logs(session, self._broker_id, self.logs.logs(), configs, self._randomness)
         return session
 
     def _note_failed_folder(self, folder: LogFolder) -> None:

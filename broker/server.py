@@ -88,7 +88,7 @@ class BrokerServer:
         )
         self._clock = clock or SystemClock()
         self._disk = disk or OsDisk()
-        self._random = randomness or random.SystemRandom()
+        self._randomness = randomness or random.SystemRandom()
         self._home = home or EmbeddedHome(self._disk, self._clock, self._workers)
         self._served = served
         self._stop_asked = trio.Event()
@@ -233,7 +233,7 @@ class BrokerServer:
             self._disk,
             self._clock,
             self._workers,
-            self._random,
+            self._randomness,
             self._fail,
             self._served,
             self._home,

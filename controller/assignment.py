@@ -19,7 +19,7 @@ def assign_replicas(
     racks: Mapping[int, str | None],
     partition_count: int,
     replication_factor: int,
-    random: random.Random,
+    randomness: random.Random,
     *,
     start_index: int | None = None,
     first_partition: int = 0,
@@ -42,8 +42,8 @@ def assign_replicas(
     rack_aware = len(known_racks) == len(racks)
     brokers = rack_alternated(known_racks) if rack_aware else sorted(racks)
     rack_count = len(set(known_racks.values())) if rack_aware else 1
-    start = random.randrange(len(brokers)) if start_index is None else start_index
-    shift = random.randrange(len(brokers)) if start_index is None else start_index
+    start = randomness.randrange(len(brokers)) if start_index is None else start_index
+    shift = randomness.randrange(len(brokers)) if start_index is None else start_index
     assignment = {}
     for partition in range(first_partition, first_partition + partition_count):
         if partition > 0 and partition % len(brokers) == 0:

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import trio
 
+from ..base.partitions import TopicPartition
 from ..wire.messages.leader_and_isr import (
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
@@ -24,7 +25,6 @@ from ..wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from .context import TopicPartition
 
 
 @dataclasses.dataclass(slots=True)

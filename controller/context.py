@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ..base.errors import ErrorCode
+from ..base.partitions import TopicPartition
 from .znodes import BrokerRegistration, LeaderState, ReplicaAssignment, TopicAssignment
 
 
@@ -48,13 +49,6 @@ class TopicState:
     @property
     def replication_factor(self) -> int:
         return len(self.partitions[0].assignment.replicas)
-
-
-class TopicPartition(NamedTuple):
-    """A partition by name."""
-
-    topic: str
-    partition: int
 
 
 @dataclasses.dataclass(slots=True)

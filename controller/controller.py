@@ -22,11 +22,12 @@ from typing import TypeVar
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..base.seams import Clock
 from ..log.settings import LogSettings
 from .channels import Connect
 from .config_store import ConfigStore
-from .context import ControllerContext, TopicPartition
+from .context import ControllerContext
 from .controller_node import is_controller, stand_for_election
 from .events import EventQueue
 from .partition_states import refusal
@@ -64,7 +65,7 @@ class Controller:
         settings: ControllerSettings,
         log_settings: LogSettings,
         clock: Clock,
-        random: random.Random,
+        randomness: random.Random,
     ) -> None:
         self._broker_id = broker_id
         self._store = store
@@ -73,7 +74,7 @@ class Controller:
         self._settings = settings
         self._log_settings = log_settings
         self._clock = clock
-        self._random = random
+        self._randomness = randomness
         self._events = EventQueue()
         self._term: Term | None = None
         self._retries: trio.Nursery | None = None
@@ -293,7 +294,7 @@ class Controller:
 
     def _new_term(self, context: ControllerContext) -> Term:
         return Term(
-            self._store, context, self._configs, self._senders, self._settings, self._log_settings, self._random
+            self._store, context, self._configs, self._senders, self._settings, self._log_settings, self._randomness
         )
 
     async def _stand_down(self, term: Term) -> None:

@@ -11,9 +11,10 @@ import logging
 from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from . import znodes
 from .config_store import ConfigStore
-from .context import ControllerContext, TopicPartition
+from .context import ControllerContext
 from .partition_states import fenced_multi
 from .sender import Senders
 from .state_messages import stop_replica_requests, update_metadata_requests

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-NO_LEADER = -1
 LEADER_DURING_DELETE = -2
 EPOCH_DURING_DELETE = -2
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ..base.partitions import NO_LEADER
 from .context import LiveBroker, PartitionState
-from .election import NO_LEADER, Election, elect_first, elect_offline, isr_without
+from .election import Election, elect_first, elect_offline, isr_without
 from .znodes import LeaderState
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ..base.partitions import TopicPartition
 from . import znodes
-from .context import ControllerContext, LiveBroker, PartitionState, TopicPartition, TopicState
+from .context import ControllerContext, LiveBroker, PartitionState, TopicState
 from .store import ClusterStore, Watch
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from . import znodes
-from .context import ControllerContext, PartitionState, TopicPartition
+from .context import ControllerContext, PartitionState
 from .loading import load_states
 from .store import (
     BadVersionError,

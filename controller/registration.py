@@ -22,10 +22,10 @@ _MARGIN_SECONDS = 1.0
 _METADATA_TOPIC_ID = bytes(15) + b"\x01"
 
 
-def random_uuid(random: random.Random) -> bytes:
+def random_uuid(randomness: random.Random) -> bytes:
     """A version 4 UUID that Kafka would hand out: not a reserved one, and its text does not begin with a dash."""
     while True:
-        value = bytearray(random.randbytes(16))
+        value = bytearray(randomness.randbytes(16))
         value[6] = value[6] & 0x0F | 0x40
         value[8] = value[8] & 0x3F | 0x80
         uuid = bytes(value)
@@ -33,7 +33,7 @@ def random_uuid(random: random.Random) -> bytes:
             return uuid
 
 
-async def ensure_cluster(store: ClusterStore, random: random.Random, known_id: str | None = None) -> str:
+async def ensure_cluster(store: ClusterStore, randomness: random.Random, known_id: str | None = None) -> str:
     """Make what every cluster store has, and return the cluster's id.
 
     ``known_id`` is the one that this broker's data folder belongs to. Raises KafkaError INCONSISTENT_CLUSTER_ID when the
@@ -45,7 +45,7 @@ async def ensure_cluster(store: ClusterStore, random: random.Random, known_id: s
             cluster_id = znodes.decode_cluster_id((await store.get(znodes.CLUSTER_ID)).data)
             break
         except NoNodeError:
-            proposed = known_id or uuid_to_text(random_uuid(random))
+            proposed = known_id or uuid_to_text(random_uuid(randomness))
         try:
             await store.multi([Create(znodes.CLUSTER_ID, znodes.encode_cluster_id(proposed))])
         except NodeExistsError:

@@ -16,12 +16,13 @@ from typing import NamedTuple, TypeVar
 import trio
 
 from ..base.errors import ErrorCode
+from ..base.partitions import TopicPartition
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ..wire.messages.update_metadata import UpdateMetadataRequest
 from .batch import Batch, batches, partitions_of
 from .channels import BrokerChannel, Connect
-from .context import LiveBroker, TopicPartition
+from .context import LiveBroker
 
 logger = logging.getLogger(__name__)
 

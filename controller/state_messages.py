@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from ..base.partitions import TopicPartition
 from ..wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
@@ -23,7 +24,7 @@ from ..wire.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
-from .context import ControllerContext, PartitionState, TopicPartition
+from .context import ControllerContext, PartitionState
 from .election import EPOCH_DURING_DELETE, LEADER_DURING_DELETE
 from .znodes import SECURITY_PROTOCOLS
 

@@ -14,11 +14,12 @@ import random
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..base.wording import counted
 from ..log.settings import LogSettings
 from . import znodes
 from .config_store import ConfigStore
-from .context import ControllerContext, LiveBroker, TopicPartition
+from .context import ControllerContext, LiveBroker
 from .deletion import Deletions
 from .leadership import next_state
 from .loading import load_brokers, load_context
@@ -44,14 +45,14 @@ class Term:
         senders: Senders,
         settings: ControllerSettings,
         log_settings: LogSettings,
-        random: random.Random,
+        randomness: random.Random,
     ) -> None:
         self._store = store
         self.context = context
         self._configs = configs
         self._senders = senders
         self._log_settings = log_settings
-        self.topics = Topics(store, context, configs, senders, settings, log_settings, random)
+        self.topics = Topics(store, context, configs, senders, settings, log_settings, randomness)
         self.deletions = Deletions(store, context, configs, senders)
 
     def update_log_settings(self, settings: LogSettings) -> None:

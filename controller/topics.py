@@ -14,12 +14,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..base.wording import counted
 from ..log.settings import LogSettings
 from . import znodes
 from .assignment import assign_replicas, check_assignment
 from .config_store import ConfigStore
-from .context import ControllerContext, PartitionState, TopicPartition, TopicState
+from .context import ControllerContext, PartitionState, TopicState
 from .election import elect_first
 from .loading import load_topics
 from .partition_states import create_partition_operations, fenced_multi, refusal
@@ -70,7 +71,7 @@ class Topics:
         senders: Senders,
         settings: ControllerSettings,
         log_settings: LogSettings,
-        random: random.Random,
+        randomness: random.Random,
     ) -> None:
         self._store = store
         self._context = context
@@ -78,7 +79,7 @@ class Topics:
         self._senders = senders
         self._settings = settings
         self.log_settings = log_settings
-        self._random = random
+        self._randomness = randomness
 
     async def create(
         self, new_topics: Iterable[NewTopic], *, validate_only: bool
@@ -116,7 +117,7 @@ class Topics:
         check_collision(new.name, [*self._context.topics, *planned])
         assignment = self._assign(new, room)
         overrides = check_overrides(self.log_settings, new.configs)
-        return TopicState(new.name, random_uuid(self._random), self._new_partitions(assignment)), overrides
+        return TopicState(new.name, random_uuid(self._randomness), self._new_partitions(assignment)), overrides
 
     def _assign(self, new: NewTopic, room: int) -> Mapping[int, Sequence[int]]:
         racks = self._context.racks()
@@ -133,7 +134,7 @@ class Topics:
         count = settings.num_partitions if new.partition_count == -1 else new.partition_count
         factor = settings.default_replication_factor if new.replication_factor == -1 else new.replication_factor
         check_room(count, room)
-        return assign_replicas(racks, count, factor, self._random)
+        return assign_replicas(racks, count, factor, self._randomness)
 
     def _new_partitions(self, assignment: Mapping[int, Sequence[int]]) -> dict[int, PartitionState]:
         context = self._context
@@ -224,7 +225,7 @@ class Topics:
             first_leader = topic.partitions[0].assignment.replicas[0]
             start = next((i for i, broker in enumerate(sorted(racks)) if broker >= first_leader), 0)
             return assign_replicas(
-                racks, more, topic.replication_factor, self._random, start_index=start, first_partition=have
+                racks, more, topic.replication_factor, self._randomness, start_index=start, first_partition=have
             )
         if len(assignments) != more:
             raise KafkaError(

@@ -56,11 +56,11 @@ class GroupCoordinator:
     Every request method raises KafkaError for what concerns the request as a whole.
     """
 
-    def __init__(self, log: CoordinatorLog, settings: GroupSettings, clock: Clock, random: random.Random) -> None:
+    def __init__(self, log: CoordinatorLog, settings: GroupSettings, clock: Clock, randomness: random.Random) -> None:
         self.settings = settings
         self._log = log
         self._clock = clock
-        self._random = random
+        self._randomness = randomness
         self._shards = CoordinatorShards("Group coordinator", log, self._new_shard, settings.offsets_commit_timeout_ms)
         self._sleeps_until_ms = -math.inf
         self._wake = trio.Event()
@@ -72,7 +72,7 @@ class GroupCoordinator:
         return partition_of(group_id, self._log.partition_count() or self.settings.offsets_topic_num_partitions)
 
     def _new_shard(self, partition: int, leader_epoch: int) -> Shard:
-        return Shard(partition, leader_epoch, self._log, self.settings, self._random)
+        return Shard(partition, leader_epoch, self._log, self.settings, self._randomness)
 
     async def load(self, partition: int, leader_epoch: int) -> None:
         """This broker leads the partition from now on: replay its log, then serve its groups."""

@@ -35,7 +35,7 @@ class Shard:
     """The groups of one partition."""
 
     def __init__(
-        self, partition: int, leader_epoch: int, log: CoordinatorLog, settings: GroupSettings, random: random.Random
+        self, partition: int, leader_epoch: int, log: CoordinatorLog, settings: GroupSettings, randomness: random.Random
     ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
@@ -46,11 +46,11 @@ class Shard:
         self.transactional: dict[int, dict[tuple[str, str, int], CommittedOffset]] = {}
         """Producer id -> commits of its open transaction, by group, topic and partition."""
         self._log = log
-        self._random = random
+        self._randomness = randomness
 
     def new_member_id(self, prefix: str) -> str:
         """A fresh member id that begins with the client's or the instance's id."""
-        return f"{prefix}-{uuid.UUID(int=self._random.getrandbits(128), version=4)}"
+        return f"{prefix}-{uuid.UUID(int=self._randomness.getrandbits(128), version=4)}"
 
     def depends_on(self, group_id: str) -> int:
         """The offset up to which the log must be committed before anything about this group may be told."""

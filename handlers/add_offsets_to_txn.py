@@ -9,6 +9,7 @@ TRANSACTION_ABORTABLE. Clients of transactions V2 do not send it.
 from __future__ import annotations
 
 from ..base.errors import KafkaError
+from ..base.partitions import TopicPartition
 from ..group_coordinator.settings import TOPIC
 from ..wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from .call import Call
@@ -18,7 +19,7 @@ _PRODUCER_FENCED_FROM = 2
 
 
 async def handle(call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
-    partition = (TOPIC, call.broker.groups.partition_for(request.group_id))
+    partition = TopicPartition(TOPIC, call.broker.groups.partition_for(request.group_id))
     producer = (request.producer_id, request.producer_epoch)
     try:
         await call.broker.transactions.add_partitions(request.transactional_id, producer, [partition], 0, call.flush)

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..base.errors import ErrorCode, KafkaError
-from ..transaction_coordinator.transaction import TRANSACTIONS_V2, TopicPartition
+from ..base.partitions import TopicPartition
+from ..transaction_coordinator.transaction import TRANSACTIONS_V2
 from ..wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,
@@ -54,7 +55,7 @@ async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartition
 
 
 def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
-    return [(topic.name, partition) for topic in topics for partition in topic.partitions]
+    return [TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions]
 
 
 async def _one(call: Call, asked: AddPartitionsToTxnTransaction, verify_only: bool) -> Codes:
@@ -88,7 +89,7 @@ def _results(topics: Iterable[AddPartitionsToTxnTopic], codes: Codes) -> list[Ad
             name=topic.name,
             results_by_partition=[
                 AddPartitionsToTxnPartitionResult(
-                    partition_index=partition, partition_error_code=codes[topic.name, partition]
+                    partition_index=partition, partition_error_code=codes[TopicPartition(topic.name, partition)]
                 )
                 for partition in topic.partitions
             ],

@@ -10,7 +10,7 @@ Version notes: 1 can forbid a change of the replication factor.
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.context import TopicPartition
+from ..base.partitions import TopicPartition
 from ..wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,

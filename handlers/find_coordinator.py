@@ -16,6 +16,7 @@ import logging
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import NO_LEADER
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..replication.metadata_cache import Node
@@ -78,7 +79,7 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
         await _create_topic(call, topic)
     partition = coordinator.partition_for(key)
     state = broker.metadata.partition(topic, partition)
-    leader = -1 if state is None else state.leader
+    leader = NO_LEADER if state is None else state.leader
     node = broker.metadata.nodes(call.listener).get(leader)
     if node is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic}-{partition} has no leader")

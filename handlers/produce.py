@@ -24,6 +24,7 @@ from __future__ import annotations
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..controller.topic_names import INTERNAL_TOPICS
 from ..log.partition_log import AppendResult
 from ..log.validation import RecordsRefusedError
@@ -104,7 +105,7 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
 
 async def _enter_transaction(call: Call, request: ProduceRequest, transactional_id: str) -> Refusals:
     """Have the transaction begin where it has not yet; the partitions that must not be written to."""
-    entries: dict[tuple[str, int], Entry] = {}
+    entries: dict[TopicPartition, Entry] = {}
     for topic_data in request.topic_data:
         name = topic_data.name
         if call.version >= _FIRST_TOPIC_ID_VERSION:
@@ -117,7 +118,7 @@ async def _enter_transaction(call: Call, request: ProduceRequest, transactional_
             except KafkaError:
                 continue  # the append says what is wrong
             if batch.is_transactional and batch.producer_id >= 0:
-                entries[name, data.index] = Entry(
+                entries[TopicPartition(name, data.index)] = Entry(
                     partition, batch.producer_id, batch.producer_epoch, batch.base_sequence
                 )
     refused = await enter(

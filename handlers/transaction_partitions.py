@@ -12,10 +12,11 @@ from typing import NamedTuple
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..log.producer_state import Verification
 from ..replication.partition import Partition
 from ..transaction_coordinator.settings import TransactionSettings
-from ..transaction_coordinator.transaction import TRANSACTIONS_V2, TopicPartition
+from ..transaction_coordinator.transaction import TRANSACTIONS_V2
 from .call import Call
 from .fenced import as_known
 

@@ -13,6 +13,7 @@ have been added to the transaction; 6 names topics by id.
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..group_coordinator.settings import TOPIC
 from ..wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -63,7 +64,7 @@ async def _enter(call: Call, request: TxnOffsetCommitRequest) -> None:
     refused = await enter(
         call,
         request.transactional_id,
-        {(TOPIC, index): entry},
+        {TopicPartition(TOPIC, index): entry},
         adds=call.version >= _V2_FROM,
         knows_abortable=call.version >= _ABORTABLE_FROM,
     )

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 
 import javaproperties
 
+from ..base.partitions import TopicPartition
 from ..wire.schema import uuid_from_text, uuid_to_text
 from .disk import Disk, join
 
@@ -45,8 +46,6 @@ PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
-
-TopicPartition = tuple[str, int]
 
 
 class CorruptFileError(Exception):
@@ -79,7 +78,8 @@ def _encode_entries(lines: Iterable[str]) -> bytes:
 def read_offsets(disk: Disk, path: str) -> dict[TopicPartition, int]:
     """An offset checkpoint. Raises CorruptFileError, OSError."""
     try:
-        return {(topic, int(partition)): int(offset) for topic, partition, offset in _read_entries(disk, path, 3)}
+        entries = _read_entries(disk, path, 3)
+        return {TopicPartition(topic, int(partition)): int(offset) for topic, partition, offset in entries}
     except ValueError as error:
         raise CorruptFileError(f"{path}: {error}") from None
 

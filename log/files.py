@@ -12,6 +12,8 @@ from __future__ import annotations
 import random
 import re
 
+from ..base.partitions import TopicPartition
+
 LOG_SUFFIX = ".log"
 INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
@@ -48,19 +50,19 @@ def partition_folder_name(topic: str, partition: int) -> str:
     return f"{topic}-{partition}"
 
 
-def parse_log_folder(name: str) -> tuple[str, int] | None:
+def parse_log_folder(name: str) -> TopicPartition | None:
     """Topic and partition of a partition's folder, or of that of a future log; None for another name."""
     match = _LOG_FOLDER.fullmatch(name)
-    return None if match is None or name == METADATA_LOG_FOLDER else (match[1], int(match[2]))
+    return None if match is None or name == METADATA_LOG_FOLDER else TopicPartition(match[1], int(match[2]))
 
 
-def future_folder_name(topic: str, partition: int, rng: random.Random) -> str | None:
+def future_folder_name(topic: str, partition: int, randomness: random.Random) -> str | None:
     """A new name for the folder of a future log; None when file systems do not allow one so long."""
-    name = f"{topic}-{partition}.{rng.getrandbits(128):032x}{FUTURE_FOLDER_SUFFIX}"
+    name = f"{topic}-{partition}.{randomness.getrandbits(128):032x}{FUTURE_FOLDER_SUFFIX}"
     return name if len(name) <= _MAX_NAME_LENGTH else None
 
 
-def deleted_folder_name(topic: str, partition: int, rng: random.Random) -> str:
+def deleted_folder_name(topic: str, partition: int, randomness: random.Random) -> str:
     """A new name for the folder of a deleted partition, cut to what file systems allow."""
-    suffix = f"-{partition}.{rng.getrandbits(128):032x}{DELETED_FOLDER_SUFFIX}"
+    suffix = f"-{partition}.{randomness.getrandbits(128):032x}{DELETED_FOLDER_SUFFIX}"
     return topic[: _MAX_NAME_LENGTH - len(suffix)] + suffix

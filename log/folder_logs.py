@@ -15,13 +15,13 @@ from collections.abc import Iterable, Iterator
 
 import trio
 
+from ..base.partitions import TopicPartition
 from ..base.wording import counted
 from .checkpoints import (
     LOCK,
     OFFSET_CHECKPOINTS,
     CorruptFileError,
     MetaProperties,
-    TopicPartition,
     read_meta_properties,
     read_offsets,
     take_clean_shutdown,
@@ -135,7 +135,7 @@ class FolderLogs:
 
     def _add(self, partition_log: PartitionLog) -> None:
         """Take a loaded log; one without a segment was never written, and one of two is a future log nobody needs."""
-        key = (partition_log.topic, partition_log.partition)
+        key = TopicPartition(partition_log.topic, partition_log.partition)
         if not partition_log.segments:
             self.folder.deleted_logs += 1
             return
@@ -150,7 +150,7 @@ class FolderLogs:
 
     def delete(self, partition_log: PartitionLog) -> None:
         """Forget a log; its folder is renamed at once and removed after ``file.delete.delay.ms``. Raises KafkaError."""
-        del self.logs[partition_log.topic, partition_log.partition]
+        del self.logs[TopicPartition(partition_log.topic, partition_log.partition)]
         partition_log.close()
         if partition_log.segments:
             self._remove(partition_log)
@@ -164,7 +164,9 @@ class FolderLogs:
 
     def rename_to_deleted(self, partition_log: PartitionLog) -> None:
         """Give a log's folder the name of a deleted one, which every start removes. Raises OSError."""
-        partition_log.rename_folder(deleted_folder_name(partition_log.topic, partition_log.partition, self.folder.rng))
+        partition_log.rename_folder(
+            deleted_folder_name(partition_log.topic, partition_log.partition, self.folder.randomness)
+        )
 
     def remove_deleted(self, partition_log: PartitionLog) -> None:
         """Have the folder of a log removed that was renamed as a deleted one."""

@@ -54,13 +54,13 @@ class LogFolder:
         clock: Clock,
         workers: Workers,
         *,
-        rng: random.Random | None = None,
+        randomness: random.Random | None = None,
     ) -> None:
         self.disk = disk
         self.path = path
         self.clock = clock
         self.workers = workers
-        self.rng = rng or random.Random()
+        self.randomness = randomness or random.Random()
         self.max_open_files = disk.max_open_files()
         self.failure: Exception | None = None
         self.on_offline: Callable[[LogFolder], None] | None = None

@@ -27,8 +27,9 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..base.seams import Clock, Workers
-from .checkpoints import PARTITION_METADATA, CorruptFileError, TopicPartition, write_meta_properties, write_topic_id
+from .checkpoints import PARTITION_METADATA, CorruptFileError, write_meta_properties, write_topic_id
 from .disk import Disk, join
 from .files import future_folder_name, partition_folder_name
 from .folder_logs import FolderLogs
@@ -61,14 +62,14 @@ class LogManager:
         manager_settings: LogManagerSettings,
         clock: Clock,
         workers: Workers,
-        rng: random.Random,
+        randomness: random.Random,
         cleaner_settings: LogCleanerSettings | None = None,
     ) -> None:
         """``directories`` are those of log.dirs; ``settings`` are the broker's defaults for a topic."""
         self.settings = settings
         self.manager_settings = manager_settings
         self._clock = clock
-        self._parts = [FolderLogs(LogFolder(disk, path, clock, workers, rng=rng)) for path in directories]
+        self._parts = [FolderLogs(LogFolder(disk, path, clock, workers, randomness=randomness)) for path in directories]
         for folder in self.folders:
             folder.wants_flush = self._want_flush
             folder.on_offline = self._folder_failed
@@ -98,14 +99,14 @@ class LogManager:
         return all(part.folder.is_offline for part in self._parts)
 
     def get(self, topic: str, partition: int) -> PartitionLog | None:
-        return self._logs.get((topic, partition))
+        return self._logs.get(TopicPartition(topic, partition))
 
     def logs(self) -> Iterable[PartitionLog]:
         return self._logs.values()
 
     def future(self, topic: str, partition: int) -> PartitionLog | None:
         """The log that is being filled to replace the partition's."""
-        return self._futures.get((topic, partition))
+        return self._futures.get(TopicPartition(topic, partition))
 
     def logs_in(self, folder: LogFolder) -> Iterable[PartitionLog]:
         """The logs in a folder, future ones too."""
@@ -245,7 +246,7 @@ class LogManager:
         A log that belongs to another topic id is what a deleted topic of the same name left behind, and is deleted.
         Raises KafkaError KAFKA_STORAGE_ERROR, also when the partition is not new and may be in a folder that is offline.
         """
-        partition_log = self._logs.get((topic, partition))
+        partition_log = self._logs.get(TopicPartition(topic, partition))
         if partition_log is not None and topic_id is not None and partition_log.topic_id != topic_id:
             if partition_log.topic_id == ZERO_UUID:
                 self._adopt(partition_log, topic_id)
@@ -279,15 +280,16 @@ class LogManager:
                 except OSError as error:
                     refusal = part.folder.fail(f"cannot create {partition_log.directory}", error)
                     continue
-            part.logs[topic, partition] = self._logs[topic, partition] = partition_log
-            self._preferred.pop((topic, partition), None)
+            key = TopicPartition(topic, partition)
+            part.logs[key] = self._logs[key] = partition_log
+            self._preferred.pop(key, None)
             return partition_log
         raise refusal
 
     def _places(self, topic: str, partition: int) -> list[FolderLogs]:
         """Where to make a new log: the preferred folder, else the one with the fewest logs first."""
         online = [part for part in self._parts if not part.folder.is_offline]
-        preferred = self._preferred.get((topic, partition))
+        preferred = self._preferred.get(TopicPartition(topic, partition))
         if preferred is not None and not preferred.is_offline:
             return [self._part(preferred)]
         return sorted(online, key=lambda part: len(part.logs)) if len(online) > 1 else online
@@ -296,7 +298,7 @@ class LogManager:
         """Remember where a log is to be made that does not exist yet."""
         if len(self._preferred) >= _MAX_PREFERRED:
             del self._preferred[next(iter(self._preferred))]
-        self._preferred[topic, partition] = folder
+        self._preferred[TopicPartition(topic, partition)] = folder
 
     def _adopt(self, partition_log: PartitionLog, topic_id: bytes) -> None:
         partition_log.topic_id = topic_id
@@ -311,7 +313,7 @@ class LogManager:
     def delete(self, topic: str, partition: int) -> None:
         """Forget a log; its folder is renamed at once and removed after ``file.delete.delay.ms``. Raises KafkaError."""
         self.delete_future(topic, partition)  # first: alone it would be taken for the partition's log
-        partition_log = self._logs.pop((topic, partition), None)
+        partition_log = self._logs.pop(TopicPartition(topic, partition), None)
         if partition_log is not None:
             self._part(partition_log.folder).delete(partition_log)
 
@@ -324,7 +326,7 @@ class LogManager:
         """
         topic, partition = current.topic, current.partition
         self._check_no_folder_offline(topic, partition)
-        name = future_folder_name(topic, partition, folder.rng)
+        name = future_folder_name(topic, partition, folder.randomness)
         if name is None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
         future = PartitionLog(folder, topic, partition, current.topic_id, current.settings, folder_name=name)
@@ -332,12 +334,13 @@ class LogManager:
             future.start_first_segment()
         except OSError as error:
             raise folder.fail(f"cannot create {future.directory}", error) from error
-        self._part(folder).logs[topic, partition] = self._futures[topic, partition] = future
+        key = TopicPartition(topic, partition)
+        self._part(folder).logs[key] = self._futures[key] = future
         return future
 
     def delete_future(self, topic: str, partition: int) -> None:
         """Forget the log that was to replace another one. Raises KafkaError."""
-        future = self._futures.pop((topic, partition), None)
+        future = self._futures.pop(TopicPartition(topic, partition), None)
         if future is not None:
             self._part(future.folder).delete(future)
 
@@ -346,7 +349,7 @@ class LogManager:
 
         When the future log's folder fails, the old log stays. Raises KafkaError KAFKA_STORAGE_ERROR.
         """
-        key = topic, partition
+        key = TopicPartition(topic, partition)
         current, future = self._logs[key], self._futures[key]
         assert current.flushing is None
         assert future.flushing is None

@@ -40,15 +40,15 @@ class _Inode:
         self.durable = bytes(self.data)
         self.changes.clear()
 
-    def crash(self, rng: random.Random) -> None:
+    def crash(self, randomness: random.Random) -> None:
         survivor = bytearray(self.durable)
-        survived = rng.randint(0, len(self.changes))
+        survived = randomness.randint(0, len(self.changes))
         for position, data in self.changes[:survived]:
             _apply(survivor, position, data)
         for position, data in self.changes[survived : survived + 1]:
             if data:
-                torn = data[: rng.randint(0, len(data) - 1)]
-                _apply(survivor, position, torn + bytes(len(data) - len(torn)) if rng.random() < 0.5 else torn)
+                torn = data[: randomness.randint(0, len(data) - 1)]
+                _apply(survivor, position, torn + bytes(len(data) - len(torn)) if randomness.random() < 0.5 else torn)
         self.data = survivor
         self.sync()
 
@@ -158,16 +158,16 @@ class MemoryDisk:
             if where(path):
                 raise OSError(error.errno, error.strerror, path)
 
-    def crash(self, rng: random.Random) -> None:
+    def crash(self, randomness: random.Random) -> None:
         """Lose power, and come back with what survives."""
         self.generation += 1
         self.locks.clear()
-        for _, happen in self._journal[: rng.randint(0, len(self._journal))]:
+        for _, happen in self._journal[: randomness.randint(0, len(self._journal))]:
             happen(self._durable)
         self._journal.clear()
         self._names = dict(self._durable)
         for inode in {id(inode): inode for inode in self._names.values() if inode is not None}.values():
-            inode.crash(rng)
+            inode.crash(randomness)
 
     def kill(self) -> None:
         """Kill the process that uses the disk: descriptors and locks go, bytes and names stay."""

@@ -310,7 +310,7 @@ class PartitionLog:
     def _new_segment(self, base_offset: int) -> LogSegment:
         segment = LogSegment(self.folder, self.directory, base_offset, self.folder.clock.now_ms())
         jitter = min(self.settings.segment_jitter_ms, self.settings.segment_ms)
-        segment.roll_jitter_ms = self.folder.rng.randrange(jitter) if jitter else 0
+        segment.roll_jitter_ms = self.folder.randomness.randrange(jitter) if jitter else 0
         segment.create()
         self.segments.append(segment)
         return segment

@@ -10,6 +10,7 @@ import functools
 from collections.abc import Awaitable, Callable
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import NO_LEADER
 from ..base.seams import Clock
 from ..wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -23,7 +24,6 @@ from .metadata_cache import MetadataCache
 from .replica_manager import ReplicaManager
 
 COMMIT_SECONDS = 30.0
-NO_LEADER = -1
 
 AppendMarker = Callable[[int, WritableTxnMarker], int]
 """(partition, marker) -> the offset after the marker. KafkaError when it is not written."""

@@ -122,7 +122,7 @@ class FetchSessionCache:
 
     def __init__(self, slots: int, randomness: random.Random) -> None:
         self._slots = slots
-        self._random = randomness
+        self._randomness = randomness
         self._sessions: dict[int, FetchSession] = {}
 
     def __len__(self) -> int:
@@ -143,7 +143,7 @@ class FetchSessionCache:
             return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
-            session_id = self._random.randint(1, _MAX_ID)
+            session_id = self._randomness.randint(1, _MAX_ID)
         session = self._sessions[session_id] = FetchSession(session_id, by_id, partitions)
         return session
 

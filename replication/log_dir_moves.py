@@ -45,7 +45,7 @@ class LogDirMoves:
         folder = self._logs.folder_at(path)
         if folder is None:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is none of this broker's data folders")
-        if future_folder_name(topic, number, folder.rng) is None:
+        if future_folder_name(topic, number, folder.randomness) is None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
         folder.check_online()
         partition = self._find(topic, number, folder)

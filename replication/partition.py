@@ -17,6 +17,7 @@ import math
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import NO_LEADER
 from ..log.partition_log import AppendResult, PartitionLog
 from ..log.segment import SegmentSlice
 from ..log.transactional_reads import bytes_between
@@ -59,7 +60,7 @@ class Partition:
         self.topic_id = topic_id
         self.log = log
         self.is_leader = False
-        self.leader_id = -1
+        self.leader_id = NO_LEADER
         self.leader_epoch = -1
         self.partition_epoch = -1
         self.isr: list[int] = []

@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import TypeVar
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..broker.embedded import describe, running_server
-from ..controller.context import TopicPartition
 from ..handlers.services import Services
 from ..replication.partition import Partition
 from . import administration

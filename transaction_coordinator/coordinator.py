@@ -13,6 +13,7 @@ from collections.abc import Collection
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..base.seams import Clock
 from ..replication.coordinator_log import CoordinatorLog, Flush, as_seen_by_clients, partition_of
 from ..replication.coordinator_shards import CoordinatorShards
@@ -24,7 +25,7 @@ from .ending import FencedError, MarkerChannels, write_markers
 from .producer_ids import ProducerIdSource
 from .settings import TransactionSettings
 from .shard import TransactionShard
-from .transaction import PREPARED, TRANSACTIONS_V2, TopicPartition, Transaction, TransactionState
+from .transaction import PREPARED, TRANSACTIONS_V2, Transaction, TransactionState
 
 logger = logging.getLogger(__name__)
 

@@ -14,17 +14,17 @@ from typing import Protocol
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import NO_LEADER, TopicPartition
 from ..wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from .transaction import TopicPartition, Transaction
+from .transaction import Transaction
 
 logger = logging.getLogger(__name__)
 
-NO_LEADER = -1
 RETRY_SECONDS = 0.1
 
 _FENCED = (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED)
@@ -57,12 +57,12 @@ async def write_markers(channels: MarkerChannels, transaction: Transaction, coor
     fenced: list[str] = []
     while left:
         by_leader: dict[int, list[TopicPartition]] = {}
-        for topic, partition in sorted(left):
-            leader = channels.leader(topic, partition)
+        for partition in sorted(left):
+            leader = channels.leader(*partition)
             if leader is None:
-                left.discard((topic, partition))
+                left.discard(partition)
             elif leader != NO_LEADER:
-                by_leader.setdefault(leader, []).append((topic, partition))
+                by_leader.setdefault(leader, []).append(partition)
         async with trio.open_nursery() as nursery:
             for leader, partitions in by_leader.items():
                 request = _request(transaction, coordinator_epoch, partitions)
@@ -92,7 +92,7 @@ async def _write(
                 if partition.error_code in _FENCED:
                     fenced.append(f"{topic.name}-{partition.partition_index}")
                 if partition.error_code in _NOT_NEEDED:
-                    left.discard((topic.name, partition.partition_index))
+                    left.discard(TopicPartition(topic.name, partition.partition_index))
 
 
 def _request(

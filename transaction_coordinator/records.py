@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ..base.partitions import TopicPartition
 from ..wire.coordinator_records import decode_transaction_key, decode_transaction_value, encode_coordinator_record
 from ..wire.messages.transaction_state import PartitionsSchema, TransactionLogKey, TransactionLogValue
 from ..wire.records import RecordBatch, RecordsBuilder
-from .transaction import TopicPartition, Transaction, TransactionState
+from .transaction import Transaction, TransactionState
 
 VALUE_VERSION = 1
 
@@ -64,7 +65,7 @@ def read_batch(batch: RecordBatch) -> Iterator[tuple[str, Transaction | None]]:
 def _transaction(transactional_id: str, value: TransactionLogValue) -> Transaction:
     partitions: set[TopicPartition] = set()
     for topic in value.transaction_partitions or ():
-        partitions.update((topic.topic, partition) for partition in topic.partition_ids)
+        partitions.update(TopicPartition(topic.topic, partition) for partition in topic.partition_ids)
     return Transaction(
         transactional_id,
         value.producer_id,

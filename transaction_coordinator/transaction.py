@@ -26,6 +26,7 @@ import enum
 from collections.abc import Iterable
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 
 TRANSACTIONS_V2 = 2
 """``transaction.version`` from which every transaction has an epoch of its own."""
@@ -33,8 +34,6 @@ TRANSACTIONS_V2 = 2
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 _MAX_EPOCH = (1 << 15) - 1
-
-TopicPartition = tuple[str, int]
 
 
 class TransactionState(enum.Enum):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 
+from ...base.partitions import TopicPartition
 from ...wire.schema import uuid_to_text
 from ..checkpoints import (
     CLEAN_SHUTDOWN,
@@ -12,7 +13,6 @@ from ..checkpoints import (
     OFFSET_CHECKPOINTS,
     PARTITION_METADATA,
     CorruptFileError,
-    TopicPartition,
     read_meta_properties,
     read_offsets,
 )

@@ -6,9 +6,9 @@ import pytest
 import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.base.partitions import TopicPartition
 from ottla.base.seams import SystemClock
 from ottla.controller import znodes
-from ottla.controller.context import TopicPartition
 from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.registration import report_failed_folder
 from ottla.controller.store import Create, Delete

@@ -10,9 +10,9 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.base.partitions import TopicPartition
 from ottla.controller import znodes
 from ottla.controller.config_store import TOPICS, ConfigStore
-from ottla.controller.context import TopicPartition
 from ottla.controller.controller import Controller
 from ottla.controller.store import Create, Delete, Set
 from ottla.controller.topics import NewTopic

@@ -1,0 +1,15 @@
+"""Words for partitions that every layer uses."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NO_LEADER = -1
+"""In the place of a broker id: no broker leads the partition now."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition by name."""
+
+    topic: str
+    partition: int
