@@ -29,6 +29,7 @@ from ..controller.topic_names import INTERNAL_TOPICS
 from ..log.partition_log import AppendResult
 from ..log.validation import RecordsRefusedError
 from ..replication.partition import Partition
+from ..wire.batch_layout import CODEC_MASK, TRANSACTIONAL_BIT, low_attributes
 from ..wire.compression import ZSTD
 from ..wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -38,14 +39,10 @@ from ..wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from ..wire.records import MAGIC, RecordBatch
+from ..wire.records import RecordBatch
 from .call import Call, CloseConnection
 from .transaction_partitions import Entry, as_seen_by_producers, enter
 
-_MAGIC_POSITION = 16
-_ATTRIBUTES_POSITION = 22
-_CODEC_MASK = 0x07
-_TRANSACTIONAL_BIT = 0x10
 _ADMIN_CLIENT_ID = "__admin_client"
 _FIRST_ABORTABLE_VERSION = 11
 _FIRST_V2_VERSION = 12
@@ -143,10 +140,10 @@ def _append(
         if records is None:
             raise KafkaError(ErrorCode.INVALID_RECORD, "no records")
         assert isinstance(records, memoryview)
-        attributes = _attributes(records)
-        if attributes & _TRANSACTIONAL_BIT and request.transactional_id is None:
+        attributes = low_attributes(records)
+        if attributes & TRANSACTIONAL_BIT and request.transactional_id is None:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the request has no transactional id")
-        if attributes & _CODEC_MASK == ZSTD and call.version < _FIRST_ZSTD_VERSION:
+        if attributes & CODEC_MASK == ZSTD and call.version < _FIRST_ZSTD_VERSION:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
         if request.acks not in (-1, 0, 1):
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {request.acks}")
@@ -167,13 +164,6 @@ def _append(
     if result.flush_due or (request.acks == -1 and partition.log.high_watermark <= result.last_offset):
         waiting.append((partition, result, answer))
     return answer
-
-
-def _attributes(records: memoryview) -> int:
-    """The low byte of a batch's attributes; 0 where no v2 batch begins."""
-    if len(records) > _ATTRIBUTES_POSITION and records[_MAGIC_POSITION] == MAGIC:
-        return records[_ATTRIBUTES_POSITION]
-    return 0
 
 
 def _refused(index: int, error: KafkaError, log_start_offset: int) -> PartitionProduceResponse:

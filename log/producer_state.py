@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 from crc32c import crc32c
 
 from ..base.errors import ErrorCode, KafkaError
+from ..wire.batch_layout import TRANSACTIONAL_BIT
 from ..wire.records import NO_PRODUCER_EPOCH, NO_SEQUENCE, RecordBatch
 from .disk import Disk, join
 from .files import SNAPSHOT_SUFFIX, file_name
@@ -50,7 +51,6 @@ _HEAD = Struct(">hIi")
 _CRC_START = 6
 _ENTRY = Struct(">qhiqiqiq")
 _MARKER = Struct(">hi")
-_TRANSACTIONAL_BIT = 0x10
 _COMMIT = b"\0\1"  # behind the version, in the key of a commit marker
 _STRICT_MARKER_EPOCHS_FROM = 2  # transaction.version whose markers carry a higher epoch than the batches (KIP-890)
 _MAX_SEQUENCE = (1 << 31) - 1
@@ -148,7 +148,7 @@ class ProducerStateManager:
         """
         state = self.producers.get(batch.producer_id)
         if state is None:
-            if batch.attributes & _TRANSACTIONAL_BIT:
+            if batch.attributes & TRANSACTIONAL_BIT:
                 self._check_begin(batch)
             return None
         epoch, first_sequence = batch.producer_epoch, batch.base_sequence
@@ -176,7 +176,7 @@ class ProducerStateManager:
                 f"Invalid sequence number for new epoch of producer {batch.producer_id}: {epoch} (request epoch), "
                 f"{first_sequence} (seq. number), {state.producer_epoch} (current producer epoch)",
             )
-        if batch.attributes & _TRANSACTIONAL_BIT:
+        if batch.attributes & TRANSACTIONAL_BIT:
             if state.current_txn_first_offset < 0 or epoch != state.producer_epoch:
                 self._check_begin(batch)
         elif state.current_txn_first_offset >= 0:
@@ -280,7 +280,7 @@ class ProducerStateManager:
                 batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset, batch.max_timestamp
             )
         )
-        if batch.attributes & _TRANSACTIONAL_BIT and state.current_txn_first_offset < 0:
+        if batch.attributes & TRANSACTIONAL_BIT and state.current_txn_first_offset < 0:
             state.current_txn_first_offset = batch.base_offset
             self.ongoing[batch.base_offset] = batch.producer_id
             self.verifications.pop(batch.producer_id, None)

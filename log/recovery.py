@@ -14,10 +14,10 @@ from __future__ import annotations
 import logging
 import zlib
 from collections.abc import Iterable
-from struct import Struct
 
 from ..base.errors import ErrorCode, KafkaError
-from ..wire.records import LENGTH_PREFIX_SIZE, RecordBatch
+from ..wire.batch_layout import LEGACY_CRC_END, LEGACY_HEADER, LENGTH_PREFIX_SIZE, MAGIC
+from ..wire.records import RecordBatch
 from .checkpoints import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
@@ -53,7 +53,6 @@ logger = logging.getLogger(__name__)
 
 _TEMPORARY_SUFFIXES = (DELETED_SUFFIX, ".tmp")
 _COMPACTION_SUFFIXES = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
-_LEGACY_HEADER = Struct(">qiIb")  # offset, size, CRC, magic
 _MAX_LEGACY_MESSAGE = 1 << 30
 
 
@@ -382,12 +381,11 @@ def check_order(batch: RecordBatch, base_offset: int, next_offset: int) -> None:
 
 def _is_legacy_message(file: OpenFile) -> bool:
     """Whether a file begins with a whole message of format 0 or 1, by its CRC."""
-    data = file.read(_LEGACY_HEADER.size, 0)
-    if len(data) < _LEGACY_HEADER.size:
+    data = file.read(LEGACY_HEADER.size, 0)
+    if len(data) < LEGACY_HEADER.size:
         return False
-    _, size, crc, magic = _LEGACY_HEADER.unpack(data)
-    if magic > 1 or size < _LEGACY_HEADER.size - LENGTH_PREFIX_SIZE:
+    _, size, crc, magic = LEGACY_HEADER.unpack(data)
+    if magic >= MAGIC or size < LEGACY_HEADER.size - LENGTH_PREFIX_SIZE:
         return False
-    crc_end = LENGTH_PREFIX_SIZE + 4
-    body = file.read(min(size - 4, _MAX_LEGACY_MESSAGE), crc_end)
+    body = file.read(min(size - 4, _MAX_LEGACY_MESSAGE), LEGACY_CRC_END)
     return len(body) == size - 4 and zlib.crc32(body) == int(crc)

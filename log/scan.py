@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Iterator
-from struct import Struct
 
-from ..wire.records import BATCH_HEADER_SIZE, LENGTH_PREFIX_SIZE, IncompleteBatch, RecordBatch
+from ..wire.batch_layout import BATCH_HEADER_SIZE, LENGTH_PREFIX_SIZE, SPAN
+from ..wire.records import IncompleteBatch, RecordBatch
 from .disk import OpenFile
 
-_SPAN = Struct(">qi11xi")  # base offset, batch length, last offset delta
-SPAN_SIZE = _SPAN.size
 _WINDOW = 4096 + BATCH_HEADER_SIZE
 _CHUNK = 1 << 20
 
@@ -47,10 +45,10 @@ def scan_batches(
 
 def read_span(file: OpenFile, position: int) -> tuple[int, int, int]:
     """Base offset, last offset and end position of the batch at ``position``. Raises OSError."""
-    data = file.read(SPAN_SIZE, position)
-    if len(data) < SPAN_SIZE:
+    data = file.read(SPAN.size, position)
+    if len(data) < SPAN.size:
         raise OSError(errno.EIO, f"the file ends inside the batch at {position}")
-    base_offset, batch_length, last_offset_delta = _SPAN.unpack(data)
+    base_offset, batch_length, last_offset_delta = SPAN.unpack(data)
     if batch_length < 0:
         raise OSError(errno.EIO, f"there is no batch at {position}")
     return base_offset, base_offset + last_offset_delta, position + batch_length + LENGTH_PREFIX_SIZE
@@ -62,12 +60,12 @@ def find_batch(file: OpenFile, start: int, end: int, offset: int) -> int:
     window = b""
     while position < end:
         at = position - window_start
-        if at + SPAN_SIZE > len(window):
+        if at + SPAN.size > len(window):
             window_start, at = position, 0
             window = file.read(min(_WINDOW, end - position), position)
-            if len(window) < SPAN_SIZE:
+            if len(window) < SPAN.size:
                 raise OSError(errno.EIO, f"the file ends inside the batch at {position}")
-        base_offset, batch_length, last_offset_delta = _SPAN.unpack_from(window, at)
+        base_offset, batch_length, last_offset_delta = SPAN.unpack_from(window, at)
         if base_offset + last_offset_delta >= offset:
             return position
         if batch_length < 0:

@@ -20,10 +20,10 @@ from __future__ import annotations
 import errno
 import logging
 from collections.abc import Iterator
-from struct import Struct
 
 from ..base.errors import ErrorCode, KafkaError
-from ..wire.records import BATCH_HEADER_SIZE, RecordBatch
+from ..wire.batch_layout import BATCH_HEADER_SIZE, max_timestamp_of
+from ..wire.records import RecordBatch
 from .disk import Bytes, OpenFile, join
 from .files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, file_name
 from .log_folder import LogFolder
@@ -35,8 +35,6 @@ from .transaction_index import ENTRY_SIZE, AbortedTransaction, decode_transactio
 
 logger = logging.getLogger(__name__)
 
-_MAX_TIMESTAMP = Struct(">q")
-_MAX_TIMESTAMP_POSITION = 35
 _REMEMBERED_POSITIONS = 16
 _REBUILT_INDEX_INTERVAL = 4096
 
@@ -311,8 +309,7 @@ class LogSegment:
             data = self.file().read(BATCH_HEADER_SIZE, 0)
             if len(data) < BATCH_HEADER_SIZE:
                 raise OSError(errno.EIO, "the file ends inside the first batch", self.path)
-            timestamp: int = _MAX_TIMESTAMP.unpack_from(data, _MAX_TIMESTAMP_POSITION)[0]
-            self.first_timestamp = timestamp
+            self.first_timestamp = max_timestamp_of(data)
         return self.first_timestamp
 
     # --- aborted transactions -----------------------------------------------------------------------------------------

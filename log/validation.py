@@ -19,12 +19,14 @@ from __future__ import annotations
 from ..base.errors import ErrorCode, KafkaError
 from ..base.wording import counted
 from ..wire import compression
+from ..wire.batch_layout import CODEC_MASK, CONTROL_BIT
 from ..wire.records import CREATE_TIME, NO_TIMESTAMP, Record, RecordBatch, build_batch
 from .settings import LONG_MAX, LogSettings
 
 _SHOWN_RECORD_ERRORS = 100
 _CODECS = {"uncompressed": compression.NONE, "gzip": compression.GZIP, "snappy": compression.SNAPPY}
 _CODECS |= {"lz4": compression.LZ4, "zstd": compression.ZSTD}
+_CODEC_OR_CONTROL = CODEC_MASK | CONTROL_BIT
 MAX_DECOMPRESSED_BYTES = 1 << 28
 
 
@@ -53,13 +55,13 @@ def check_batch(batch: RecordBatch, settings: LogSettings, topic: str) -> None:
     if count != batch.last_offset_delta + 1 or count <= 0:
         raise _invalid(f"The batch counts {count} records, but spans {batch.last_offset_delta + 1} offsets in {topic}")
     attributes = batch.attributes
-    if attributes & 0x27:  # a codec, or a control batch
-        if attributes & 0x20:
+    if attributes & _CODEC_OR_CONTROL:
+        if attributes & CONTROL_BIT:
             raise _invalid(f"Clients are not allowed to write control records in {topic}")
-        if attributes & 0x07 > compression.ZSTD:
+        if attributes & CODEC_MASK > compression.ZSTD:
             # Kafka gives UNKNOWN_SERVER_ERROR. This one is final too, and says what is wrong.
             raise KafkaError(
-                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"There is no compression type {attributes & 0x07}"
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"There is no compression type {attributes & CODEC_MASK}"
             )
     if batch.producer_id >= 0 and batch.base_sequence < 0:
         raise _invalid(f"Invalid sequence number {batch.base_sequence} of producer {batch.producer_id} in {topic}")

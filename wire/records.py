@@ -1,18 +1,7 @@
 """Record batches of message format v2 (magic 2): the unit of produce, of fetch and of the log.
 
-A batch is a header of 61 bytes, big-endian, and then its records, compressed as one piece or not at all::
-
-     0 base_offset int64             27 base_timestamp int64
-     8 batch_length int32            35 max_timestamp int64
-    12 partition_leader_epoch int32  43 producer_id int64
-    16 magic int8                    51 producer_epoch int16
-    17 crc uint32                    53 base_sequence int32
-    21 attributes int16              57 record_count int32
-    23 last_offset_delta int32       61 records
-
-``batch_length`` counts everything behind itself. ``crc`` is the CRC-32C of everything from ``attributes`` on, so base
-offset and leader epoch can be stamped without touching it. Attributes: bits 0-2 codec, 3 timestamp type, 4
-transactional, 5 control, 6 delete horizon (``base_timestamp`` then holds the time at which tombstones may go).
+A batch is a header, whose fields ``batch_layout`` tells, and its records, compressed as one piece or not at all. The CRC does
+not cover base offset and leader epoch, which the leader stamps.
 
 A batch may hold fewer records than its offsets span, or none: compaction takes records out and keeps the range. Magic 0
 and 1 are refused. Format: https://kafka.apache.org/documentation/#messageformat, KIP-98, KIP-534 (delete horizon).
@@ -26,14 +15,26 @@ from struct import Struct
 from crc32c import crc32c
 
 from ..base.errors import ErrorCode, KafkaError
+from .batch_layout import (
+    APPEND_TIME_BIT,
+    ATTRIBUTES_POSITION,
+    BATCH_HEADER_SIZE,
+    BATCH_LENGTH_POSITION,
+    CODEC_MASK,
+    CONTROL_BIT,
+    CRC_POSITION,
+    DELETE_HORIZON_BIT,
+    HEADER,
+    LENGTH_PREFIX_SIZE,
+    MAGIC,
+    MAGIC_POSITION,
+    MAX_TIMESTAMP_POSITION,
+    STAMP,
+    TRANSACTIONAL_BIT,
+)
 from .compression import NONE, Buffer, compress, decompress
 from .record_codec import Record as Record
 from .record_codec import append_record, iter_records
-
-BATCH_HEADER_SIZE = 61
-LENGTH_PREFIX_SIZE = 12
-"""Bytes of a batch that ``batch_length`` does not count: the base offset and the length itself."""
-MAGIC = 2
 
 CREATE_TIME = 0
 LOG_APPEND_TIME = 1
@@ -43,26 +44,13 @@ NO_PRODUCER_EPOCH = -1
 NO_SEQUENCE = -1
 NO_LEADER_EPOCH = -1
 
-_COMPRESSION_MASK = 0x07
-_APPEND_TIME_BIT = 0x08
-_TRANSACTIONAL_BIT = 0x10
-_CONTROL_BIT = 0x20
-_DELETE_HORIZON_BIT = 0x40
-
-_MAGIC_POSITION = 16
-_CRC_POSITION = 17
-_ATTRIBUTES_POSITION = 21
-_MAX_TIMESTAMP_POSITION = 35
 _MIN_LEGACY_LENGTH = 14
 _MAX_INT32 = 0x7FFFFFFF
 
-_HEADER = Struct(">qiibIhiqqqhii")
-_STAMP = Struct(">qii")
 _INT16 = Struct(">h")
 _UINT32 = Struct(">I")
 _INT32 = Struct(">i")
 _INT64 = Struct(">q")
-assert _HEADER.size == BATCH_HEADER_SIZE
 
 
 class IncompleteBatch(KafkaError):
@@ -133,7 +121,7 @@ class RecordBatch:
             self.producer_epoch,
             self.base_sequence,
             self.record_count,
-        ) = _HEADER.unpack_from(buffer, start)
+        ) = HEADER.unpack_from(buffer, start)
         self.size = size = batch_length + LENGTH_PREFIX_SIZE
         if self.magic != MAGIC or not BATCH_HEADER_SIZE <= size <= available:
             raise _header_error(buffer, start)
@@ -148,25 +136,25 @@ class RecordBatch:
     @property
     def compression(self) -> int:
         """The codec number: 0-4 name a codec, 5-7 do not."""
-        return self.attributes & _COMPRESSION_MASK
+        return self.attributes & CODEC_MASK
 
     @property
     def timestamp_type(self) -> int:
         """CREATE_TIME (0) or LOG_APPEND_TIME (1)."""
-        return (self.attributes & _APPEND_TIME_BIT) >> 3
+        return (self.attributes & APPEND_TIME_BIT) >> 3
 
     @property
     def is_transactional(self) -> bool:
-        return self.attributes & _TRANSACTIONAL_BIT != 0
+        return self.attributes & TRANSACTIONAL_BIT != 0
 
     @property
     def is_control(self) -> bool:
-        return self.attributes & _CONTROL_BIT != 0
+        return self.attributes & CONTROL_BIT != 0
 
     @property
     def delete_horizon_ms(self) -> int | None:
         """The time from which compaction may drop this batch's tombstones and markers; None when it is not set."""
-        return self.base_timestamp if self.attributes & _DELETE_HORIZON_BIT else None
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     @property
     def last_offset(self) -> int:
@@ -184,11 +172,11 @@ class RecordBatch:
         return (self.base_sequence + self.last_offset_delta) & _MAX_INT32
 
     def compute_crc(self) -> int:
-        return crc32c(self.view[_ATTRIBUTES_POSITION:])
+        return crc32c(self.view[ATTRIBUTES_POSITION:])
 
     def check_crc(self) -> None:
         """Raise KafkaError(CORRUPT_MESSAGE) when the stored CRC is not the one of the bytes."""
-        computed = crc32c(self.view[_ATTRIBUTES_POSITION:])
+        computed = crc32c(self.view[ATTRIBUTES_POSITION:])
         if computed != self.crc:
             raise KafkaError(
                 ErrorCode.CORRUPT_MESSAGE,
@@ -197,7 +185,7 @@ class RecordBatch:
 
     def stamp(self, base_offset: int, leader_epoch: int) -> None:
         """Write base offset and leader epoch into the buffer, which must be writable. The CRC does not cover them."""
-        _STAMP.pack_into(self.view, 0, base_offset, self.size - LENGTH_PREFIX_SIZE, leader_epoch)
+        STAMP.pack_into(self.view, 0, base_offset, self.size - LENGTH_PREFIX_SIZE, leader_epoch)
         self.base_offset = base_offset
         self.partition_leader_epoch = leader_epoch
 
@@ -209,12 +197,12 @@ class RecordBatch:
         """Write timestamp type and max timestamp into the buffer, and the new CRC if that changed anything."""
         if timestamp_type == self.timestamp_type and max_timestamp == self.max_timestamp:
             return
-        self.attributes = self.attributes & ~_APPEND_TIME_BIT | timestamp_type << 3
+        self.attributes = self.attributes & ~APPEND_TIME_BIT | timestamp_type << 3
         self.max_timestamp = max_timestamp
-        _INT16.pack_into(self.view, _ATTRIBUTES_POSITION, self.attributes)
-        _INT64.pack_into(self.view, _MAX_TIMESTAMP_POSITION, max_timestamp)
+        _INT16.pack_into(self.view, ATTRIBUTES_POSITION, self.attributes)
+        _INT64.pack_into(self.view, MAX_TIMESTAMP_POSITION, max_timestamp)
         self.crc = self.compute_crc()
-        _UINT32.pack_into(self.view, _CRC_POSITION, self.crc)
+        _UINT32.pack_into(self.view, CRC_POSITION, self.crc)
 
     def records(self, limit: int | None = None) -> Iterator[Record]:
         """Yield the records in order, decompressing them first.
@@ -228,17 +216,17 @@ class RecordBatch:
             raise KafkaError(ErrorCode.INVALID_RECORD, f"a record batch cannot hold {self.record_count} records")
         body = self.view[BATCH_HEADER_SIZE:]
         data = bytes(body) if self.compression == NONE else decompress(self.compression, body, limit)
-        append_time = self.max_timestamp if self.attributes & _APPEND_TIME_BIT else None
+        append_time = self.max_timestamp if self.attributes & APPEND_TIME_BIT else None
         return iter_records(data, self.record_count, self.base_offset, self.base_timestamp, append_time)
 
 
 def _header_error(buffer: Buffer, start: int) -> KafkaError:
     """Say why no batch begins at ``start``; its header is too short, or has the wrong magic or size."""
     available = len(buffer) - start
-    if available <= _MAGIC_POSITION:
+    if available <= MAGIC_POSITION:
         return IncompleteBatch(available, BATCH_HEADER_SIZE)
-    batch_length: int = _INT32.unpack_from(buffer, start + 8)[0]
-    magic = buffer[start + _MAGIC_POSITION]
+    batch_length: int = _INT32.unpack_from(buffer, start + BATCH_LENGTH_POSITION)[0]
+    magic = buffer[start + MAGIC_POSITION]
     if batch_length < _MIN_LEGACY_LENGTH:
         return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a record batch cannot have a length of {batch_length}")
     if magic < MAGIC:
@@ -309,9 +297,9 @@ class RecordsBuilder:
         self._attributes = (
             compression
             | timestamp_type << 3
-            | (_TRANSACTIONAL_BIT if is_transactional else 0)
-            | (_CONTROL_BIT if is_control else 0)
-            | (0 if delete_horizon_ms is None else _DELETE_HORIZON_BIT)
+            | (TRANSACTIONAL_BIT if is_transactional else 0)
+            | (CONTROL_BIT if is_control else 0)
+            | (0 if delete_horizon_ms is None else DELETE_HORIZON_BIT)
         )
         self._body = bytearray()
 
@@ -355,7 +343,7 @@ class RecordsBuilder:
         last_offset = self.next_offset - 1 if self._last_offset is None else self._last_offset
         batch = bytearray(BATCH_HEADER_SIZE)
         batch += body
-        _HEADER.pack_into(
+        HEADER.pack_into(
             batch,
             0,
             self.base_offset,
@@ -371,7 +359,7 @@ class RecordsBuilder:
             self.record_count,
         )
         with memoryview(batch) as view:
-            _UINT32.pack_into(batch, _CRC_POSITION, crc32c(view[_ATTRIBUTES_POSITION:]))
+            _UINT32.pack_into(batch, CRC_POSITION, crc32c(view[ATTRIBUTES_POSITION:]))
         return batch
 
 

@@ -6,9 +6,10 @@ import os
 from dataclasses import dataclass
 
 from ...base.errors import KafkaError
+from ...wire.batch_layout import BATCH_HEADER_SIZE
 from ...wire.control_records import ControlRecordType, decode_control_key, decode_end_marker
 from ...wire.record_codec import Record
-from ...wire.records import BATCH_HEADER_SIZE, IncompleteBatch, RecordBatch
+from ...wire.records import IncompleteBatch, RecordBatch
 from ..disk import Disk
 from ..scan import scan_batches
 from .decoders import RecordDecoder

@@ -17,7 +17,8 @@ from ottla.log.partition_log import PartitionLog
 from ottla.log.read_only_disk import ReadOnlyDisk
 from ottla.log.verify.findings import Finding
 from ottla.log.verify.folder import verify_folder
-from ottla.wire.records import BATCH_HEADER_SIZE, Record, iter_batches
+from ottla.wire.batch_layout import BATCH_HEADER_SIZE
+from ottla.wire.records import Record, iter_batches
 
 SETTINGS = {"segment_bytes": 3000, "index_interval_bytes": 200}
 BROKER_FILES = ("recovery-point", "log-start", "replication", "cleaner")

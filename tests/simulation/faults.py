@@ -14,7 +14,8 @@ from collections.abc import Callable
 from ottla.base.seams import SimulatedClock
 from ottla.log.disk import Bytes, Lock, OpenFile
 from ottla.log.memory_disk import MemoryDisk
-from ottla.wire.records import BATCH_HEADER_SIZE, iter_complete_batches
+from ottla.wire.batch_layout import BATCH_HEADER_SIZE
+from ottla.wire.records import iter_complete_batches
 
 _CRC_COVERED_FROM = 21
 CHANGES = frozenset({"write", "truncate", "sync", "rename", "remove", "create", "make_dir"})

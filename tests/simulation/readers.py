@@ -9,9 +9,10 @@ from typing import Any
 import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.wire.batch_layout import LENGTH_PREFIX_SIZE
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from ottla.wire.records import LENGTH_PREFIX_SIZE, Record, RecordBatch, iter_complete_batches
+from ottla.wire.records import Record, RecordBatch, iter_complete_batches
 
 from .clients import PARTITIONS, RETRIABLE, Actor
 from .history import History, Sent, TopicPartition

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.wire.batch_layout import BATCH_HEADER_SIZE
 from ottla.wire.records import (
-    BATCH_HEADER_SIZE,
     CREATE_TIME,
     LOG_APPEND_TIME,
     IncompleteBatch,
