@@ -47,6 +47,7 @@ from ..replication.end_markers import EndMarkers, LocalMarkerChannels
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.log_dir_moves import LogDirMoves
 from ..replication.metadata_cache import MetadataCache
+from ..replication.peers import Peers
 from ..replication.replica_manager import ReplicaManager
 from ..replication.settings import ReplicationSettings
 from ..transaction_coordinator.coordinator import TransactionCoordinator
@@ -96,6 +97,7 @@ class Assembly:
         self.is_started = False
         self._session: BrokerSession | None = None
         self._member: Membership | None = None
+        self._peers: Peers | None = None
         self._loads: trio.Nursery | None = None
         self._early_loads: list[tuple[str, int, int]] = []
         self.logs = LogManager(
@@ -122,6 +124,7 @@ class Assembly:
         BrokerConfigs(config, configs, self._broker_id).follow()
         replicas = ReplicaManager(self._broker_id, self.logs, config.settings(LogSettings), configs.topic_overrides)
         metadata = MetadataCache(self.cluster_id)
+        self._peers = Peers(self._network, self._broker_id, self._inter_broker_listener, metadata)
         controller = Controller(
             self._broker_id,
             store,
@@ -286,6 +289,8 @@ class Assembly:
         self._loads = None
         self.services.groups.stop()
         self.services.transactions.stop()
+        if self._peers is not None:
+            self._peers.close()
         if self._session is not None:
             await self._session.close()
         self._home.close()

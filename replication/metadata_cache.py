@@ -61,6 +61,8 @@ class MetadataCache:
         self._changed = trio.Event()
         self.deletion_listeners: list[Callable[[str], None]] = []
         """Told the name of a topic whose last partition is gone."""
+        self.broker_listeners: list[Callable[[], None]] = []
+        """Told when other brokers are alive than before, or have other addresses."""
 
     def topic(self, name: str) -> CachedTopic | None:
         return self.topics.get(name)
@@ -126,6 +128,8 @@ class MetadataCache:
                 self._nodes.setdefault(endpoint.listener, {})[broker_id] = node
         for topic in self.topics.values():
             topic.derived = {}
+        for listener in self.broker_listeners:
+            listener()
 
     def _take_topic(self, name: str, topic_id: bytes, states: Iterable[UpdateMetadataPartitionState]) -> None:
         before = self.topics.get(name)

@@ -1,0 +1,91 @@
+"""Requests of a broker to its controller, whichever broker that is (Kafka's NodeToControllerChannelManager).
+
+The controller is the one that the metadata cache names. Where it is not reached, or is the controller no more, it is looked
+up again after a moment and the request is sent to the one there is then; so a request may be executed twice. Versions are
+negotiated, because brokers of a cluster are updated one after the other. When this broker is the controller itself, the
+request is a call.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import trio
+
+from ..base.errors import ErrorCode
+from ..wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from ..wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from ..wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from .broker_client import MalformedResponseError, PeerUnavailableError
+from .metadata_cache import MetadataCache
+from .peers import Peers
+
+RETRY_SECONDS = 0.1
+"""Before the controller is looked up again, as in Kafka."""
+
+REQUEST_SECONDS = 30.0
+"""How long one controller has for its answer (controller.socket.timeout.ms)."""
+
+ControllerRequest = AlterPartitionRequest | ControlledShutdownRequest | AllocateProducerIdsRequest
+
+
+class LocalController(Protocol):
+    """This broker's controller. Errors are in the answers; NOT_CONTROLLER where another broker is."""
+
+    async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse: ...
+
+    async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse: ...
+
+    async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse: ...
+
+
+class ControllerChannel:
+    """One request at a time; ``purpose`` names the connection."""
+
+    def __init__(
+        self, broker_id: int, metadata: MetadataCache, peers: Peers, local: LocalController, purpose: str
+    ) -> None:
+        self._broker_id = broker_id
+        self._metadata = metadata
+        self._peers = peers
+        self._local = local
+        self._purpose = purpose
+        self._turn = trio.StrictFIFOLock()  # not round state: the next request is sent after this one's answer
+
+    async def send(
+        self, request: ControllerRequest, *, highest: int | None = None, timeout: float | None = None
+    ) -> Any:
+        """The controller's answer, which never is NOT_CONTROLLER; ``highest`` bounds the version, ``timeout`` is in seconds.
+
+        Raises PeerUnavailableError when the time is up, and KafkaError (UNSUPPORTED_VERSION) for a controller that is too old.
+        """
+        try:
+            with trio.fail_after(math.inf if timeout is None else timeout):
+                async with self._turn:
+                    while True:
+                        response = await self._ask(request, highest)
+                        if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
+                            return response
+                        await trio.sleep(RETRY_SECONDS)
+        except trio.TooSlowError:
+            raise PeerUnavailableError(f"no controller has answered within {timeout:g} s") from None
+
+    async def _ask(self, request: ControllerRequest, highest: int | None) -> Any:
+        """The answer of the broker that is the controller as far as this one knows; None when there was none."""
+        controller_id = self._metadata.controller_id
+        if controller_id == self._broker_id:
+            return await self._call(request, highest)
+        try:
+            client = self._peers.client(controller_id, self._purpose, timeout=REQUEST_SECONDS, max_in_flight=1)
+            return await client.send(request, await client.negotiate(type(request), highest))
+        except (PeerUnavailableError, MalformedResponseError):
+            return None
+
+    async def _call(self, request: ControllerRequest, highest: int | None) -> Any:
+        if isinstance(request, AlterPartitionRequest):
+            newest = type(request).valid_versions.stop - 1
+            return await self._local.alter_partition(request, newest if highest is None else highest)
+        if isinstance(request, ControlledShutdownRequest):
+            return await self._local.controlled_shutdown(request)
+        return await self._local.allocate_producer_ids(request)

@@ -1,0 +1,60 @@
+"""The ways to the other brokers: by their addresses in the metadata cache, at the listener that brokers use among themselves.
+
+Each purpose (a fetcher, transaction markers, the controller) has a connection of its own to each broker, so that none waits
+behind the requests of another. When a broker is gone from the cluster, or is back at another address, its clients are closed:
+nobody goes on waiting for an answer that does not come.
+"""
+
+from __future__ import annotations
+
+from ..base.network import Network
+from .broker_client import BrokerClient, PeerUnavailableError
+from .metadata_cache import MetadataCache
+
+
+class Peers:
+    """Clients of the brokers that are alive, as the last UpdateMetadata had them."""
+
+    def __init__(self, network: Network, broker_id: int, listener: str, metadata: MetadataCache) -> None:
+        self._network = network
+        self._broker_id = broker_id
+        self._listener = listener
+        self._metadata = metadata
+        self._clients: dict[tuple[int, str], tuple[tuple[str, int], BrokerClient]] = {}
+        self._is_closed = False
+        metadata.broker_listeners.append(self._close_those_gone)
+
+    def client(self, broker_id: int, purpose: str, *, timeout: float = 30.0, max_in_flight: int = 5) -> BrokerClient:
+        """The way to a broker; ``timeout`` (seconds for a request) and ``max_in_flight`` are those of the purpose.
+
+        Ask again for each request: the address may have changed. Raises PeerUnavailableError for a broker that is not known
+        to be alive, or has no such listener.
+        """
+        key = broker_id, purpose
+        known = self._clients.get(key)
+        if known is not None:
+            return known[1]
+        address = self._address(broker_id)
+        if address is None or self._is_closed:
+            raise PeerUnavailableError(f"broker {broker_id} is not known to be alive")
+        name = f"broker-{self._broker_id}-{purpose}"
+        client = BrokerClient(self._network, *address, name, timeout=timeout, max_in_flight=max_in_flight)
+        self._clients[key] = address, client
+        return client
+
+    def _address(self, broker_id: int) -> tuple[str, int] | None:
+        node = self._metadata.nodes(self._listener).get(broker_id)
+        return None if node is None else (node.host, node.port)
+
+    def _close_those_gone(self) -> None:
+        for key, (address, client) in list(self._clients.items()):
+            if self._address(key[0]) != address:
+                del self._clients[key]
+                client.close()
+
+    def close(self) -> None:
+        """End every connection, and open none any more."""
+        self._is_closed = True
+        for _, client in self._clients.values():
+            client.close()
+        self._clients.clear()
