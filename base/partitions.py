@@ -13,3 +13,6 @@ class TopicPartition(NamedTuple):
 
     topic: str
     partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"

@@ -16,6 +16,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
 from . import znodes
+from .loading import decoded
 from .store import (
     BadVersionError,
     ClusterStore,
@@ -95,7 +96,10 @@ class ConfigStore:
         names = list(entities)
         nodes = await self._store.get_many([znodes.config_path(kind, name) for name in names])
         for name, node in zip(names, nodes, strict=True):
-            self._put(kind, name, znodes.decode_config(node.data) if node is not None else {})
+            if node is None:
+                self._put(kind, name, {})
+            elif (overrides := decoded(znodes.config_path(kind, name), node, znodes.decode_config)) is not None:
+                self._put(kind, name, overrides)
 
     async def change(self, kind: str, name: str, transform: Transform) -> None:
         """Replace the overrides of one of ``TOPICS`` or ``BROKERS`` by what ``transform`` makes of them; tell every broker.
@@ -155,9 +159,10 @@ class ConfigStore:
         unseen = sorted(name for name in names if _number(name) > self._last_notification)
         changed: dict[str, dict[str, None]] = {kind: {} for kind in self._overrides}
         nodes = await self._store.get_many([f"{znodes.CONFIG_CHANGES}/{name}" for name in unseen])
-        for node in nodes:
+        for entry, node in zip(unseen, nodes, strict=True):
             if node is not None:
-                kind, _, name = znodes.decode_config_change(node.data).partition("/")
+                entity = decoded(f"{znodes.CONFIG_CHANGES}/{entry}", node, znodes.decode_config_change) or ""
+                kind, _, name = entity.partition("/")
                 if kind in changed:
                     changed[kind][name] = None
         for kind, entities in changed.items():

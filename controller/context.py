@@ -25,7 +25,8 @@ class LiveBroker(NamedTuple):
 class PartitionState:
     """One partition: its replicas, and who leads. ``state`` is None until a first leader was chosen.
 
-    ``partition_epoch`` is the version of the state node, ``modified_zxid`` the transaction that wrote it.
+    ``partition_epoch`` is the version of the state node; ``modified_zxid`` is the transaction that wrote it when it was
+    last read.
     """
 
     assignment: ReplicaAssignment
@@ -55,7 +56,8 @@ class TopicState:
 class ControllerContext:
     """The cluster as this controller sees it. ``epoch_version`` is the version of the ``/controller_epoch`` node.
 
-    ``offline_replicas``: by live broker, the replicas that are in a data folder of it that has failed.
+    ``offline_replicas``: by live broker, the replicas that are in a data folder of it that has failed. ``shutting_down``:
+    live brokers that are about to stop; they may neither lead nor be in sync (KIP-841).
     """
 
     controller_id: int
@@ -65,6 +67,7 @@ class ControllerContext:
     topics: dict[str, TopicState] = dataclasses.field(default_factory=dict)
     deleting: set[str] = dataclasses.field(default_factory=set)
     offline_replicas: dict[int, set[TopicPartition]] = dataclasses.field(default_factory=dict)
+    shutting_down: set[int] = dataclasses.field(default_factory=set)
 
     def partition(self, key: TopicPartition) -> PartitionState:
         return self.topics[key.topic].partitions[key.partition]
@@ -74,15 +77,29 @@ class ControllerContext:
             for number, partition in topic.partitions.items():
                 yield TopicPartition(topic.name, number), partition
 
-    def has_replica_online(self, broker_id: int, key: TopicPartition) -> bool:
-        """Whether a broker is alive and its replica of the partition not in a failed folder."""
-        return broker_id in self.brokers and key not in self.offline_replicas.get(broker_id, ())
+    def find(self, key: TopicPartition) -> PartitionState | None:
+        """The partition, unless it does not exist or its topic is being deleted."""
+        topic = self.topics.get(key.topic)
+        return None if topic is None or key.topic in self.deleting else topic.partitions.get(key.partition)
 
-    def brokers_for(self, key: TopicPartition) -> Mapping[int, LiveBroker]:
-        """The live brokers without those that have the partition in a failed folder."""
-        if not any(key in offline for offline in self.offline_replicas.values()):
-            return self.brokers
-        return {b: broker for b, broker in self.brokers.items() if self.has_replica_online(b, key)}
+    def lasting(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
+        """The partitions of topics that are not being deleted."""
+        return ((key, partition) for key, partition in self.partitions() if key.topic not in self.deleting)
+
+    def names_by_id(self) -> Mapping[bytes, str]:
+        return {topic.topic_id: name for name, topic in self.topics.items()}
+
+    def online(self, key: TopicPartition) -> list[int]:
+        """The replicas of a partition whose broker is alive and has them in no folder that failed."""
+        return [
+            replica
+            for replica in self.partition(key).assignment.replicas
+            if replica in self.brokers and key not in self.offline_replicas.get(replica, ())
+        ]
+
+    def eligible(self, key: TopicPartition) -> list[int]:
+        """Those that may lead and be in sync, too."""
+        return [replica for replica in self.online(key) if replica not in self.shutting_down]
 
     def note_answers(self, answers: Mapping[int, Mapping[TopicPartition, int]]) -> set[TopicPartition]:
         """Learn from the error codes of LeaderAndIsr answers, by broker; the partitions that lost a replica by that."""
@@ -100,10 +117,6 @@ class ControllerContext:
     def racks(self) -> Mapping[int, str | None]:
         """Rack by live broker."""
         return {broker_id: broker.registration.rack for broker_id, broker in self.brokers.items()}
-
-    def newest_zxid(self) -> int:
-        """A transaction id after the registration of every live broker, for a state that is written now."""
-        return max((broker.epoch for broker in self.brokers.values()), default=0) + 1
 
     def by_topic(self, keys: Iterable[TopicPartition]) -> dict[str, list[int]]:
         """Partition numbers by topic, in the order given."""

@@ -25,6 +25,10 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.seams import Clock
 from ..log.settings import LogSettings
+from ..wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from ..wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from ..wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from .alter_partition_queue import AlterPartitionQueue
 from .channels import Connect
 from .config_store import ConfigStore
 from .context import ControllerContext
@@ -32,10 +36,20 @@ from .controller_node import is_controller, stand_for_election
 from .events import EventQueue
 from .partition_states import refusal
 from .reassignment import check_reassignment, is_under_way
+from .replica_elections import ElectionType
 from .sender import Answer, Senders
 from .settings import ControllerSettings
-from .store import ClusterStore, ControllerMovedError, SessionExpiredError, StoreError, StoreFailedError, WatchEvent
-from .term import Term
+from .store import (
+    ClusterStore,
+    ControllerMovedError,
+    EventType,
+    SessionExpiredError,
+    StoreError,
+    StoreFailedError,
+    Watch,
+    WatchEvent,
+)
+from .term import Term, Watches
 from .topics import CreatedTopic, NewTopic
 from .znodes import ReplicaAssignment
 
@@ -46,8 +60,15 @@ T = TypeVar("T")
 RETRY_SECONDS = 0.1
 """Before an election that failed half way is tried again."""
 
+FIRST_BALANCE_SECONDS = 5.0
+"""After an election, before leaders are first given back to their preferred brokers, as in Kafka."""
+
 OWN_ANSWER_SECONDS = 30.0
 """How long a request waits at most for the controller's own broker, the only one that any request waits for."""
+
+
+_NOTHING_KNOWN = WatchEvent(EventType.CHANGED, "")
+"""Stands for all that a watch may have missed."""
 
 
 class Controller:
@@ -77,6 +98,9 @@ class Controller:
         self._randomness = randomness
         self._events = EventQueue()
         self._term: Term | None = None
+        self._term_changed = trio.Event()
+        self._alterations = AlterPartitionQueue(lambda turn: self._ask(lambda term: turn(term.alter_partitions)))
+        self._watches = self._make_watches()
         self._retries: trio.Nursery | None = None
         self._is_candidate = False
         self._is_resting = False
@@ -107,6 +131,8 @@ class Controller:
         """Handle events: requests, brokers that come and go, and the loss of the active controller; tell the brokers."""
         async with trio.open_nursery() as self._retries:
             self._retries.start_soon(self._senders.run)
+            if self._settings.auto_leader_rebalance_enable:
+                self._retries.start_soon(self._balance_leaders)
             await self._events.run()
 
     # --- the session --------------------------------------------------------------------------------------------------
@@ -136,8 +162,11 @@ class Controller:
         """The session is not over, but watches may be lost: look at everything."""
         self._is_suspended = False
         self._events.go_on()
-        for event in (self._check_controller, self._follow_brokers, self._follow_folders):
-            self._events.put(event)
+        self._events.put(self._check_controller)
+        if self._term is not None:
+            self._term.topic_changes.forget_watches()
+        for watch in (w for w in self._watches if w is not self._watches.topic):
+            watch(_NOTHING_KNOWN)
 
     # --- requests of administrators -----------------------------------------------------------------------------------
 
@@ -170,6 +199,15 @@ class Controller:
         """Let a partition's leader go on as after an election that it won: the new leader epoch. Raises KafkaError."""
         return await self._request(lambda term: term.elect_again(key))
 
+    async def elect_leaders(
+        self, kind: ElectionType, keys: Iterable[TopicPartition] | None
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Have preferred replicas lead, or even one that is not in sync; the outcome by partition. Raises KafkaError.
+
+        ``keys`` None stands for all partitions.
+        """
+        return await self._request(lambda term: term.elections.elect(kind, keys))
+
     def reassign(self, key: TopicPartition, replicas: Sequence[int] | None) -> None:
         """Let a partition have these replicas; see ``reassignment``. Raises KafkaError."""
         context = self._active_term().context
@@ -191,16 +229,45 @@ class Controller:
         if self._term is not None:
             self._term.update_log_settings(settings)
 
+    # --- requests of brokers ------------------------------------------------------------------------------------------
+
+    async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
+        """Other in-sync replicas, as a leader asks for. What waits at the same time is written together."""
+        try:
+            return await self._alterations.answer(request, version)
+        except KafkaError as error:
+            return AlterPartitionResponse(error_code=error.code)
+
+    async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        """Move leaders away from a broker that is about to stop; the answer has the partitions that it leads still."""
+        try:
+            return await self._ask(lambda term: term.shut_down(request))
+        except KafkaError as error:
+            return ControlledShutdownResponse(error_code=error.code)
+
+    async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+        """A block of producer ids that no broker had before (KIP-730)."""
+        try:
+            return await self._ask(lambda term: term.allocate_producer_ids(request))
+        except KafkaError as error:
+            return AllocateProducerIdsResponse(error_code=error.code)
+
+    # --- events -------------------------------------------------------------------------------------------------------
+
     async def _request(self, change: Callable[[Term], Awaitable[T]]) -> T:
         """Make a change in its turn, and wait until it is done on this broker, for its clients go on. Raises KafkaError."""
-        self._active_term()
-        try:
-            outcome = await self._events.ask(functools.partial(self._act, change))
-        except StoreError as error:
-            raise refusal(error) from error
+        outcome = await self._ask(change)
         with trio.move_on_after(OWN_ANSWER_SECONDS), contextlib.suppress(KafkaError):  # made it is, resigned or not
             await self._own_answers()
         return outcome
+
+    async def _ask(self, change: Callable[[Term], Awaitable[T]]) -> T:
+        """Make a change in its turn. Raises KafkaError."""
+        self._active_term()
+        try:
+            return await self._events.ask(functools.partial(self._act, change))
+        except StoreError as error:
+            raise refusal(error) from error
 
     async def _own_answers(self) -> None:
         """Wait until this broker has answered what it was told, and these answers were handled. Raises KafkaError."""
@@ -220,6 +287,7 @@ class Controller:
         try:
             return await change(term)
         except ControllerMovedError:
+            logger.warning("The cluster's controller epoch is not %d any more", term.context.epoch)
             await self._stand_down(term)
             raise
         except SessionExpiredError:
@@ -231,11 +299,26 @@ class Controller:
     def _controller_changed(self, event: WatchEvent) -> None:
         self._events.put(self._check_controller)
 
-    def _brokers_changed(self, event: WatchEvent) -> None:
-        self._events.put(self._follow_brokers)
+    def _make_watches(self) -> Watches:
+        def watch(follow: Callable[[Term], Awaitable[None]]) -> Watch:
+            event = functools.partial(self._follow, follow)
+            return lambda _: self._events.put(event)
 
-    def _folder_failed(self, event: WatchEvent) -> None:
-        self._events.put(self._follow_folders)
+        changed = watch(lambda term: term.topic_changes.follow_changed())
+
+        def note_topic(event: WatchEvent) -> None:
+            if self._term is not None:
+                self._term.topic_changes.note_changed(event.path)
+                changed(event)
+
+        return Watches(
+            brokers=watch(lambda term: term.follow_brokers()),
+            topics=watch(lambda term: term.topic_changes.follow()),
+            topic=note_topic,
+            deletions=watch(lambda term: term.follow_deletions()),
+            folders=watch(lambda term: term.follow_folders()),
+            isr_changes=watch(lambda term: term.follow_isr_changes()),
+        )
 
     def _answered(self, answer: Answer) -> None:
         self._events.put(functools.partial(self._follow, lambda term: term.take_answer(answer)))
@@ -263,29 +346,45 @@ class Controller:
         self._is_resting = False
         self._events.put(self._check_controller)
 
-    async def _follow_brokers(self) -> None:
-        await self._follow(lambda term: term.follow_brokers(self._brokers_changed))
-
-    async def _follow_folders(self) -> None:
-        await self._follow(lambda term: term.follow_folders(self._folder_failed))
+    async def _balance_leaders(self) -> None:
+        """In each term, after 5 s and then in its time, have leaders back where they are preferred."""
+        balance = functools.partial(self._follow, lambda term: term.balance_leaders())
+        while True:
+            term, changed, delay = self._term, self._term_changed, FIRST_BALANCE_SECONDS
+            while term is not None and not changed.is_set():
+                with trio.move_on_after(delay):
+                    await changed.wait()
+                    break
+                self._events.put(balance)
+                delay = self._settings.leader_imbalance_check_interval_seconds
+            await changed.wait()
 
     async def _follow(self, change: Callable[[Term], Awaitable[None]]) -> None:
-        if self._term is not None:
-            try:
-                await self._act(change)
-            except (ControllerMovedError, SessionExpiredError):
-                pass  # it has resigned
-            except StoreError as error:
-                _log_lost(error)
+        """Look at what is new. If that fails half way, another term is to begin, which looks at everything."""
+        term = self._term
+        if term is None:
+            return
+        try:
+            await self._act(change)
+        except KafkaError:
+            pass  # suspended; everything is looked at when it goes on
+        except (ControllerMovedError, SessionExpiredError):
+            pass  # it has resigned
+        except StoreFailedError as error:
+            _log_lost(error)
+        except StoreError as error:
+            _log_lost(error)
+            await self._stand_down(term)
 
     async def _elect(self) -> None:
         while self._term is None:
             context = await stand_for_election(self._store, self._broker_id, self._clock, self._controller_changed)
             if context is None:
                 return
-            self._term = self._new_term(context)
+            term = self._new_term(context)
+            self._set_term(term)
             try:
-                await self._term.take_over(self._brokers_changed, self._folder_failed)
+                await term.take_over()
             except ControllerMovedError:
                 await self._give_up()
             except StoreError:
@@ -294,12 +393,23 @@ class Controller:
 
     def _new_term(self, context: ControllerContext) -> Term:
         return Term(
-            self._store, context, self._configs, self._senders, self._settings, self._log_settings, self._randomness
+            self._store,
+            context,
+            self._configs,
+            self._senders,
+            self._settings,
+            self._log_settings,
+            self._randomness,
+            self._watches,
         )
 
+    def _set_term(self, term: Term | None) -> None:
+        self._term = term
+        changed, self._term_changed = self._term_changed, trio.Event()
+        changed.set()
+
     async def _stand_down(self, term: Term) -> None:
-        """A write was refused: the term is over, and this broker a candidate as any other."""
-        logger.warning("The cluster's controller epoch is not %d any more", term.context.epoch)
+        """The term is over, and this broker a candidate as any other."""
         await self._give_up()
         self._events.put(self._check_controller)
 
@@ -307,7 +417,7 @@ class Controller:
         """Be the controller no more, and forget everything."""
         if self._term is not None:
             logger.info("Controller no more, with epoch %d", self._term.context.epoch)
-            self._term = None
+            self._set_term(None)
             self._senders.follow({})
 
 

@@ -1,14 +1,14 @@
 """Deleting topics, for the controller's term.
 
-A deletion begins with the node ``/admin/delete_topics/T``, from where the next controller takes it up again. Then, as soon
-as all of the topic's replicas are on live brokers, clients are told, and these brokers are to delete their replicas; when
-the last one has, the nodes go. A broker that dies or is restarted meanwhile makes that begin anew.
+A deletion begins with the node ``/admin/delete_topics/T``, made by the controller or another broker, from where the next
+controller takes it up again. Then clients are told, and the brokers that are alive are to delete their replicas; one that is not,
+when it is back. When the last replica is deleted, the nodes go (TopicDeletionManager).
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
@@ -18,7 +18,16 @@ from .context import ControllerContext
 from .partition_states import fenced_multi
 from .sender import Senders
 from .state_messages import stop_replica_requests, update_metadata_requests
-from .store import ClusterStore, Create, Delete, Operation
+from .store import (
+    ClusterStore,
+    ConnectionLossError,
+    Create,
+    Delete,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    Operation,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +41,17 @@ class Deletions:
         self._configs = configs
         self._senders = senders
         self._left: dict[str, set[tuple[int, TopicPartition]]] = {}
-        """By topic whose brokers were told: the replicas that are not deleted yet."""
+        """By topic whose deletion is under way: the replicas that are not deleted yet."""
+
+    async def load(self, marked: Collection[str], *, is_allowed: bool) -> None:
+        """Know the deletions that the last controller has left; ``resume`` takes them up."""
+        if is_allowed:
+            self._context.deleting = set(marked)
+        else:
+            await self._unmark(marked)
 
     async def begin(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
-        """Mark those topics that exist for deletion, and begin with those that can be reached: the outcome by name."""
+        """Mark those topics that exist for deletion, and begin: the outcome by name."""
         context = self._context
         results: dict[str, KafkaError | None] = {}
         for name in names:
@@ -43,70 +59,95 @@ class Deletions:
             results[name] = None if name in context.topics else unknown
         new = [name for name, error in results.items() if error is None and name not in context.deleting]
         if new:
-            await fenced_multi(self._store, context, [Create(znodes.delete_topic_path(name)) for name in new])
+            await self._mark(new)
             context.deleting.update(new)
         await self.resume()
         return results
 
-    async def resume(self) -> None:
-        """Have every marked topic deleted that has all of its replicas on live brokers, if that is not under way."""
+    async def _mark(self, names: Iterable[str]) -> None:
+        nodes = [Create(znodes.delete_topic_path(name)) for name in names]
+        try:
+            await fenced_multi(self._store, self._context, nodes)
+        except NodeExistsError as error:  # another broker was faster
+            await self._mark([name for name in names if znodes.delete_topic_path(name) != error.path])
+
+    async def follow(self, marked: Collection[str], *, is_allowed: bool) -> None:
+        """Begin with the topics that another broker has marked, unless there are none such, or topics are not to be deleted."""
         context = self._context
-        left = {name: self._replicas_of(name) for name in sorted(context.deleting) if name not in self._left}
-        ready = {name: held for name, held in left.items() if all(broker in context.brokers for broker, _ in held)}
-        if ready:
-            self._left.update(ready)
-            keys = [TopicPartition(t, n) for t in ready if t in context.topics for n in context.topics[t].partitions]
+        new = [name for name in sorted(marked) if name not in context.deleting]
+        wanted = [name for name in new if name in context.topics and is_allowed]
+        unwanted = [name for name in new if name not in wanted]
+        await self._unmark(unwanted)
+        context.deleting.update(wanted)
+        await self.resume()
+
+    async def _unmark(self, names: Collection[str]) -> None:
+        if names:
+            logger.warning("Not deleted, for they do not exist or delete.topic.enable is false: %s", ", ".join(names))
+            operations = [Delete(znodes.delete_topic_path(name)) for name in names]
+            await fenced_multi(self._store, self._context, operations)
+
+    async def resume(self, started: Collection[int] = ()) -> None:
+        """Begin with every marked topic that is not under way, and go on with those of brokers that were started."""
+        context = self._context
+        new = [name for name in sorted(context.deleting) if name not in self._left]
+        self._left.update((name, self._replicas_of(name)) for name in new)
+        again = [name for name, left in self._left.items() if any(broker_id in started for broker_id, _ in left)]
+        keys = [key for name in dict.fromkeys([*new, *again]) for key in self._keys(name)]
+        if keys:
             update = update_metadata_requests(context, keys)
             self._senders.send({}, update, stop_replica_requests(context, keys, delete=True))
-            await self._finish(name for name, held in ready.items() if not held)
-
-    def forget_answers(self, brokers: Iterable[int]) -> None:
-        """These brokers died or were restarted: ``resume`` begins anew with topics of theirs that are not deleted yet."""
-        away = set(brokers)
-        for name, left in list(self._left.items()):
-            if any(broker in away for broker, _ in left):
-                del self._left[name]
+        await self._finish([name for name in new if not self._left[name]])
 
     async def take_answer(self, broker_id: int, codes: Mapping[TopicPartition, int]) -> None:
-        """A broker has answered StopReplica. Replicas it could not delete wait for its restart."""
+        """A broker was to delete replicas. Those it could not delete wait for its restart."""
         for key, code in codes.items():
             if code == ErrorCode.NONE and key.topic in self._left:
                 self._left[key.topic].discard((broker_id, key))
         await self._finish([name for name in {key.topic: None for key in codes} if self._left.get(name) == set()])
 
-    async def _finish(self, names: Iterable[str]) -> None:
+    async def _finish(self, names: Collection[str]) -> None:
         """The replicas of these topics are gone: remove their nodes."""
-        deleted = list(names)
-        if not deleted:
+        if not names:
             return
-        for name in deleted:
+        while True:
+            operations = [operation for name in names for operation in await self._operations(name)]
+            try:
+                await fenced_multi(self._store, self._context, operations)
+                break
+            except (NoNodeError, NotEmptyError, ConnectionLossError):
+                logger.info("The nodes of deleted topics have changed, and are looked at again")
+        for name in names:
             del self._left[name]
-        operations = [operation for name in deleted for operation in await self._operations(name)]
-        await fenced_multi(self._store, self._context, operations)
-        for name in deleted:
             self._context.deleting.discard(name)
             self._context.topics.pop(name, None)
             self._configs.forget(name)
             logger.info("Deleted topic %s", name)
 
-    def _replicas_of(self, name: str) -> set[tuple[int, TopicPartition]]:
+    def _keys(self, name: str) -> list[TopicPartition]:
         topic = self._context.topics.get(name)
-        if topic is None:
-            return set()
+        return [] if topic is None else [TopicPartition(name, number) for number in topic.partitions]
+
+    def _replicas_of(self, name: str) -> set[tuple[int, TopicPartition]]:
         return {
-            (broker_id, TopicPartition(name, number))
-            for number, partition in topic.partitions.items()
-            for broker_id in partition.assignment.replicas
+            (broker_id, key)
+            for key in self._keys(name)
+            for broker_id in self._context.partition(key).assignment.replicas
         }
 
     async def _operations(self, name: str) -> list[Operation]:
         """What removes every node of a topic that is there: a deletion cut short left only some of them."""
-        topic = self._context.topics.get(name)
+        numbers = {key.partition for key in self._keys(name)}
+        if numbers:
+            try:
+                numbers.update(znodes.numbers(await self._store.children(znodes.partitions_path(name))))
+            except NoNodeError:
+                pass
         paths = []
-        if topic is not None:
-            for number in topic.partitions:
-                paths.append(znodes.state_path(name, number))
-                paths.append(znodes.partition_path(name, number))
+        for number in sorted(numbers):
+            paths.append(znodes.state_path(name, number))
+            paths.append(znodes.partition_path(name, number))
+        if numbers:
             paths += [znodes.partitions_path(name), znodes.topic_path(name), znodes.topic_config_path(name)]
         paths.append(znodes.delete_topic_path(name))
         nodes = await self._store.get_many(paths)

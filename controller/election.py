@@ -1,4 +1,7 @@
-"""Who leads a partition. Pure functions of replicas, in-sync replicas and live brokers; the rules are Kafka's."""
+"""Who leads a partition. Pure functions of replicas, in-sync replicas and live brokers; the rules are Kafka's.
+
+Source: PartitionLeaderElectionAlgorithms (PartitionStateMachine.scala) and Election.scala of Kafka 3.9.
+"""
 
 from __future__ import annotations
 
@@ -17,30 +20,39 @@ class Election(NamedTuple):
     unclean: bool = False
 
 
-def elect_first(replicas: Sequence[int], live: Collection[int]) -> Election | None:
-    """For a partition that never had a leader: the first live replica, with all live ones in sync."""
-    isr = tuple(replica for replica in replicas if replica in live)
+def elect_first(replicas: Sequence[int], eligible: Collection[int]) -> Election | None:
+    """For a partition that never had a leader: the first eligible replica, with all eligible ones in sync."""
+    isr = tuple(replica for replica in replicas if replica in eligible)
     return Election(isr[0], isr) if isr else None
 
 
 def elect_offline(
-    replicas: Sequence[int], isr: Sequence[int], live: Collection[int], *, unclean_allowed: bool
+    replicas: Sequence[int], isr: Sequence[int], eligible: Collection[int], *, unclean_allowed: bool
 ) -> Election | None:
-    """For a partition whose leader is gone: the first live replica in sync, else any live one where that is allowed.
+    """For a partition whose leader is gone: the first eligible replica in sync, else any eligible one where that is allowed.
 
-    None when nobody may lead; the partition then waits for a replica to come back.
+    None when no replica may lead; the partition then waits for one to come back.
     """
     for replica in replicas:
-        if replica in live and replica in isr:
-            return Election(replica, tuple(r for r in isr if r in live))
+        if replica in eligible and replica in isr:
+            return Election(replica, tuple(r for r in isr if r in eligible))
     if unclean_allowed:
         for replica in replicas:
-            if replica in live:
+            if replica in eligible:
                 return Election(replica, (replica,), unclean=True)
     return None
 
 
+def elect_preferred(replicas: Sequence[int], isr: Sequence[int], eligible: Collection[int]) -> Election | None:
+    """The first replica, if it is eligible and in sync; the in-sync replicas stay."""
+    preferred = replicas[0]
+    return Election(preferred, tuple(isr)) if preferred in eligible and preferred in isr else None
+
+
 def isr_without(isr: Sequence[int], gone: Collection[int]) -> tuple[int, ...]:
-    """The in-sync replicas without brokers that are gone; the last one stays, since only it has every record."""
-    left = tuple(replica for replica in isr if replica not in gone)
-    return left or tuple(isr[-1:])
+    """The in-sync replicas without those that are gone.
+
+    The last one stays, since only it has every record. If all go at once all stay, since each has: Kafka, which takes them
+    out one after the other, waits for the one that is left.
+    """
+    return tuple(replica for replica in isr if replica not in gone) or tuple(isr)

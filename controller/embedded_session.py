@@ -114,9 +114,14 @@ class EmbeddedSession:
             self._data_watches[path][watch] = None
         return node
 
-    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
+    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[Node | None]:
         tree = await self._tree()
-        return [tree.get(path) for path in paths]
+        nodes = [tree.get(path) for path in paths]
+        if watch is not None:
+            for path, node in zip(paths, nodes, strict=True):
+                if node is not None:
+                    self._data_watches[path][watch] = None
+        return nodes
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         node = (await self._tree()).get(path)

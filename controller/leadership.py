@@ -1,40 +1,86 @@
-"""How a partition's leadership follows the brokers that are alive. Pure.
+"""How a partition's state follows the brokers that come and go. Pure: each function gives the state to write, or None when
+the partition is right as it is.
 
-Two cases go beyond an election after a loss. A leader that registered again after the partition's state was written has
-been away, even if nobody noticed: it goes on leading, under a new leader epoch, so that clients and followers can tell
-what it wrote before from what it writes now (a crash may have cut its log). A partition that was never led gets its first
-leader; that is also how the creation of a topic is finished when a controller died in the middle of it.
+======================  ================================================================================================
+``elected_state``       the leader is gone: another one (Kafka: OfflinePartition to OnlinePartition)
+``state_without``       replicas are gone: they leave the in-sync replicas, the last one stays (OfflineReplica)
+``failed_over_state``   what a new controller finds: replicas went, or were away, while no controller looked
+``shut_down_state``     a broker is about to stop: it leads no more if another replica in sync can (controlled shutdown)
+======================  ================================================================================================
+
+Each raises the leader epoch by one. *Online* is a replica whose broker is registered and whose data folder works,
+*eligible* is one that may lead and be in sync too: its broker is not shutting down.
+
+A broker that registered again after a partition's state was written has been away. What it had not synced may be gone, if
+its machine went down; the controller cannot know. So it counts as gone if another in-sync replica was not away, and does
+not lead on: as a leader it would have the others cut off what they have and it has lost. Kafka 3.9 does so for a bounce that its
+controller sees; one that no controller saw it passes over. If every in-sync replica was away there is none to be preferred.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ..base.partitions import NO_LEADER
 from .context import LiveBroker, PartitionState
-from .election import Election, elect_first, elect_offline, isr_without
+from .election import elect_first, elect_offline, isr_without
 from .znodes import LeaderState
 
 
-def next_state(
-    partition: PartitionState, brokers: Mapping[int, LiveBroker], controller_epoch: int, *, unclean_allowed: bool
+def elected_state(
+    partition: PartitionState,
+    online: Collection[int],
+    eligible: Collection[int],
+    controller_epoch: int,
+    *,
+    unclean_allowed: bool,
 ) -> LeaderState | None:
-    """The state that the partition should change to, None when it is right as it is."""
-    state = partition.state
-    replicas = partition.assignment.replicas
+    """A first leader, or one in the place of a leader that is not online; None too when no replica may lead."""
+    state, replicas = partition.state, partition.assignment.replicas
     if state is None:
-        first = elect_first(replicas, brokers)
+        first = elect_first(replicas, eligible)
         return None if first is None else LeaderState(first.leader, 0, first.isr, controller_epoch)
-    leader = brokers.get(state.leader)
-    if leader is not None and leader.epoch < partition.modified_zxid:
-        isr = tuple(replica for replica in state.isr if replica in brokers)
-        return None if isr == state.isr else LeaderState(state.leader, state.leader_epoch + 1, isr, controller_epoch)
-    if leader is not None and state.leader in state.isr:
-        elected: Election | None = Election(state.leader, tuple(r for r in state.isr if r in brokers))
-    else:
-        elected = elect_offline(replicas, state.isr, brokers, unclean_allowed=unclean_allowed)
-    if elected is not None:
-        return LeaderState(elected.leader, state.leader_epoch + 1, elected.isr, controller_epoch)
-    gone = [replica for replica in state.isr if replica not in brokers]
-    waiting = LeaderState(NO_LEADER, state.leader_epoch + 1, isr_without(state.isr, gone), controller_epoch)
-    return None if state.leader == NO_LEADER and waiting.isr == state.isr else waiting
+    if state.leader in online:
+        return None
+    elected = elect_offline(replicas, state.isr, eligible, unclean_allowed=unclean_allowed)
+    if elected is None:
+        return None
+    is_recovering = state.is_recovering or elected.unclean
+    return LeaderState(elected.leader, state.leader_epoch + 1, elected.isr, controller_epoch, is_recovering)
+
+
+def state_without(state: LeaderState, gone: Collection[int], controller_epoch: int) -> LeaderState | None:
+    """Without the replicas that are gone: they do not lead, and are not in sync unless only they were."""
+    leader = NO_LEADER if state.leader in gone else state.leader
+    isr = isr_without(state.isr, gone)
+    if leader == state.leader and isr == state.isr:
+        return None
+    return LeaderState(leader, state.leader_epoch + 1, isr, controller_epoch, state.is_recovering)
+
+
+def failed_over_state(
+    partition: PartitionState, brokers: Mapping[int, LiveBroker], controller_epoch: int
+) -> LeaderState | None:
+    """Without the replicas that were away, or are; a leader that was away goes on if every in-sync replica was or is."""
+    state = partition.state
+    if state is None:
+        return None
+    online = [replica for replica in state.isr if replica in brokers]
+    stayed = [replica for replica in online if brokers[replica].epoch < partition.modified_zxid]
+    left = state_without(state, set(state.isr).difference(stayed or online), controller_epoch)
+    if left is None and state.leader in online and state.leader not in stayed:
+        return state._replace(leader_epoch=state.leader_epoch + 1, controller_epoch=controller_epoch)
+    return left
+
+
+def shut_down_state(
+    partition: PartitionState, eligible: Collection[int], shutting_down: Collection[int], controller_epoch: int
+) -> LeaderState | None:
+    """Led by another in-sync replica than those on brokers that shut down, which leave; None when there is no such one."""
+    state = partition.state
+    assert state is not None
+    for replica in partition.assignment.replicas:
+        if replica in eligible and replica in state.isr:
+            isr = tuple(r for r in state.isr if r not in shutting_down)
+            return LeaderState(replica, state.leader_epoch + 1, isr, controller_epoch, state.is_recovering)
+    return None

@@ -1,12 +1,15 @@
 """Writing partition states to the store: many in one transaction, each fenced by the controller's epoch.
 
 Every transaction begins with a check of ``/controller_epoch``, so that a controller that was replaced without knowing can
-change nothing any more (KIP-22's fencing as Kafka's ZooKeeper mode has it).
+change nothing any more (KIP-22's fencing as Kafka's ZooKeeper mode has it). Each state is written on the condition that its
+node is as this controller knows it, because leaders of an older Kafka write states themselves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+
+import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
@@ -17,6 +20,7 @@ from .store import (
     BadVersionError,
     Check,
     ClusterStore,
+    ConnectionLossError,
     ControllerMovedError,
     Create,
     NodeExistsError,
@@ -33,6 +37,9 @@ from .znodes import LeaderState
 
 MAX_OPERATIONS = 2000
 """Operations in one transaction; ZooKeeper takes about a megabyte."""
+
+STATES_TOGETHER = 50
+"""States in one transaction: many enough to be fast, and few to be written again one by one after a conflict."""
 
 
 def refusal(error: StoreError) -> KafkaError:
@@ -59,42 +66,76 @@ async def fenced_multi(
 
 
 def create_partition_operations(topic: str, partitions: Mapping[int, PartitionState]) -> list[Operation]:
-    """What makes the nodes of new partitions, each with its first leader."""
+    """What makes the nodes of new partitions, each with its first leader if it has one."""
     operations: list[Operation] = []
     for number, partition in partitions.items():
-        assert partition.state is not None
         operations.append(Create(znodes.partition_path(topic, number)))
-        operations.append(Create(znodes.state_path(topic, number), znodes.encode_state(partition.state)))
+        if partition.state is not None:
+            operations.append(Create(znodes.state_path(topic, number), znodes.encode_state(partition.state)))
     return operations
 
 
 async def write_states(
     store: ClusterStore, context: ControllerContext, states: Mapping[TopicPartition, LeaderState]
-) -> bool:
+) -> set[TopicPartition]:
     """Write new states of known partitions, and take them over into the context.
 
-    False when another writer was faster at one of them (a leader of an older Kafka writes its ISR itself): then all of
-    them are in the context as they are stored now, and are to be decided anew. Raises StoreError.
+    The partitions where another writer was faster: the context has their states as they are stored now, and they are to be
+    decided anew. Raises StoreError.
     """
     unborn = [key for key in states if context.partition(key).state is None]
     if unborn:
         paths = dict.fromkeys(znodes.partitions_path(key.topic) for key in unborn)
         await ensure_paths(store, [*paths, *(znodes.partition_path(*key) for key in unborn)])
-    operations: list[Operation] = []
-    for key, state in states.items():
-        path, data = znodes.state_path(*key), znodes.encode_state(state)
-        partition = context.partition(key)
-        operations.append(Create(path, data) if partition.state is None else Set(path, data, partition.partition_epoch))
+    conflicts: set[TopicPartition] = set()
+    failures: list[StoreError] = []
+
+    async def write(keys: Sequence[TopicPartition]) -> None:
+        try:
+            conflicts.update(await _write_group(store, context, {key: states[key] for key in keys}))
+        except StoreError as error:
+            failures.append(error)
+
+    keys = list(states)
+    async with trio.open_nursery() as nursery:
+        for start in range(0, len(keys), STATES_TOGETHER):
+            nursery.start_soon(write, keys[start : start + STATES_TOGETHER])
+    if failures:
+        raise next((error for error in failures if isinstance(error, ControllerMovedError)), failures[0])
+    return await _read_again(store, context, states, conflicts) if conflicts else conflicts
+
+
+async def _write_group(
+    store: ClusterStore, context: ControllerContext, states: Mapping[TopicPartition, LeaderState]
+) -> Iterable[TopicPartition]:
+    """Write these states in one transaction; if that fails, those that can be one by one. The ones that could not."""
     try:
-        results = await fenced_multi(store, context, operations)
+        results = await fenced_multi(store, context, [_operation(context, *item) for item in states.items()])
+    except ConnectionLossError:
+        return states  # written or not, reading tells
     except (BadVersionError, NodeExistsError, NoNodeError):
-        await load_states(store, {key: context.partition(key) for key in states})
-        return False
+        if len(states) == 1:
+            return states
+        return [key for item in states.items() for key in await _write_group(store, context, dict([item]))]
     for (key, state), result in zip(states.items(), results, strict=True):
         partition = context.partition(key)
         partition.state = state
-        if isinstance(result, Stat):
-            partition.partition_epoch, partition.modified_zxid = result.version, result.mzxid
-        else:
-            partition.partition_epoch, partition.modified_zxid = 0, context.newest_zxid()
-    return True
+        partition.partition_epoch = result.version if isinstance(result, Stat) else 0
+    return ()
+
+
+def _operation(context: ControllerContext, key: TopicPartition, state: LeaderState) -> Operation:
+    path, data = znodes.state_path(*key), znodes.encode_state(state)
+    partition = context.partition(key)
+    return Create(path, data) if partition.state is None else Set(path, data, partition.partition_epoch)
+
+
+async def _read_again(
+    store: ClusterStore,
+    context: ControllerContext,
+    states: Mapping[TopicPartition, LeaderState],
+    conflicts: Iterable[TopicPartition],
+) -> set[TopicPartition]:
+    """Have those in conflict as they are stored; which of them are not as they were to be written."""
+    await load_states(store, {key: context.partition(key) for key in conflicts})
+    return {key for key in conflicts if context.partition(key).state != states[key]}

@@ -69,6 +69,9 @@ async def register_broker(store: ClusterStore, registration: BrokerRegistration,
     try:
         results = await store.multi([Create(path, data, ephemeral=True), Set(path, data)])
     except NodeExistsError:
+        there = await store.exists(path)
+        if there is not None and there.ephemeral_owner == store.session_id:
+            return there.czxid  # the answer to this very registration was lost with a connection
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION, f"a broker with id {registration.broker_id} is registered already"
         ) from None

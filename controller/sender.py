@@ -34,7 +34,10 @@ Response = TypeVar("Response")
 
 
 class Answer(NamedTuple):
-    """Error codes by partition, from a broker under the epoch it was asked with; of StopReplica, or else of LeaderAndIsr."""
+    """Error codes by partition, from a broker under the epoch it was asked with.
+
+    Those of LeaderAndIsr, or else those of StopReplica for the partitions that were to be deleted.
+    """
 
     broker_id: int
     broker_epoch: int
@@ -150,9 +153,10 @@ class BrokerSender:
         if batch.stop_replica is not None:
             stopped = await self._until_answered(channel.stop_replica, batch.stop_replica)
             codes = _stopped_codes(batch.stop_replica, stopped)
+            deleted = {key: codes[key] for key in _deleted(batch.stop_replica)}
             batch.stop_replica = None
             self._log_refusals("StopReplica", set(codes.values()))
-            self._on_answer(Answer(self._broker_id, self.broker_epoch, True, codes))
+            self._on_answer(Answer(self._broker_id, self.broker_epoch, True, deleted))
 
     async def _until_answered(self, ask: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
         failures = 0
@@ -200,3 +204,12 @@ def _stopped_codes(request: StopReplicaRequest, response: StopReplicaResponse) -
     for error in response.partition_errors:
         codes[TopicPartition(error.topic_name, error.partition_index)] = error.error_code
     return codes
+
+
+def _deleted(request: StopReplicaRequest) -> set[TopicPartition]:
+    return {
+        TopicPartition(topic.topic_name, state.partition_index)
+        for topic in request.topic_states
+        for state in topic.partition_states
+        if state.delete_partition
+    }

@@ -69,8 +69,8 @@ class BrokerSession:
     async def get(self, path: str, watch: Watch | None = None) -> Node:
         return await self._session.get(path, watch)
 
-    async def get_many(self, paths: Sequence[str]) -> list[Node | None]:
-        return await self._session.get_many(paths)
+    async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[Node | None]:
+        return await self._session.get_many(paths, watch)
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         return await self._session.exists(path, watch)

@@ -72,6 +72,7 @@ def _leader_and_isr_partition(number: int, partition: PartitionState, is_new: bo
         adding_replicas=list(partition.assignment.adding),
         removing_replicas=list(partition.assignment.removing),
         is_new=is_new,
+        leader_recovery_state=int(partition.state.is_recovering),
     )
 
 
@@ -125,6 +126,7 @@ def _metadata_partition(
     state = partition.state
     assert state is not None
     replicas = partition.assignment.replicas
+    eligible = context.eligible(key)
     return UpdateMetadataPartitionState(
         partition_index=key.partition,
         controller_epoch=state.controller_epoch,
@@ -133,7 +135,7 @@ def _metadata_partition(
         isr=list(state.isr),
         zk_version=partition.partition_epoch,
         replicas=list(replicas),
-        offline_replicas=[replica for replica in replicas if not context.has_replica_online(replica, key)],
+        offline_replicas=[replica for replica in replicas if replica not in eligible],
     )
 
 

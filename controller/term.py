@@ -1,37 +1,59 @@
 """One term of a controller: from the election it won to the next one. What it knows and decides goes with it.
 
 At its begin it loads the cluster into its context, sets the leaders right, and sends everything to every broker. Then it
-follows what happens: brokers that come and go, and data folders that fail.
+follows what happens in the store: brokers that come and go, topics that others make or want deleted (``topic_changes``),
+data folders that fail. Each method looks at all that its watch is for and takes over what is different, so one that is
+called too often does no harm; the watch is armed by the same read.
 
 A broker that has lost a data folder leaves a node under ``/log_dir_event_notification``. The controller then asks it by
-LeaderAndIsr for all its replicas, and those it answers KAFKA_STORAGE_ERROR for lead no longer (KIP-112).
+LeaderAndIsr for all its replicas, and those it answers KAFKA_STORAGE_ERROR for lead no longer (KIP-112). A leader of an
+older Kafka, which writes states itself, tells of it under ``/isr_change_notification``.
 """
 
 from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.wording import counted
 from ..log.settings import LogSettings
+from ..wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from ..wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from . import znodes
+from .alter_partition import AlterPartitions
 from .config_store import ConfigStore
-from .context import ControllerContext, LiveBroker
+from .context import ControllerContext, LiveBroker, PartitionState
+from .controlled_shutdown import shut_down
 from .deletion import Deletions
-from .leadership import next_state
-from .loading import load_brokers, load_context
-from .partition_states import fenced_multi, write_states
+from .leaders import Leaders
+from .loading import load_brokers, load_states, notifications, read_notifications
+from .partition_states import fenced_multi
+from .producer_id_blocks import BLOCK_SIZE, take_block
+from .replica_elections import ReplicaElections
 from .sender import Answer, Senders
 from .settings import ControllerSettings
 from .state_messages import leader_and_isr_requests, update_metadata_requests
 from .store import ClusterStore, Delete, Watch
+from .topic_changes import TopicChanges
 from .topics import Topics
 from .znodes import LeaderState
 
 logger = logging.getLogger(__name__)
+
+
+class Watches(NamedTuple):
+    """What is called when the store has news, and then the method of the term that looks at them."""
+
+    brokers: Watch  # follow_brokers
+    topics: Watch  # topic_changes.follow
+    topic: Watch  # topic_changes.follow_changed, once note_changed was told the path
+    deletions: Watch  # follow_deletions
+    folders: Watch  # follow_folders
+    isr_changes: Watch  # follow_isr_changes
 
 
 class Term:
@@ -46,31 +68,40 @@ class Term:
         settings: ControllerSettings,
         log_settings: LogSettings,
         randomness: random.Random,
+        watches: Watches,
     ) -> None:
         self._store = store
         self.context = context
-        self._configs = configs
         self._senders = senders
-        self._log_settings = log_settings
+        self._settings = settings
+        self._watches = watches
+        self._leaders = Leaders(store, context, configs, senders, log_settings)
         self.topics = Topics(store, context, configs, senders, settings, log_settings, randomness)
         self.deletions = Deletions(store, context, configs, senders)
+        self.topic_changes = TopicChanges(
+            store, context, configs, self._leaders, watches.topics, watches.topic, randomness
+        )
+        self.alter_partitions = AlterPartitions(context, self._leaders)
+        self.elections = ReplicaElections(context, self._leaders)
 
     def update_log_settings(self, settings: LogSettings) -> None:
         """The defaults of topics changed; among them whether a replica that is not in sync may lead."""
-        self._log_settings = self.topics.log_settings = settings
+        self._leaders.log_settings = self.topics.log_settings = settings
 
-    async def take_over(self, on_brokers: Watch, on_folders: Watch) -> None:
-        """Load the cluster, set leaders right, and tell every broker everything.
-
-        The watches hear of the next broker that comes or goes, and of the next folder that fails.
-        """
+    async def take_over(self) -> None:
+        """Load the cluster, set leaders right, and tell every broker everything, in the order of Kafka's failover."""
         context = self.context
-        await load_context(self._store, context, on_brokers)
-        await self._forget_events(await self._store.children(znodes.LOG_DIR_EVENTS, on_folders))
+        context.brokers = await load_brokers(self._store, self._watches.brokers)
+        await self._remove(await notifications(self._store, znodes.LOG_DIR_EVENTS, self._watches.folders))
+        await self._remove(await notifications(self._store, znodes.ISR_CHANGES, self._watches.isr_changes))
+        await self.topic_changes.load()
+        marked = await self._store.children(znodes.DELETE_TOPICS, self._watches.deletions)
+        await self.deletions.load(marked, is_allowed=self._settings.delete_topic_enable)
         self._senders.follow(context.brokers)
-        await self._set_leaders()
-        keys = [key for key, _ in context.partitions()]
-        self._tell(keys)
+        self._leaders.tell_all_brokers(())  # they have to know one another before they replicate
+        await self._leaders.fail_over()
+        keys = [key for key, _ in context.lasting()]
+        self._leaders.tell(keys)
         await self.deletions.resume()
         logger.info(
             "Controller with epoch %d: %s, %s, %s",
@@ -80,54 +111,66 @@ class Term:
             counted(len(keys), "partition"),
         )
 
-    async def follow_brokers(self, watch: Watch) -> None:
-        """Take over which brokers are alive, move leaders, and tell those that are new everything."""
+    # --- brokers ------------------------------------------------------------------------------------------------------
+
+    async def follow_brokers(self) -> None:
+        """Take over which brokers are alive. One that was restarted between two looks has failed, and then started."""
         context = self.context
-        before = context.brokers
-        context.brokers = await load_brokers(self._store, watch)
-        if before == context.brokers:
+        found = await load_brokers(self._store, self._watches.brokers)
+        known = context.brokers
+        dead = known.keys() - found.keys()
+        bounced = {b for b in known.keys() & found.keys() if found[b].epoch != known[b].epoch}
+        changed = {b for b in known.keys() & found.keys() if b not in bounced and found[b] != known[b]}
+        if changed:
+            context.brokers = {**known, **{broker_id: found[broker_id] for broker_id in changed}}
+            self._leaders.tell_all_brokers(())
+        await self._brokers_started({b: broker for b, broker in found.items() if b not in known})
+        await self._brokers_failed(bounced)
+        await self._brokers_started({b: found[b] for b in bounced})
+        await self._brokers_failed(dead)
+
+    async def _brokers_failed(self, gone: Collection[int]) -> None:
+        if not gone:
             return
-        new = [broker_id for broker_id, broker in context.brokers.items() if _is_new(before, broker_id, broker)]
-        away = {*new, *(before.keys() - context.brokers.keys())}
-        for broker_id in away:
+        context = self.context
+        self._take_brokers({b: broker for b, broker in context.brokers.items() if b not in gone}, gone)
+        changed = await self._leaders.replicas_lost()
+        if changed:
+            self._leaders.tell(changed)
+        else:
+            self._leaders.tell_all_brokers(())
+
+    async def _brokers_started(self, started: dict[int, LiveBroker]) -> None:
+        """Tell the others of the new ones, and the new ones everything; have led what can be led again."""
+        if not started:
+            return
+        context = self.context
+        existing = list(context.brokers)
+        self._take_brokers(dict(sorted({**context.brokers, **started}.items())), started)
+        self._leaders.tell_all_brokers((), existing)
+        self._leaders.tell_all_brokers([key for key, _ in context.lasting()], started)
+        self._tell_replicas_on(started)
+        self._leaders.tell(await self._leaders.elect())
+        await self.deletions.resume(started)
+
+    def _take_brokers(self, brokers: dict[int, LiveBroker], changed: Iterable[int]) -> None:
+        context = self.context
+        context.brokers = brokers
+        for broker_id in changed:
             context.offline_replicas.pop(broker_id, None)
-        self._senders.follow(context.brokers)
-        self.deletions.forget_answers(away)
-        changed = await self._set_leaders()
-        everything = [key for key, _ in context.partitions()]
-        others = [broker_id for broker_id in context.brokers if broker_id not in new]
-        to_new = update_metadata_requests(context, everything, new)
-        to_others = update_metadata_requests(context, sorted(changed), others)
-        lead = leader_and_isr_requests(context, self._concerned(changed, new))
-        self._senders.send(lead, {**to_new, **to_others}, {})
-        await self.deletions.resume()
+            context.shutting_down.discard(broker_id)
+        self._senders.follow(brokers)
 
-    async def follow_folders(self, watch: Watch) -> None:
-        """Ask which replicas were in data folders that have failed."""
-        context = self.context
-        names = await self._store.children(znodes.LOG_DIR_EVENTS, watch)
-        if not names:
-            return
-        nodes = await self._store.get_many([f"{znodes.LOG_DIR_EVENTS}/{name}" for name in names])
-        brokers = {znodes.decode_log_dir_event(node.data) for node in nodes if node is not None}
-        self._senders.send(leader_and_isr_requests(context, self._concerned((), list(brokers))), {}, {})
-        await self._forget_events(names)
-
-    async def elect_again(self, key: TopicPartition) -> int:
-        """Let a partition's leader go on as after an election that it won: the new leader epoch. Raises KafkaError, too."""
-        context = self.context
-        topic = context.topics.get(key.topic)
-        if topic is None or key.partition not in topic.partitions:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{key.topic}-{key.partition} does not exist")
-        while True:
-            state = context.partition(key).state
-            if state is None or state.leader not in context.brokers:
-                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"nobody leads {key.topic}-{key.partition}")
-            elected = state._replace(leader_epoch=state.leader_epoch + 1, controller_epoch=context.epoch)
-            if await write_states(self._store, context, {key: elected}):
-                break
-        self._tell([key])
-        return elected.leader_epoch
+    def _tell_replicas_on(self, brokers: Collection[int]) -> None:
+        """Have these brokers told who leads the partitions that they have replicas of."""
+        keys = [
+            key
+            for key, partition in self.context.lasting()
+            if any(broker_id in brokers for broker_id in partition.assignment.replicas)
+        ]
+        requests = leader_and_isr_requests(self.context, keys)
+        lead = {broker_id: request for broker_id, request in requests.items() if broker_id in brokers}
+        self._senders.send(lead, update_metadata_requests(self.context, keys) if keys else {}, {})
 
     async def take_answer(self, answer: Answer) -> None:
         """A broker has answered: replicas in failed folders do not lead any more, deletions go on."""
@@ -137,53 +180,70 @@ class Term:
         if answer.is_stop_replica:
             await self.deletions.take_answer(answer.broker_id, answer.codes)
         elif lost := self.context.note_answers({answer.broker_id: answer.codes}):
-            self._tell({*lost, *await self._set_leaders()})
+            changed = await self._leaders.replicas_lost()
+            self._leaders.tell({*changed, *(key for key in lost if self.context.find(key) is not None)})
 
-    async def _forget_events(self, names: Sequence[str]) -> None:
-        operations = [Delete(f"{znodes.LOG_DIR_EVENTS}/{name}") for name in names]
-        await fenced_multi(self._store, self.context, operations)
+    async def shut_down(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        return await shut_down(self.context, self._leaders, request)
 
-    def _tell(self, keys: Iterable[TopicPartition]) -> None:
-        """Have the replicas told who leads, and then every broker."""
-        told = sorted(keys)
-        lead = leader_and_isr_requests(self.context, told)
-        self._senders.send(lead, update_metadata_requests(self.context, told), {})
+    async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+        """A block for a broker that is registered under the epoch it names."""
+        broker = self.context.brokers.get(request.broker_id)
+        if broker is None:
+            return AllocateProducerIdsResponse(error_code=ErrorCode.BROKER_ID_NOT_REGISTERED)
+        if broker.epoch != request.broker_epoch:
+            return AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+        first = await take_block(self._store, request.broker_id)
+        return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=BLOCK_SIZE)
 
-    async def _set_leaders(self) -> set[TopicPartition]:
-        """Write the states that are not right for the brokers there are; those that changed, by this or another writer."""
-        changed: set[TopicPartition] = set()
-        while True:
-            decided = self._decide()
-            changed.update(decided)
-            if await write_states(self._store, self.context, decided):
-                return changed
+    # --- what others leave in the store -------------------------------------------------------------------------------
 
-    def _decide(self) -> dict[TopicPartition, LeaderState]:
-        """The partitions whose state is not right for the brokers there are, with their new state."""
+    async def follow_deletions(self) -> None:
+        """Begin with the deletions that another broker has marked."""
+        names = await self._store.children(znodes.DELETE_TOPICS, self._watches.deletions)
+        await self.deletions.follow(names, is_allowed=self._settings.delete_topic_enable)
+
+    async def follow_folders(self) -> None:
+        """Ask which replicas were in data folders that have failed."""
+        events = await read_notifications(
+            self._store, znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, self._watches.folders
+        )
+        self._tell_replicas_on({broker_id for broker_id in events.values() if broker_id is not None})
+        await self._remove(events)
+
+    async def follow_isr_changes(self) -> None:
+        """Take over the states that leaders of an older Kafka wrote, and have every broker told."""
+        events = await read_notifications(
+            self._store, znodes.ISR_CHANGES, znodes.decode_isr_change, self._watches.isr_changes
+        )
+        written = {TopicPartition(*key) for keys in events.values() if keys is not None for key in keys}
+        found = {key: partition for key in written if (partition := self.context.find(key)) is not None}
+        if found:
+            await load_states(self._store, found)
+            self._leaders.tell_all_brokers(found)
+        await self._remove(events)
+
+    async def _remove(self, paths: Iterable[str]) -> None:
+        await fenced_multi(self._store, self.context, [Delete(path) for path in paths])
+
+    # --- requests of administrators -----------------------------------------------------------------------------------
+
+    async def elect_again(self, key: TopicPartition) -> int:
+        """Let a partition's leader go on as after an election that it won: the new leader epoch. Raises KafkaError, too."""
         context = self.context
-        unclean: dict[str, bool] = {}
-        decided = {}
-        for key, partition in context.partitions():
-            topic = key.topic
-            if topic in context.deleting:
-                continue
-            if topic not in unclean:
-                overrides = self._configs.topic_overrides(topic)
-                settings = self._log_settings.with_topic_overrides(overrides) if overrides else self._log_settings
-                unclean[topic] = settings.unclean_leader_election_enable
-            state = next_state(partition, context.brokers_for(key), context.epoch, unclean_allowed=unclean[topic])
-            if state is not None:
-                decided[key] = state
-        return decided
+        if context.find(key) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{key} does not exist")
 
-    def _concerned(self, decided: Collection[TopicPartition], new: Sequence[int]) -> list[TopicPartition]:
-        """The partitions that changed, and those with a replica on a broker of ``new``."""
-        return [
-            key
-            for key, partition in self.context.partitions()
-            if key in decided or any(broker_id in new for broker_id in partition.assignment.replicas)
-        ]
+        def decide(key: TopicPartition, partition: PartitionState) -> LeaderState | None:
+            state = partition.state
+            if state is None or state.leader not in context.brokers:
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"nobody leads {key}")
+            return state._replace(leader_epoch=state.leader_epoch + 1, controller_epoch=context.epoch)
 
+        self._leaders.tell(await self._leaders.change([key], decide))
+        elected = context.partition(key).state
+        assert elected is not None
+        return elected.leader_epoch
 
-def _is_new(before: Mapping[int, LiveBroker], broker_id: int, broker: LiveBroker) -> bool:
-    return broker_id not in before or before[broker_id].epoch != broker.epoch
+    async def balance_leaders(self) -> None:
+        await self.elections.balance(self._settings.leader_imbalance_per_broker_percentage)

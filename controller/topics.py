@@ -21,7 +21,7 @@ from . import znodes
 from .assignment import assign_replicas, check_assignment
 from .config_store import ConfigStore
 from .context import ControllerContext, PartitionState, TopicState
-from .election import elect_first
+from .leadership import elected_state
 from .loading import load_topics
 from .partition_states import create_partition_operations, fenced_multi, refusal
 from .registration import random_uuid
@@ -31,7 +31,7 @@ from .state_messages import leader_and_isr_requests, update_metadata_requests
 from .store import BadVersionError, ClusterStore, Create, NodeExistsError, Set, StoreError
 from .topic_configs import check_overrides
 from .topic_names import check_collision, check_name
-from .znodes import LeaderState, ReplicaAssignment
+from .znodes import ReplicaAssignment
 
 logger = logging.getLogger(__name__)
 
@@ -140,12 +140,10 @@ class Topics:
         context = self._context
         partitions = {}
         for number, replicas in sorted(assignment.items()):
-            first = elect_first(replicas, context.brokers)
-            assert first is not None, "replicas are assigned to live brokers only"
-            state = LeaderState(first.leader, 0, first.isr, context.epoch)
-            partitions[number] = PartitionState(
-                ReplicaAssignment(tuple(replicas)), state, modified_zxid=context.newest_zxid()
-            )
+            eligible = context.brokers.keys() - context.shutting_down
+            partition = PartitionState(ReplicaAssignment(tuple(replicas)))
+            partition.state = elected_state(partition, eligible, eligible, context.epoch, unclean_allowed=False)
+            partitions[number] = partition
         return partitions
 
     async def _write(

@@ -13,6 +13,7 @@
 ``/admin/delete_topics/T``           the topic is to be deleted
 ``/latest_producer_id_block``        the producer ids handed out last
 ``/log_dir_event_notification/log_dir_event_N``  a data folder of a broker has failed; the controller removes it
+``/isr_change_notification/isr_change_N``  a leader of an older Kafka has written states itself; the controller removes it
 ==================================== ==================================================================
 
 Keys keep the order in which Kafka was seen to write them. Readers pass over keys they don't know.
@@ -40,6 +41,7 @@ DELETE_TOPICS = "/admin/delete_topics"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = LOG_DIR_EVENTS + "/log_dir_event_"
+ISR_CHANGES = "/isr_change_notification"
 
 PERSISTENT_PATHS = (
     "/consumers",
@@ -51,7 +53,7 @@ PERSISTENT_PATHS = (
     "/admin",
     DELETE_TOPICS,
     "/brokers/seqid",
-    "/isr_change_notification",
+    ISR_CHANGES,
     PRODUCER_ID_BLOCK,
     LOG_DIR_EVENTS,
     TOPIC_CONFIGS,
@@ -106,12 +108,16 @@ class TopicAssignment(NamedTuple):
 
 
 class LeaderState(NamedTuple):
-    """A partition's state as its ``state`` node tells it; leader -1 is none."""
+    """A partition's state as its ``state`` node tells it; leader -1 is none.
+
+    ``is_recovering``: the leader was not in sync when it was elected, and has yet to answer for that (KIP-704).
+    """
 
     leader: int
     leader_epoch: int
     isr: tuple[int, ...]
     controller_epoch: int
+    is_recovering: bool = False
 
 
 def broker_path(broker_id: int) -> str:
@@ -204,20 +210,27 @@ def decode_topic(data: bytes) -> TopicAssignment:
 
 
 def encode_state(state: LeaderState) -> bytes:
-    return _dump(
-        {
-            "controller_epoch": state.controller_epoch,
-            "leader": state.leader,
-            "version": 1,
-            "leader_epoch": state.leader_epoch,
-            "isr": list(state.isr),
-        }
-    )
+    fields = {
+        "controller_epoch": state.controller_epoch,
+        "leader": state.leader,
+        "version": 1,
+        "leader_epoch": state.leader_epoch,
+        "isr": list(state.isr),
+    }
+    if state.is_recovering:
+        fields["leader_recovery_state"] = 1
+    return _dump(fields)
 
 
 def decode_state(data: bytes) -> LeaderState:
     fields = json.loads(data)
-    return LeaderState(fields["leader"], fields["leader_epoch"], tuple(fields["isr"]), fields["controller_epoch"])
+    return LeaderState(
+        int(fields["leader"]),
+        int(fields["leader_epoch"]),
+        tuple(map(int, fields["isr"])),
+        int(fields["controller_epoch"]),
+        fields.get("leader_recovery_state") == 1,
+    )
 
 
 def encode_controller(broker_id: int, now_ms: int) -> bytes:
@@ -235,6 +248,11 @@ def encode_log_dir_event(broker_id: int) -> bytes:
 def decode_log_dir_event(data: bytes) -> int:
     """The broker whose folder has failed."""
     return int(json.loads(data)["broker"])
+
+
+def decode_isr_change(data: bytes) -> list[tuple[str, int]]:
+    """Topic and number of the partitions whose states a leader has written."""
+    return [(str(entry["topic"]), int(entry["partition"])) for entry in json.loads(data)["partitions"]]
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:

@@ -80,6 +80,7 @@ HANDLERS = (
     Handler(ApiKey.DESCRIBE_LOG_DIRS, 1, 5),
     Handler(ApiKey.CREATE_PARTITIONS, 0, 3),
     Handler(ApiKey.DELETE_GROUPS, 0, 3),
+    Handler(ApiKey.ELECT_LEADERS, 0, 2),
     Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1),
     Handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1),
     Handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0),

@@ -142,6 +142,13 @@ class Cluster:
         await self.configs.start()
         await self.member.join()
 
+    @property
+    def epochs(self) -> dict[int, int]:
+        """Broker epoch by live broker."""
+        term = self.controller._term
+        assert term is not None
+        return {broker_id: broker.epoch for broker_id, broker in term.context.brokers.items()}
+
     async def create(self, *topics: NewTopic) -> None:
         for result in (await self.controller.create_topics(topics)).values():
             assert isinstance(result, CreatedTopic), result

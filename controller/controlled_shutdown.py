@@ -1,0 +1,44 @@
+"""ControlledShutdown: a broker that stops asks for other leaders first (KafkaController.doControlledShutdown)."""
+
+from __future__ import annotations
+
+import logging
+
+from ..base.errors import ErrorCode
+from ..wire.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+from .context import ControllerContext
+from .leaders import Leaders
+
+logger = logging.getLogger(__name__)
+
+_ANY_EPOCH = -1
+
+
+async def shut_down(
+    context: ControllerContext, leaders: Leaders, request: ControlledShutdownRequest
+) -> ControlledShutdownResponse:
+    """Move everything away from the broker, as far as that can be; the answer has what it still leads. Raises StoreError.
+
+    From now on, and until it is registered again, the broker may neither lead nor be in sync where it does not.
+    """
+    broker = context.brokers.get(request.broker_id)
+    if broker is None:
+        return ControlledShutdownResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
+    if request.broker_epoch != _ANY_EPOCH and request.broker_epoch < broker.epoch:
+        return ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+    logger.info("Broker %d shuts down", request.broker_id)
+    context.shutting_down.add(request.broker_id)
+    await leaders.move_away(request.broker_id)
+    return ControlledShutdownResponse(
+        remaining_partitions=[
+            RemainingPartition(topic_name=key.topic, partition_index=key.partition)
+            for key, partition in context.lasting()
+            if partition.state is not None
+            and partition.state.leader == request.broker_id
+            and len(partition.assignment.replicas) > 1
+        ]
+    )

@@ -1,0 +1,164 @@
+"""Who leads, for the controller's term: decides by the pure rules, writes, and has brokers told.
+
+A decision is made for each partition by itself; where another writer was faster it is made anew for what that one wrote.
+Brokers are told once a whole set of decisions was written: replicas by LeaderAndIsr, then every broker by UpdateMetadata.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from ..base.partitions import TopicPartition
+from ..base.settings import SettingError
+from ..log.settings import LogSettings
+from ..wire.messages.stop_replica import StopReplicaRequest
+from .config_store import ConfigStore
+from .context import ControllerContext, PartitionState
+from .leadership import elected_state, failed_over_state, shut_down_state, state_without
+from .partition_states import write_states
+from .sender import Senders
+from .state_messages import leader_and_isr_requests, stop_replica_requests, update_metadata_requests
+from .store import ClusterStore
+from .znodes import LeaderState
+
+logger = logging.getLogger(__name__)
+
+Decision = Callable[[TopicPartition, PartitionState], LeaderState | None]
+"""The state that a partition should change to, None when it is right as it is."""
+
+
+class Leaders:
+    """The controller's hand on partition states; its methods are called one at a time. Those that write raise StoreError."""
+
+    def __init__(
+        self,
+        store: ClusterStore,
+        context: ControllerContext,
+        configs: ConfigStore,
+        senders: Senders,
+        log_settings: LogSettings,
+    ) -> None:
+        self._store = store
+        self._context = context
+        self._configs = configs
+        self._senders = senders
+        self.log_settings = log_settings
+
+    # --- brokers that come and go -------------------------------------------------------------------------------------
+
+    async def fail_over(self) -> None:
+        """Set right what happened while no controller looked; as Kafka does, first who is gone, and then who leads."""
+        context = self._context
+        await self._change(
+            context.lasting(), lambda key, partition: failed_over_state(partition, context.brokers, context.epoch)
+        )
+        await self._change(context.lasting(), self._elected)
+
+    async def elect(self) -> set[TopicPartition]:
+        """Have every partition led that can be and is not: those that changed."""
+        return await self._change(self._context.lasting(), self._elected)
+
+    async def elect_first(self, keys: Iterable[TopicPartition]) -> None:
+        """New partitions get their first leader, and all brokers hear of them."""
+        keys = list(keys)
+        await self._change([(key, self._context.partition(key)) for key in keys], self._elected)
+        self.tell(keys, is_new=True)
+
+    async def replicas_lost(self) -> set[TopicPartition]:
+        """Replicas went offline: other leaders where that can be, and in-sync replicas without them; those that changed."""
+        context = self._context
+
+        def decide(key: TopicPartition, partition: PartitionState) -> LeaderState | None:
+            elected = self._elected(key, partition)
+            if elected is not None or partition.state is None:
+                return elected
+            gone = set(partition.assignment.replicas).difference(context.online(key))
+            return state_without(partition.state, gone, context.epoch)
+
+        return await self._change(context.lasting(), decide)
+
+    def _elected(self, key: TopicPartition, partition: PartitionState) -> LeaderState | None:
+        state, context = partition.state, self._context
+        online = context.online(key)
+        if state is not None and state.leader in online:
+            return None
+        return elected_state(
+            partition, online, context.eligible(key), context.epoch, unclean_allowed=self._unclean_allowed(key.topic)
+        )
+
+    def _unclean_allowed(self, topic: str) -> bool:
+        overrides = self._configs.topic_overrides(topic)
+        try:
+            settings = self.log_settings.with_topic_overrides(overrides) if overrides else self.log_settings
+        except SettingError as error:
+            logger.error("Topic %s goes by no setting of its own, for one is not understood: %s", topic, error)
+            settings = self.log_settings
+        return settings.unclean_leader_election_enable
+
+    # --- a broker that is about to stop -------------------------------------------------------------------------------
+
+    async def move_away(self, broker_id: int) -> None:
+        """What a broker leads another in-sync replica leads, and it is in sync nowhere, as far as there are others.
+
+        Partitions with one replica stay as they are. The broker stops to follow before it leaves the in-sync replicas, or
+        its fetches would bring it back (KafkaController.doControlledShutdown).
+        """
+        context = self._context
+        held = [
+            (key, partition)
+            for key, partition in context.lasting()
+            if broker_id in partition.assignment.replicas
+            and len(partition.assignment.replicas) > 1
+            and partition.state is not None
+        ]
+        led = [(key, p) for key, p in held if p.state is not None and p.state.leader == broker_id]
+        followed = [(key, p) for key, p in held if p.state is not None and p.state.leader != broker_id]
+
+        def decide(key: TopicPartition, partition: PartitionState) -> LeaderState | None:
+            if partition.state is None or partition.state.leader != broker_id:
+                return partition.state and state_without(partition.state, (broker_id,), context.epoch)
+            return shut_down_state(partition, context.eligible(key), context.shutting_down, context.epoch)
+
+        self.tell(await self._change(led, decide))
+        self._senders.send({}, {}, self._stop(followed, broker_id))
+        self.tell(await self._change(followed, decide), but=broker_id)
+
+    def _stop(
+        self, partitions: Iterable[tuple[TopicPartition, PartitionState]], broker_id: int
+    ) -> Mapping[int, StopReplicaRequest]:
+        requests = stop_replica_requests(self._context, [key for key, _ in partitions], delete=False)
+        return {broker_id: requests[broker_id]} if broker_id in requests else {}
+
+    # --- one by one ---------------------------------------------------------------------------------------------------
+
+    async def change(self, keys: Iterable[TopicPartition], decide: Decision) -> set[TopicPartition]:
+        """Write what ``decide`` says of some partitions: those that changed, by this or another writer."""
+        return await self._change([(key, self._context.partition(key)) for key in keys], decide)
+
+    async def _change(
+        self, partitions: Iterable[tuple[TopicPartition, PartitionState]], decide: Decision
+    ) -> set[TopicPartition]:
+        """Write what ``decide`` says; the partitions that changed, by this or another writer."""
+        changed: set[TopicPartition] = set()
+        while True:
+            decided = {key: state for key, partition in partitions if (state := decide(key, partition)) is not None}
+            changed.update(decided)
+            conflicts = await write_states(self._store, self._context, decided)
+            if not conflicts:
+                return changed
+            logger.info("Decided anew, for another writer was faster: %s", ", ".join(map(str, conflicts)))
+            partitions = [(key, self._context.partition(key)) for key in sorted(conflicts)]
+
+    def tell(self, keys: Collection[TopicPartition], *, is_new: bool = False, but: int | None = None) -> None:
+        """Have the replicas told who leads, all but those on broker ``but``, and then every broker."""
+        if keys:
+            told = sorted(keys)
+            lead = leader_and_isr_requests(self._context, told, is_new=is_new)
+            if but is not None:
+                lead.pop(but, None)
+            self._senders.send(lead, update_metadata_requests(self._context, told), {})
+
+    def tell_all_brokers(self, keys: Iterable[TopicPartition], brokers: Collection[int] | None = None) -> None:
+        """Have brokers (those of ``brokers``, else all) told who is alive, and how some partitions are."""
+        self._senders.send({}, update_metadata_requests(self._context, sorted(keys), brokers), {})
