@@ -21,10 +21,11 @@ from ..controller.producer_ids import BLOCK_SIZE
 from ..controller.registration import random_uuid
 from ..controller.store import ClusterStore, Create, Operation
 from ..controller.znodes import LeaderState, ReplicaAssignment, TopicAssignment
-from ..log.partition_log import ZERO_UUID, PartitionLog
+from ..log.partition_log import PartitionLog
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..wire.coordinator_records import decode_transaction_key, decode_transaction_value
 from ..wire.messages.transaction_state import TransactionLogValue
+from ..wire.schema import ZERO_UUID
 
 logger = logging.getLogger(__name__)
 

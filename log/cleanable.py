@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from .retention import newest_ms
+from .partition_log import PartitionLog
+from .segment import LogSegment
 from .settings import LONG_MAX
-
-if TYPE_CHECKING:
-    from .partition_log import PartitionLog
-    from .segment import LogSegment
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +68,7 @@ def _first_dirty_offset(partition_log: PartitionLog) -> int:
             cleaned,
             partition_log.log_end_offset,
         )
-        partition_log.cleaned_offset = None
+        partition_log.note_cleaned(None)
         return log_start_offset
     return cleaned
 
@@ -81,7 +77,7 @@ def _lag_limit(partition_log: PartitionLog, dirty: list[LogSegment], now_ms: int
     lag_ms = partition_log.settings.min_compaction_lag_ms
     if lag_ms > 0:
         for segment in dirty:
-            if newest_ms(segment) > now_ms - lag_ms:
+            if segment.newest_ms() > now_ms - lag_ms:
                 return segment.base_offset
     return LONG_MAX
 
@@ -90,4 +86,4 @@ def _is_overdue(partition_log: PartitionLog, dirty: list[LogSegment], now_ms: in
     clean_until_ms = now_ms - partition_log.settings.max_compaction_lag_ms
     if clean_until_ms <= 0:
         return False
-    return any(0 < segment.first_batch_timestamp() < clean_until_ms for segment in dirty if segment.size)
+    return any(0 < segment.indexes.first_batch_timestamp() < clean_until_ms for segment in dirty if segment.size)

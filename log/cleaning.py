@@ -18,23 +18,21 @@ import logging
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ..wire.records import RecordBatch
 from .batch_filter import BatchFilter, LastRecords
 from .cleaned_transactions import CleanedTransactions
 from .disk import Disk
-from .files import CLEANED_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
+from .files import CLEANED_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from .offset_index import MAX_RELATIVE_OFFSET
 from .offset_map import OffsetMap
+from .partition_log import PartitionLog
 from .scan import scan_batches
 from .segment import LogSegment
-from .segment_swap import remove_cleaned, replace_segments
+from .segment_swap import remove_cleaned
 from .transactional_reads import aborted_between
 from .validation import MAX_DECOMPRESSED_BYTES
-
-if TYPE_CHECKING:
-    from .partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +83,7 @@ class Cleaning:
         log = self._log
         if log.cleaned_offset is None:
             # on disk before the first swap, because recovery takes gaps for lost records in a log never compacted
-            log.cleaned_offset = self._first_dirty_offset
+            log.note_cleaned(self._first_dirty_offset)
             log.folder.checkpoint_now()
         await self._fill_map()
         clean_to = self._map.latest_offset + 1
@@ -98,7 +96,7 @@ class Cleaning:
 
     def _check(self, *segments: LogSegment) -> None:
         log = self._log
-        if log.is_closed or log.truncations != self._truncations or any(segment.is_closed for segment in segments):
+        if log.is_closed or log.truncations != self._truncations or any(segment.file.is_closed for segment in segments):
             raise CleaningAborted
         log.folder.check_online()
 
@@ -109,7 +107,7 @@ class Cleaning:
         first = max((slot for slot, segment in enumerate(segments) if segment.base_offset <= start), default=0)
         dirty = [segment for segment in segments[first:] if segment.base_offset < end]
         transactions = CleanedTransactions()
-        transactions.add(aborted_between(self._log, start, end))
+        transactions.add(aborted_between(self._log.segments, start, end))
         for segment, following in itertools.zip_longest(dirty, dirty[1:]):
             self._check(segment)
             filling = _Filling(segment, start, self._map, transactions, self._buffer_size)
@@ -120,18 +118,15 @@ class Cleaning:
 
     async def _work(self, segment: LogSegment, work: _Filling | _Filtering) -> None:
         """Go through a segment in steps."""
-        segment.pins += 1
-        try:
+        with segment.file.pinned():
             while not work.is_done:
                 await self._throttle.took(await self._log.folder.workers.run(work.step))
                 self._check(segment)
-        finally:
-            segment.unpin()
 
     # --- groups -------------------------------------------------------------------------------------------------------
 
     async def _group(self, segments: list[LogSegment]) -> list[list[LogSegment]]:
-        paths = [(segment.path_of(INDEX_SUFFIX), segment.path_of(TIME_INDEX_SUFFIX)) for segment in segments]
+        paths = [(segment.file.path_of(INDEX_SUFFIX), segment.file.path_of(TIME_INDEX_SUFFIX)) for segment in segments]
         log = self._log
         sizes = await log.folder.workers.run(_index_sizes, log.folder.disk, paths)
         self._check(*segments)
@@ -161,11 +156,11 @@ class Cleaning:
             self._map, transactions, last_records, self._end_offset, log.settings.delete_retention_ms, self._now_ms
         )
         async with self._new_segment(group[0].base_offset) as cleaned:
-            transactions.redirect(cleaned.add_aborted)
+            transactions.redirect(cleaned.aborted.append)
             try:
                 for segment in group:
                     self._check(*group)
-                    transactions.add(aborted_between(log, segment.base_offset, segment.next_offset))
+                    transactions.add(aborted_between(log.segments, segment.base_offset, segment.next_offset))
                     filtering = _Filtering(segment, cleaned, batch_filter, self._buffer_size, log, self.stats)
                     await self._work(segment, filtering)
                 await log.folder.workers.run(_finish, cleaned, group[-1].path)
@@ -175,7 +170,7 @@ class Cleaning:
             self._check(*group)
             cleaned.drop_indexes()
             cleaned.next_offset = group[-1].next_offset
-            replace_segments(log, cleaned, group)
+            log.replace_segments(group, cleaned)
         await log.folder.workers.run(log.folder.disk.sync_dir, log.directory)
 
     @asynccontextmanager
@@ -183,17 +178,17 @@ class Cleaning:
         """An empty segment with open ``.cleaned`` files, which are gone afterwards unless they have been renamed."""
         log = self._log
         cleaned = LogSegment(log.folder, log.directory, base_offset, self._now_ms)
-        cleaned.file_suffix = CLEANED_SUFFIX
-        cleaned.pins += 1
-        try:
-            cleaned.create()
-            yield cleaned
-        finally:
-            if cleaned.file_suffix == CLEANED_SUFFIX:
-                cleaned.close()
-                with suppress(OSError):  # the next start removes what is left
-                    remove_cleaned(cleaned)
-            cleaned.unpin()
+        file = cleaned.file
+        file.suffix = CLEANED_SUFFIX
+        with file.pinned():
+            try:
+                cleaned.create()
+                yield cleaned
+            finally:
+                if file.suffix == CLEANED_SUFFIX:
+                    file.close()
+                    with suppress(OSError):  # the next start removes what is left
+                        remove_cleaned(file)
 
 
 class _Filling:
@@ -284,7 +279,7 @@ class _Filtering:
 
 def _batches(segment: LogSegment, position: int, buffer_size: int) -> Iterator[RecordBatch]:
     """The batches from a position on. The segment must stay pinned. Raises OSError at once, KafkaError later."""
-    file = segment.file()
+    file = segment.file.open()
     return (batch for _, batch in scan_batches(file, position, segment.size, buffer_size))
 
 
@@ -301,13 +296,8 @@ def _file_size(disk: Disk, path: str) -> int:
 
 def _finish(cleaned: LogSegment, newest_path: str) -> None:
     """Bring a segment to stable storage, with the time of the newest file it replaces. Raises OSError."""
-    disk = cleaned.folder.disk
-    cleaned.file().sync()
-    cleaned.write_indexes(sync=True)
-    if cleaned.aborted():
-        transaction_index = disk.open(cleaned.path_of(TRANSACTION_INDEX_SUFFIX))
-        try:
-            transaction_index.sync()
-        finally:
-            transaction_index.close()
+    disk = cleaned.file.disk
+    cleaned.file.open().sync()
+    cleaned.indexes.write(sync=True)
+    cleaned.aborted.sync()
     disk.set_modified_ms(cleaned.path, disk.modified_ms(newest_path))

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+
+import trio
 
 from .checkpoints import LEADER_EPOCH_CHECKPOINT, write_leader_epochs
-from .disk import join
-from .files import SEGMENT_INDEX_SUFFIXES
-
-if TYPE_CHECKING:
-    from .partition_log import PartitionLog
-    from .segment import LogSegment
+from .disk import Disk, OpenFile, join
+from .files import SEGMENT_INDEX_SUFFIXES, SNAPSHOT_SUFFIX, file_name
+from .leader_epochs import LeaderEpochCache
+from .log_segments import LogSegments
+from .segment import LogSegment
 
 
 class FlushJob:
@@ -26,30 +26,23 @@ class FlushJob:
 
     def __init__(
         self,
-        partition_log: PartitionLog,
-        segments: Sequence[LogSegment],
+        disk: Disk,
+        directory: str,
+        files: Sequence[OpenFile],
+        paths: Sequence[str],
         epochs: list[tuple[int, int]] | None,
         *,
-        is_last: bool,
+        has_new_names: bool,
+        has_new_folder: bool,
     ) -> None:
-        """``segments`` are to be flushed; ``epochs`` are the leader epochs to write, None for none. Raises OSError.
-
-        ``is_last``: a clean stop, whose indexes and snapshot of the active segment are in their files already.
-        """
-        self._disk = partition_log.folder.disk
-        self._directory = partition_log.directory
+        """``paths`` are of further files to sync, if they are there; ``epochs`` the leader epochs to write, None for none."""
+        self._disk = disk
+        self._directory = directory
+        self._files = files
+        self._paths = paths
         self._epochs = epochs
-        self._files = [segment.file() for segment in segments]
-        self._paths: list[str] = []
-        recovery_point = partition_log.recovery_point
-        self._has_new_names = is_last or epochs is not None
-        self._has_new_names |= any(segment.base_offset >= recovery_point for segment in segments)
-        self._has_new_folder = recovery_point <= partition_log.segments[0].base_offset
-        for segment in segments:
-            if is_last or segment is not partition_log.segments[-1]:
-                self._paths += [segment.path_of(suffix) for suffix in SEGMENT_INDEX_SUFFIXES]
-                self._paths.append(partition_log.producer_state.path_of(segment.next_offset))
-        self._has_new_names |= bool(self._paths)
+        self._has_new_names = has_new_names
+        self._has_new_folder = has_new_folder
 
     def run(self) -> None:
         """Write and sync. Raises OSError."""
@@ -73,47 +66,129 @@ class FlushJob:
             disk.sync_dir(os.path.dirname(self._directory))
 
 
-async def flush_up_to(partition_log: PartitionLog, end_offset: int, *, is_last: bool = False) -> None:
-    """Bring the records below ``end_offset`` to stable storage and move the recovery point there. Raises KafkaError."""
-    with _flushing(partition_log, end_offset, is_last=is_last) as job:
-        await partition_log.folder.workers.run(job.run)
+class LogFlusher:
+    """Flushes one log, one flush at a time, and owns its ``recovery_point``: everything below is on stable storage.
 
+    ``under_way`` is set at the end of the flush that is running. ``on_flush`` is called when the recovery point has moved.
+    """
 
-def flush_at_once(partition_log: PartitionLog) -> None:
-    """Bring everything to stable storage before anything else happens in the broker. Raises KafkaError."""
-    with _flushing(partition_log, partition_log.log_end_offset, is_last=False) as job:
-        job.run()
+    __slots__ = ("_leader_epochs", "_lowered", "_on_flush", "_segments", "recovery_point", "under_way")
 
+    def __init__(
+        self,
+        segments: LogSegments,
+        leader_epochs: LeaderEpochCache,
+        recovery_point: int,
+        on_flush: Callable[[], None],
+    ) -> None:
+        self._segments = segments
+        self._leader_epochs = leader_epochs
+        self._on_flush = on_flush
+        self.recovery_point = recovery_point
+        self.under_way: trio.Event | None = None
+        self._lowered = 0
 
-@contextlib.contextmanager
-def _flushing(partition_log: PartitionLog, end_offset: int, *, is_last: bool) -> Iterator[FlushJob]:
-    """The job, to be run in the block; its segments stay open meanwhile. Raises KafkaError."""
-    truncations = partition_log.truncations
-    leader_epochs = partition_log.leader_epochs
-    epochs = leader_epochs.entries() if leader_epochs.is_dirty else None
-    recovery_point = partition_log.recovery_point
-    segments = [s for s in partition_log.segments if s.next_offset > recovery_point and s.base_offset < end_offset]
-    if is_last and partition_log.segments[-1] not in segments:
-        segments.append(partition_log.segments[-1])
-    active = partition_log.segments[-1]
-    for segment in segments:
-        segment.pins += 1
-    try:
-        yield FlushJob(partition_log, segments, epochs, is_last=is_last)
-    except OSError as error:
-        if partition_log.is_closed:
+    def lower(self, recovery_point: int) -> None:
+        """The log is about to change from ``recovery_point`` on: what a running flush has brought to disk is void."""
+        self._lowered += 1
+        self.recovery_point = min(self.recovery_point, recovery_point)
+
+    def start_at(self, offset: int) -> None:
+        """The log is empty and goes on at ``offset``."""
+        self.recovery_point = offset
+
+    async def flush(self, *, inactive_only: bool) -> None:
+        """Return once every record there is, or those of inactive segments, is on stable storage.
+
+        Raises KafkaError(KAFKA_STORAGE_ERROR).
+        """
+        segments = self._segments
+        wanted = self._target(inactive_only)
+        while min(wanted, self._target(False)) > self.recovery_point and not segments.is_closed:
+            if self.under_way is not None:
+                await self.under_way.wait()
+                continue
+            segments.folder.check_online()
+            self.under_way = trio.Event()
+            try:
+                with self._job(self._target(inactive_only), is_last=False) as job:
+                    await segments.folder.workers.run(job.run)
+            finally:
+                self.under_way.set()
+                self.under_way = None
+
+    def _target(self, inactive_only: bool) -> int:
+        active = self._segments.active
+        if active is None:
+            return self.recovery_point
+        return active.base_offset if inactive_only else active.next_offset
+
+    async def flush_last(self) -> None:
+        """Flush for a clean stop: the indexes and the snapshot of the active segment, which are in their files, too.
+
+        Raises KafkaError.
+        """
+        with self._job(self._target(False), is_last=True) as job:
+            await self._segments.folder.workers.run(job.run)
+
+    def flush_at_once(self) -> None:
+        """Bring everything to stable storage before anything else happens in the broker. Raises KafkaError."""
+        with self._job(self._target(False), is_last=False) as job:
+            job.run()
+
+    @contextlib.contextmanager
+    def _job(self, end_offset: int, *, is_last: bool) -> Iterator[FlushJob]:
+        """What brings the records below ``end_offset`` to disk, to be run in the block; then the recovery point moves there.
+
+        The segments stay open meanwhile. Raises KafkaError.
+        """
+        segments, leader_epochs, lowered = self._segments, self._leader_epochs, self._lowered
+        epochs = leader_epochs.entries() if leader_epochs.is_dirty else None
+        active = segments.active
+        assert active is not None
+        flushed = [s for s in segments if s.next_offset > self.recovery_point and s.base_offset < end_offset]
+        if is_last and active not in flushed:
+            flushed.append(active)
+        with contextlib.ExitStack() as stack:
+            for segment in flushed:
+                stack.enter_context(segment.file.pinned())
+            try:
+                yield self._make_job(flushed, epochs, is_last=is_last)
+            except OSError as error:
+                if segments.is_closed:
+                    return
+                raise segments.folder.fail(f"cannot flush {segments.directory}", error) from error
+        if self._lowered != lowered:
             return
-        raise partition_log.folder.fail(f"cannot flush {partition_log.directory}", error) from error
-    finally:
-        for segment in segments:
-            segment.unpin()
-    if partition_log.truncations == truncations:
-        if partition_log.segments[-1] is not active:
+        if segments.active is not active:
             # It was rolled meanwhile, and is not scanned once the recovery point is at its end; but the job took it
             # for active, and left its indexes out.
             end_offset = min(end_offset, active.base_offset)
-        partition_log.recovery_point = max(partition_log.recovery_point, end_offset)
-        if partition_log.on_flush is not None:
-            partition_log.on_flush()
-        if epochs == partition_log.leader_epochs.entries():
-            partition_log.leader_epochs.is_dirty = False
+        self.recovery_point = max(self.recovery_point, end_offset)
+        self._on_flush()
+        if epochs == leader_epochs.entries():
+            leader_epochs.is_dirty = False
+
+    def _make_job(
+        self, flushed: Sequence[LogSegment], epochs: list[tuple[int, int]] | None, *, is_last: bool
+    ) -> FlushJob:
+        """Raises OSError."""
+        segments, recovery_point = self._segments, self.recovery_point
+        directory = segments.directory
+        paths: list[str] = []
+        for segment in flushed:
+            if is_last or segment is not segments.active:
+                paths += [segment.file.path_of(suffix) for suffix in SEGMENT_INDEX_SUFFIXES]
+                paths.append(join(directory, file_name(segment.next_offset, SNAPSHOT_SUFFIX)))
+        return FlushJob(
+            segments.folder.disk,
+            directory,
+            [segment.file.open() for segment in flushed],
+            paths,
+            epochs,
+            has_new_names=is_last
+            or epochs is not None
+            or bool(paths)
+            or any(segment.base_offset >= recovery_point for segment in flushed),
+            has_new_folder=recovery_point <= segments[0].base_offset,
+        )

@@ -11,7 +11,7 @@ import heapq
 import itertools
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import trio
 
@@ -31,8 +31,8 @@ from .checkpoints import (
 from .disk import Lock, join
 from .files import DELETED_FOLDER_SUFFIX, deleted_folder_name, parse_log_folder
 from .log_folder import LogFolder
+from .log_loader import LogLoader
 from .partition_log import PartitionLog
-from .recovery import LogLoader
 from .settings import LogSettings
 
 logger = logging.getLogger(__name__)
@@ -73,14 +73,14 @@ class FolderLogs:
         found = list(self._look_around())
         if found and not is_clean:
             logger.warning("%s was not stopped cleanly; recovering %s", folder.path, counted(len(found), "log"))
-        loaders = self._loaders(found, settings, is_clean=is_clean)
-        chunks = iter(lambda: list(itertools.islice(loaders, _LOGS_PER_CALL)), [])
+        openers = self._openers(found, settings, is_clean=is_clean)
+        chunks = iter(lambda: list(itertools.islice(openers, _LOGS_PER_CALL)), [])
         errors: list[Exception] = []
 
         async def load_some() -> None:
             try:
                 for chunk in chunks:
-                    for partition_log in await folder.workers.run(_load_each, chunk):
+                    for partition_log in await folder.workers.run(_open_each, chunk):
                         self._add(partition_log)
             except Exception as error:
                 errors.append(error)
@@ -105,26 +105,27 @@ class FolderLogs:
             if topic_partition is not None and folder.disk.is_dir(path):
                 yield topic_partition, name
 
-    def _loaders(
+    def _openers(
         self, found: Iterable[tuple[TopicPartition, str]], settings: LogSettings, *, is_clean: bool
-    ) -> Iterator[LogLoader]:
+    ) -> Iterator[Callable[[], PartitionLog]]:
+        """What opens a log, for each of those found; to be called in a worker."""
         recovery_points, start_offsets, high_watermarks, cleaned_offsets = (
             self._read_checkpoint(name) for name in OFFSET_CHECKPOINTS
         )
         if not {key for key, _ in found} >= recovery_points.keys() | start_offsets.keys():
             self.folder.deleted_logs += 1
         for key, name in found:
-            yield LogLoader(
+            loader = LogLoader(
                 self.folder,
-                *key,
-                settings,
-                folder_name=name,
+                join(self.folder.path, name),
+                settings.index_interval_bytes,
                 is_clean=is_clean,
                 recovery_point=recovery_points.get(key, 0),
                 log_start_offset=start_offsets.get(key, 0),
                 high_watermark=high_watermarks.get(key, 0),
                 cleaned_offset=cleaned_offsets.get(key),
             )
+            yield functools.partial(_open, loader, self.folder, key, name, settings)
 
     def _read_checkpoint(self, name: str) -> Offsets:
         try:
@@ -267,5 +268,9 @@ class FolderLogs:
                 logger.info("%s is not marked clean, because it has failed", self.folder.path)
 
 
-def _load_each(loaders: Iterable[LogLoader]) -> list[PartitionLog]:
-    return [loader.load() for loader in loaders]
+def _open(loader: LogLoader, folder: LogFolder, key: TopicPartition, name: str, settings: LogSettings) -> PartitionLog:
+    return PartitionLog(folder, *key, None, settings, folder_name=name, state=loader.load())
+
+
+def _open_each(openers: Iterable[Callable[[], PartitionLog]]) -> list[PartitionLog]:
+    return [open_log() for open_log in openers]

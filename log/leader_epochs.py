@@ -75,6 +75,11 @@ class LeaderEpochCache:
             self.start_offsets[0] = start_offset
             self.is_dirty = True
 
+    def take_over(self, other: LeaderEpochCache) -> None:
+        """Have the entries of another cache."""
+        self.epochs, self.start_offsets = other.epochs[:], other.start_offsets[:]
+        self.is_dirty = True
+
     def clear(self) -> None:
         if self.epochs:
             self.epochs.clear()

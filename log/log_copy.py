@@ -11,8 +11,6 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import RecordBatch, iter_batches
-from .flush import flush_at_once
-from .leader_epochs import LeaderEpochCache
 from .partition_log import PartitionLog
 from .segment import SegmentSlice
 
@@ -40,7 +38,7 @@ class LogCopy:
         if future.log_end_offset > current.log_end_offset:
             future.truncate_to(current.log_end_offset)
         if future.cleaned_offset is None:
-            future.cleaned_offset = current.cleaned_offset
+            future.note_cleaned(current.cleaned_offset)
 
     async def step(self) -> bool:
         """Copy what comes next; False when there was nothing."""
@@ -75,9 +73,9 @@ class LogCopy:
                 self._append(batch)
             if missing > _MAX_REST_BYTES:
                 return False
-        self._take_over()
-        if current.recovery_point > future.recovery_point:
-            flush_at_once(future)
+        if future.log_end_offset < current.log_end_offset:
+            future.skip_to(current.log_end_offset)  # its last batches were compacted away
+        future.take_over(current)
         return True
 
     def _check(self) -> None:
@@ -103,34 +101,8 @@ class LogCopy:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"offset {batch.base_offset} comes twice")
             future.truncate_fully_and_start_at(batch.base_offset)  # the log starts inside this batch
         elif batch.base_offset - future.log_end_offset > _MAX_GAP:
-            self._skip_to(batch.base_offset)
+            future.skip_to(batch.base_offset)
         future.write_stamped(batch, batch.partition_leader_epoch, current.folder.clock.now_ms())
         if future.log_start_offset < current.log_start_offset <= future.log_end_offset:
             future.advance_log_start_offset(current.log_start_offset)
         future.high_watermark = max(future.high_watermark, min(current.high_watermark, future.log_end_offset))
-
-    def _skip_to(self, offset: int) -> None:
-        """Go on in a new segment, behind a gap that compaction has left."""
-        future = self.future
-        if not future.size:
-            future.truncate_fully_and_start_at(offset)
-            return
-        if future.cleaned_offset is None:
-            future.cleaned_offset = future.log_start_offset  # or recovery would take the gap for a loss
-        future.segments[-1].next_offset = future.log_end_offset = offset
-        try:
-            future.roll()
-        except OSError as error:
-            raise future.folder.fail(f"cannot write to {future.directory}", error) from error
-
-    def _take_over(self) -> None:
-        """What a log knows that its batches do not say."""
-        current, future = self.current, self.future
-        if future.log_end_offset < current.log_end_offset:
-            self._skip_to(current.log_end_offset)  # its last batches were compacted away
-        if future.log_start_offset < current.log_start_offset:
-            future.advance_log_start_offset(current.log_start_offset)
-        future.high_watermark = current.high_watermark
-        future.leader_epochs = LeaderEpochCache(current.leader_epochs.entries())
-        future.leader_epochs.is_dirty = True
-        future.producer_state.take_over(current.producer_state)

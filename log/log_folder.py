@@ -14,7 +14,7 @@ import logging
 import random
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import trio
 
@@ -23,10 +23,18 @@ from ..base.seams import Clock, Workers
 from ..base.wording import explained
 from .disk import Disk
 
-if TYPE_CHECKING:
-    from .partition_log import PartitionLog
-
 logger = logging.getLogger(__name__)
+
+
+class Flushable(Protocol):
+    """A log, for whoever flushes it in the background."""
+
+    folder: LogFolder
+    directory: str
+
+    async def flush(self, *, inactive_only: bool = False) -> None:
+        """Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        ...
 
 
 class Closable(Protocol):
@@ -64,7 +72,7 @@ class LogFolder:
         self.max_open_files = disk.max_open_files()
         self.failure: Exception | None = None
         self.on_offline: Callable[[LogFolder], None] | None = None
-        self.wants_flush: Callable[[PartitionLog, bool], None] | None = None
+        self.wants_flush: Callable[[Flushable, bool], None] | None = None
         self.write_checkpoints: Callable[[], None] | None = None
         self.deleted_logs = 0
         self.checkpointed_deletions = 0

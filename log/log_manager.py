@@ -29,13 +29,14 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.seams import Clock, Workers
-from .checkpoints import PARTITION_METADATA, CorruptFileError, write_meta_properties, write_topic_id
-from .disk import Disk, join
+from ..wire.schema import ZERO_UUID
+from .checkpoints import CorruptFileError, write_meta_properties
+from .disk import Disk
 from .files import future_folder_name, partition_folder_name
 from .folder_logs import FolderLogs
 from .log_cleaner import LogCleaner
-from .log_folder import LogFolder
-from .partition_log import ZERO_UUID, PartitionLog
+from .log_folder import Flushable, LogFolder
+from .partition_log import PartitionLog
 from .recovery import UnsupportedLogError
 from .settings import LogCleanerSettings, LogManagerSettings, LogSettings
 
@@ -81,7 +82,7 @@ class LogManager:
         self._futures: dict[TopicPartition, PartitionLog] = {}
         self._preferred: dict[TopicPartition, LogFolder] = {}
         self.cleaner = LogCleaner(self._logs.values(), cleaner_settings or LogCleanerSettings())
-        self._flushes: dict[PartitionLog, bool] = {}
+        self._flushes: dict[Flushable, bool] = {}
         self._flush_wanted = trio.Event()
 
     @property
@@ -249,7 +250,7 @@ class LogManager:
         partition_log = self._logs.get(TopicPartition(topic, partition))
         if partition_log is not None and topic_id is not None and partition_log.topic_id != topic_id:
             if partition_log.topic_id == ZERO_UUID:
-                self._adopt(partition_log, topic_id)
+                partition_log.take_topic_id(topic_id)
             else:
                 logger.warning("%s is of an earlier topic of that name and is deleted", partition_log.directory)
                 self.delete(topic, partition)
@@ -299,16 +300,6 @@ class LogManager:
         if len(self._preferred) >= _MAX_PREFERRED:
             del self._preferred[next(iter(self._preferred))]
         self._preferred[TopicPartition(topic, partition)] = folder
-
-    def _adopt(self, partition_log: PartitionLog, topic_id: bytes) -> None:
-        partition_log.topic_id = topic_id
-        if partition_log.segments:
-            folder = partition_log.folder
-            path = join(partition_log.directory, PARTITION_METADATA)
-            try:
-                write_topic_id(folder.disk, path, topic_id)
-            except OSError as error:
-                raise folder.fail(f"cannot write {path}", error) from error
 
     def delete(self, topic: str, partition: int) -> None:
         """Forget a log; its folder is renamed at once and removed after ``file.delete.delay.ms``. Raises KafkaError."""
@@ -418,7 +409,7 @@ class LogManager:
         for listener in self.offline_listeners:
             listener(folder)
 
-    def _want_flush(self, partition_log: PartitionLog, inactive_only: bool) -> None:
+    def _want_flush(self, partition_log: Flushable, inactive_only: bool) -> None:
         self._flushes[partition_log] = inactive_only and self._flushes.get(partition_log, True)
         self._flush_wanted.set()
 
@@ -494,7 +485,7 @@ async def _repeat(interval: float, action: Callable[[], Awaitable[None]]) -> Non
         await trio.sleep(interval)
 
 
-async def _flush(partition_log: PartitionLog, inactive_only: bool) -> None:
+async def _flush(partition_log: Flushable, inactive_only: bool) -> None:
     try:
         await partition_log.flush(inactive_only=inactive_only)
     except KafkaError as error:

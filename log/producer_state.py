@@ -29,7 +29,6 @@ from bisect import bisect_right, insort
 from collections.abc import Iterable
 from struct import Struct
 from struct import error as StructError
-from typing import TYPE_CHECKING
 
 from crc32c import crc32c
 
@@ -39,9 +38,6 @@ from ..wire.records import NO_PRODUCER_EPOCH, NO_SEQUENCE, RecordBatch
 from .disk import Disk, join
 from .files import SNAPSHOT_SUFFIX, file_name
 from .transaction_index import AbortedTransaction
-
-if TYPE_CHECKING:
-    from .segment import LogSegment
 
 logger = logging.getLogger(__name__)
 
@@ -303,6 +299,15 @@ class ProducerStateManager:
         stable_end = next(iter(self.ongoing), marker_offset + 1)
         return AbortedTransaction(state.producer_id, first, marker_offset, stable_end)
 
+    def replay(self, batches: Iterable[RecordBatch], end_offset: int) -> None:
+        """Bring the state from ``map_end_offset`` to ``end_offset`` by the batches between; what they raise, this does."""
+        for batch in batches:
+            if batch.last_offset >= end_offset:
+                break
+            if batch.producer_id >= 0:
+                self.update(batch)
+        self.map_end_offset = end_offset
+
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that have been idle for ``expiration_ms`` and are in no transaction."""
         expired = [
@@ -449,16 +454,3 @@ def decode_snapshot(data: bytes) -> list[ProducerState]:
             )
         states.append(state)
     return states
-
-
-def replay_producers(manager: ProducerStateManager, segments: Iterable[LogSegment], end_offset: int) -> None:
-    """Bring the state from ``map_end_offset`` to ``end_offset`` by the batches between. Raises OSError, KafkaError."""
-    for segment in segments:
-        if segment.next_offset <= manager.map_end_offset or segment.base_offset >= end_offset:
-            continue
-        for _, batch in segment.scan(segment.position_of(manager.map_end_offset)):
-            if batch.last_offset >= end_offset:
-                break
-            if batch.producer_id >= 0:
-                manager.update(batch)
-    manager.map_end_offset = end_offset

@@ -17,7 +17,6 @@ import contextlib
 import logging
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..base.errors import KafkaError
 from .disk import Disk, join
@@ -31,42 +30,35 @@ from .files import (
     parse_file_name,
 )
 from .scan import scan_batches
-from .truncation import delete_segment
-
-if TYPE_CHECKING:
-    from .partition_log import PartitionLog
-    from .segment import LogSegment
+from .segment_file import SegmentFile
 
 logger = logging.getLogger(__name__)
 
 
-def replace_segments(partition_log: PartitionLog, cleaned: LogSegment, old: list[LogSegment]) -> None:
-    """Let ``cleaned``, which is on stable storage, replace ``old``, which lie in a row. Raises OSError."""
-    segments = partition_log.segments
-    first = segments.index(old[0])
-    assert segments[first : first + len(old)] == old
+def decide_swap(cleaned: SegmentFile) -> None:
+    """From here on a start finishes what ``finish_swap`` is to do, once the old files are gone. Raises OSError."""
     _rename(cleaned, (*SEGMENT_INDEX_SUFFIXES, LOG_SUFFIX), SWAP_SUFFIX)
-    segments[first : first + len(old)] = [cleaned]
-    partition_log.size += cleaned.size
-    for segment in old:
-        delete_segment(partition_log, segment, keeps_snapshot=segment is old[0])
+
+
+def finish_swap(cleaned: SegmentFile) -> None:
+    """Give a compacted segment, which replaces others by now, their names. Raises OSError."""
     _rename(cleaned, SEGMENT_SUFFIXES, "")
 
 
-def _rename(segment: LogSegment, suffixes: tuple[str, ...], file_suffix: str) -> None:
-    sources = [segment.path_of(suffix) for suffix in suffixes]
-    segment.file_suffix = file_suffix
+def _rename(file: SegmentFile, suffixes: tuple[str, ...], file_suffix: str) -> None:
+    sources = [file.path_of(suffix) for suffix in suffixes]
+    file.suffix = file_suffix
     for suffix, source in zip(suffixes, sources, strict=True):
         # only a segment with aborted transactions has an index of them
         with contextlib.suppress(FileNotFoundError) if suffix == TRANSACTION_INDEX_SUFFIX else contextlib.nullcontext():
-            segment.folder.disk.rename(source, segment.path_of(suffix))
+            file.disk.rename(source, file.path_of(suffix))
 
 
-def remove_cleaned(segment: LogSegment) -> None:
+def remove_cleaned(file: SegmentFile) -> None:
     """Remove the files of a compacted segment that is not wanted after all. Raises OSError."""
-    assert segment.file_suffix == CLEANED_SUFFIX
+    assert file.suffix == CLEANED_SUFFIX
     for suffix in SEGMENT_SUFFIXES:
-        segment.folder.disk.remove(segment.path_of(suffix))
+        file.disk.remove(file.path_of(suffix))
 
 
 @dataclass(frozen=True)

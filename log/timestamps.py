@@ -7,17 +7,12 @@ believed. The walk reads files only and runs in a worker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..base.errors import KafkaError
 from ..wire.records import RecordBatch
 from .disk import OpenFile
+from .log_segments import LogSegments
 from .scan import scan_batches
+from .segment import LogSegment
 from .validation import MAX_DECOMPRESSED_BYTES
-
-if TYPE_CHECKING:
-    from .partition_log import PartitionLog
-    from .segment import LogSegment
 
 NOT_FOUND = (-1, -1, -1)
 
@@ -25,14 +20,12 @@ TimedOffset = tuple[int, int, int]
 """Offset, timestamp in ms and leader epoch of a record; NOT_FOUND when there is none."""
 
 
-async def find_timestamp(partition_log: PartitionLog, timestamp_ms: int, up_to: int) -> TimedOffset:
-    """The first record at or after ``timestamp_ms`` and below ``up_to``. Raises KafkaError."""
-    partition_log.folder.check_online()
-    offset = -1
+async def find_timestamp(segments: LogSegments, timestamp_ms: int, start_offset: int, up_to: int) -> TimedOffset:
+    """The first record at or after ``timestamp_ms``, from ``start_offset`` on and below ``up_to``. Raises KafkaError."""
+    offset = start_offset
     while True:
-        offset = max(offset, partition_log.log_start_offset)
         # looked up anew each time: retention and compaction change the list while the walk waits
-        segment = next((segment for segment in partition_log.segments if segment.next_offset > offset), None)
+        segment = segments.following(offset)
         if segment is None or segment.base_offset >= up_to:
             return NOT_FOUND
         found = await _walk(segment, timestamp_ms, max(offset, segment.base_offset))
@@ -41,35 +34,31 @@ async def find_timestamp(partition_log: PartitionLog, timestamp_ms: int, up_to: 
         offset = segment.next_offset
 
 
-async def find_max_timestamp(partition_log: PartitionLog, up_to: int) -> TimedOffset:
+async def find_max_timestamp(segments: LogSegments, up_to: int) -> TimedOffset:
     """The first record with the largest timestamp of the log. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
-    partition_log.folder.check_online()
     try:
-        newest = max(partition_log.segments, key=lambda segment: segment.largest_timestamp(), default=None)
+        newest = max(segments, key=lambda segment: segment.indexes.largest_timestamp(), default=None)
     except OSError as error:
-        raise partition_log.folder.fail(f"cannot read {partition_log.directory}", error) from error
+        raise segments.folder.fail(f"cannot read {segments.directory}", error) from error
     if newest is None or not newest.size:
         return NOT_FOUND
-    found = await _walk(newest, newest.max_timestamp, newest.base_offset)
+    found = await _walk(newest, newest.indexes.max_timestamp, newest.base_offset)
     return found if found[0] < up_to else NOT_FOUND
 
 
 async def _walk(segment: LogSegment, timestamp_ms: int, start_offset: int) -> TimedOffset:
+    file, indexes = segment.file, segment.indexes
     try:
-        if segment.largest_timestamp() < timestamp_ms:
+        if indexes.largest_timestamp() < timestamp_ms:
             return NOT_FOUND
-        indexed = segment.base_offset + segment.times().lookup(timestamp_ms)
+        indexed = segment.base_offset + indexes.loaded()[1].lookup(timestamp_ms)
         position = segment.position_of(max(indexed, start_offset))
-        file = segment.file()
+        with file.pinned():
+            return await file.folder.workers.run(
+                _find_record, file.open(), position, file.size, timestamp_ms, start_offset
+            )
     except OSError as error:
-        raise _unreadable(segment, error) from error
-    segment.pins += 1
-    try:
-        return await segment.folder.workers.run(_find_record, file, position, segment.size, timestamp_ms, start_offset)
-    except OSError as error:
-        raise _unreadable(segment, error) from error
-    finally:
-        segment.unpin()
+        raise file.folder.fail(f"cannot read {file.path}", error) from error
 
 
 def _find_record(file: OpenFile, start: int, end: int, timestamp_ms: int, start_offset: int) -> TimedOffset:
@@ -87,7 +76,3 @@ def _find_in_batch(batch: RecordBatch, timestamp_ms: int, start_offset: int) -> 
         if record.timestamp >= timestamp_ms and record.offset >= start_offset:
             return record.offset, record.timestamp, batch.partition_leader_epoch
     return NOT_FOUND
-
-
-def _unreadable(segment: LogSegment, error: OSError) -> KafkaError:
-    return segment.folder.fail(f"cannot read {segment.path}", error)

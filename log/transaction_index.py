@@ -15,12 +15,15 @@ says that none after it does.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from struct import Struct
 from typing import NamedTuple
 
 from .disk import Bytes
+from .files import TRANSACTION_INDEX_SUFFIX
 from .offset_index import CorruptIndexError
+from .segment_file import SegmentFile
 
 _ENTRY = Struct(">hqqqq")
 ENTRY_SIZE = _ENTRY.size
@@ -67,3 +70,68 @@ def collect_aborted(
         if entry.last_stable_offset >= end:
             return True
     return False
+
+
+class TransactionIndex:
+    """The entries of one segment, read from the file when first needed."""
+
+    __slots__ = ("_entries", "_file")
+
+    def __init__(self, file: SegmentFile) -> None:
+        self._file = file
+        self._entries: list[AbortedTransaction] | None = None
+
+    @property
+    def path(self) -> str:
+        return self._file.path_of(TRANSACTION_INDEX_SUFFIX)
+
+    def entries(self) -> list[AbortedTransaction]:
+        """The transactions whose abort marker is in the segment. Raises OSError."""
+        if self._entries is None:
+            try:
+                self._entries = decode_transaction_index(self._file.disk.read_file(self.path), self._file.base_offset)
+            except FileNotFoundError:
+                self._entries = []
+            except CorruptIndexError as error:
+                raise OSError(errno.EIO, str(error), self.path) from error
+        return self._entries
+
+    def append(self, entry: AbortedTransaction) -> None:
+        """Write an entry. Raises OSError."""
+        entries = self.entries()
+        file = self._file.disk.open(self.path, create=True)
+        try:
+            file.write(encode_aborted(entry), len(entries) * ENTRY_SIZE)
+        finally:
+            file.close()
+        entries.append(entry)
+
+    def sync(self) -> None:
+        """Return once the entries are on stable storage; the name of the file is the caller's to sync. Raises OSError."""
+        if self.entries():
+            file = self._file.disk.open(self.path)
+            try:
+                file.sync()
+            finally:
+                file.close()
+
+    def clear(self) -> None:
+        """Start over without entries. Raises OSError."""
+        self._file.disk.remove(self.path)
+        self._entries = []
+
+    def drop(self) -> None:
+        """Forget the entries, to be read again when needed; that there are none is worth remembering."""
+        self._entries = self._entries and None
+
+    def truncate_to(self, offset: int) -> None:
+        """Forget the entries whose marker is at or above ``offset``. Raises OSError."""
+        entries = self.entries()
+        kept = [entry for entry in entries if entry.last_offset < offset]
+        if len(kept) < len(entries):
+            file = self._file.disk.open(self.path)
+            try:
+                file.truncate(len(kept) * ENTRY_SIZE)
+            finally:
+                file.close()
+            self._entries = kept

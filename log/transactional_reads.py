@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from operator import attrgetter
-
+from .log_segments import LogSegments
 from .partition_log import PartitionLog
 from .segment import SegmentSlice
 from .transaction_index import AbortedTransaction, collect_aborted
-
-_base_offset = attrgetter("base_offset")
 
 
 def aborted_transactions(partition_log: PartitionLog, offset: int, found: SegmentSlice) -> list[AbortedTransaction]:
     """The aborted transactions that overlap ``found``, which was read from ``offset`` on. Raises KafkaError."""
     try:
-        return aborted_between(partition_log, offset, found.offset_bound())
+        return aborted_between(partition_log.segments, offset, found.offset_bound())
     except OSError as error:
         raise partition_log.folder.fail(f"cannot read {partition_log.directory}", error) from error
 
 
-def aborted_between(partition_log: PartitionLog, start: int, end: int) -> list[AbortedTransaction]:
+def aborted_between(segments: LogSegments, start: int, end: int) -> list[AbortedTransaction]:
     """The aborted transactions that overlap the offsets [start, end). Raises OSError.
 
     The markers of those that are still open at the end are in later segments.
     """
-    segments = partition_log.segments
-    slot = max(bisect_right(segments, start, key=_base_offset) - 1, 0)
     aborted: list[AbortedTransaction] = []
-    for segment in segments[slot:]:
-        if collect_aborted(segment.aborted(), start, end, aborted):
+    for segment in segments[segments.place_of(start) :]:
+        if collect_aborted(segment.aborted.entries(), start, end, aborted):
             break
     return aborted
 

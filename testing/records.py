@@ -64,7 +64,7 @@ async def _wait_for_more(partitions: list[Partition]) -> None:
 def _read(partition: Partition) -> Iterator[KafkaRecord]:
     log = partition.log
     offset, end = log.log_start_offset, partition.fetchable_end(isolation_level=1)
-    aborted = aborted_between(log, offset, end)
+    aborted = aborted_between(log.segments, offset, end)
     while offset < end:
         found = partition.read(offset, _READ_BYTES, end, at_least_one=True)
         if found is None:

@@ -109,7 +109,7 @@ class World:
         for part in manager._parts:
             for partition_log in part.logs.values():
                 for segment in partition_log.segments:
-                    segment.pins = 0
+                    segment.file.pins = 0
             part.let_go()
 
     def files(self, folder: str = "t-0") -> list[str]:

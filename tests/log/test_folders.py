@@ -311,7 +311,7 @@ async def test_open_transaction_moves(two):
     await move(manager, log, manager.folders[1])
     new = manager.get("t", 0)
     assert new.last_stable_offset == log.last_stable_offset == 1
-    assert [entry.producer_id for entry in new.segments[0].aborted()] == [1]
+    assert [entry.producer_id for entry in new.segments[0].aborted.entries()] == [1]
     two.abort(new, 2)
     new.high_watermark = new.log_end_offset
     assert new.last_stable_offset == new.log_end_offset

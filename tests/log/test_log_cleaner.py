@@ -205,16 +205,18 @@ async def test_aborted_records_go_and_their_index_follows(world, read_pairs):
     fill(world, log, 20, keys=3)
     log.producer_state.expire(world.clock.now + 10_000, 1)
     active = log.segments[-1].base_offset
-    marker = [entry for segment in log.segments for entry in segment.aborted()]
+    marker = [entry for segment in log.segments for entry in segment.aborted.entries()]
     assert [entry.first_offset for entry in marker] == [6]
     await clean(world)
     assert not [r for r in read_pairs(log) if r[2] == "aborted"]
     assert ("k3" in [r[1] for r in read_pairs(log)]) and active == log.cleaned_offset
-    assert [entry for segment in log.segments for entry in segment.aborted()] == marker, "its marker is still there"
+    assert [entry for segment in log.segments for entry in segment.aborted.entries()] == marker, (
+        "its marker is still there"
+    )
     assert any(name.endswith(".txnindex") for name in world.files())
     fill(world, log, 10)
     await clean(world)
-    assert [entry for segment in log.segments for entry in segment.aborted()] == []
+    assert [entry for segment in log.segments for entry in segment.aborted.entries()] == []
     assert not any(name.endswith(".txnindex") for name in world.files())
 
 
@@ -244,7 +246,7 @@ async def test_min_compaction_lag(world):
         world.append(log, (f"k{n % 4}", "x" * 40), timestamp=start + 100 * n)
     world.clock.now = start + 1500
     await clean(world)
-    young = next(segment for segment in log.segments if segment.largest_timestamp() > start + 500)
+    young = next(segment for segment in log.segments if segment.indexes.largest_timestamp() > start + 500)
     assert log.cleaned_offset == young.base_offset > 0
     world.clock.now = start + 10_000
     await clean(world)
@@ -354,7 +356,7 @@ async def test_damaged_record(world, read_pairs, caplog):
     bad, good = (manager.get_or_create(name, 0, bytes(16)) for name in ("bad", "good"))
     for log in (bad, good):
         fill(world, log)
-    file = bad.segments[1].file()
+    file = bad.segments[1].file.open()
     file.write(bytes([file.read(1, 100)[0] ^ 1]), 100)
     size = bad.size
     while await manager.cleaner.clean_dirtiest():

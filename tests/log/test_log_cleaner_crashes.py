@@ -67,7 +67,7 @@ async def filled(make_world, disk):
 
 def contents(log, read_batches):
     records = [r for b in read_batches(log) for r in b.records() if not b.is_control]
-    aborted = sorted({entry for segment in log.segments for entry in segment.aborted()})
+    aborted = sorted({entry for segment in log.segments for entry in segment.aborted.entries()})
     return {(r.offset, r.key, r.value) for r in records}, aborted, log.log_end_offset
 
 

@@ -256,9 +256,9 @@ async def test_segment_deleted_during_a_flush_is_closed_after_it(world, held_wor
         nursery.start_soon(log.flush)
         await trio.testing.wait_all_tasks_blocked()
         assert log.delete_old_segments(world.clock.now) == 4
-        assert first.open_file is not None
+        assert first.file.open_file is not None
         workers.release.set()
-    assert first.open_file is None
+    assert first.file.open_file is None
     assert log.recovery_point == 4
 
 

@@ -63,7 +63,7 @@ async def test_looking_for_old_segments_again_reads_nothing(memory_world):
     await manager.delete_old_segments()
     assert touched.paths == []
     memory_world.append(manager.get("t", 0), "x", timestamp=memory_world.clock.now + 5)
-    assert manager.get("t", 0).segments[-1].largest_timestamp() == memory_world.clock.now + 5
+    assert manager.get("t", 0).segments[-1].indexes.largest_timestamp() == memory_world.clock.now + 5
 
 
 @pytest.mark.parametrize("folders", [1, 2])
@@ -76,7 +76,7 @@ async def test_open_files_are_bounded(memory_world, folders, read_values):
     for _ in range(3):
         for log in logs:
             memory_world.append(log, "x")
-        opened = [segment for log in logs for segment in log.segments if segment.open_file is not None]
+        opened = [segment for log in logs for segment in log.segments if segment.file.open_file is not None]
         assert len(opened) <= 10 * folders
     assert all([offset for offset, _ in read_values(log)] == [0, 1, 2] for log in logs)
 

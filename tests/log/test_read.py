@@ -146,8 +146,8 @@ async def test_open_files_are_bounded(os_world):
         for log in logs:
             os_world.append(log, "again")
             assert offsets(log.read(0, 1000, up_to=log.log_end_offset, at_least_one=True))[0] == (0, 0)
-            assert sum(other.segments[0].open_file is not None for other in logs) <= 5
-    assert logs[0].segments[0].open_file is not None, "a pinned file stays open"
+            assert sum(other.segments[0].file.open_file is not None for other in logs) <= 5
+    assert logs[0].segments[0].file.open_file is not None, "a pinned file stays open"
     assert offsets(held) == [(0, 0)]
 
 

@@ -47,8 +47,8 @@ def summary(log) -> dict:
     return {
         "offsets": (log.log_start_offset, log.log_end_offset),
         "size": log.size,
-        "segments": [(s.base_offset, s.size, s.next_offset, s.largest_timestamp()) for s in log.segments],
-        "indexes": [s.offsets().to_bytes() for s in log.segments],
+        "segments": [(s.base_offset, s.size, s.next_offset, s.indexes.largest_timestamp()) for s in log.segments],
+        "indexes": [s.indexes.loaded()[0].to_bytes() for s in log.segments],
         "epochs": log.leader_epochs.entries(),
         "producers": [(p.producer_id, p.producer_epoch, p.last_sequence) for p in log.active_producers()],
         "topic_id": log.topic_id,
@@ -198,13 +198,13 @@ async def test_damaged_index(world, read_values, suffix, damage, clean):
 
 async def test_emptied_time_indexes_lose_no_time(world):
     log = await written(world)
-    times = [s.largest_timestamp() for s in log.segments]
+    times = [s.indexes.largest_timestamp() for s in log.segments]
     await world.managers[-1].stop()
     for name in world.files():
         if name.endswith("index"):
             write(world, name, b"")
     log = await world.log(**SETTINGS)
-    assert [s.largest_timestamp() for s in log.segments] == times
+    assert [s.indexes.largest_timestamp() for s in log.segments] == times
     assert await log.offset_for_timestamp(times[1], 1 << 60) == (10, times[1], 1)
 
 
@@ -386,7 +386,7 @@ async def test_flushed_transactions_stay_aborted(memory_world, held_workers, rol
         again = await world.log()
         again.high_watermark = again.log_end_offset
         assert again.log_end_offset == end
-        assert [entry.producer_id for entry in aborted_between(again, 0, end)] == [7]
+        assert [entry.producer_id for entry in aborted_between(again.segments, 0, end)] == [7]
 
 
 IMPOSSIBLE = {

@@ -236,7 +236,7 @@ class LogMachine(RuleBasedStateMachine):
             file.truncate(cut)
             file.write(rng.choice([b"", bytes(100), rng.randbytes(80)]), cut)
             file.close()
-            active.close()
+            active.file.close()
         self.log = self.run(self.open)
         self.adopt()
 

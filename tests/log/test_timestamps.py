@@ -118,7 +118,7 @@ async def test_damaged_batch_is_not_believed(memory_world):
     log = await written(memory_world, RISING)
     segment = log.segments[0]
     last = segment.position_of(log.log_end_offset - 1)
-    file = segment.file()
+    file = segment.file.open()
     file.write(bytes([file.read(1, segment.size - 3)[0] ^ 1]), segment.size - 3)
     assert await log.offset_for_timestamp(100, log.log_end_offset) == expected(RISING, 100)
     assert last < segment.size - 3

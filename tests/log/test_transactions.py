@@ -172,14 +172,14 @@ async def test_restart(make_world, clean):
     for _ in range(10):
         short.begin("y" * 50)
         short.end(commit=False)
-    before = [segment.aborted() for segment in log.segments]
+    before = [segment.aborted.entries() for segment in log.segments]
     assert sum(map(len, before)) == 10
     if clean:
         await world.managers[-1].stop()
     else:
         world.kill()
     log = await world.log(**SEGMENT)
-    assert [segment.aborted() for segment in log.segments] == before
+    assert [segment.aborted.entries() for segment in log.segments] == before
     log.high_watermark = log.log_end_offset
     assert log.last_stable_offset == 0, "the transaction is still open"
     long.log = log
@@ -197,16 +197,16 @@ async def test_a_damaged_index_is_made_anew(make_world, clean):
     for _ in range(20):
         producer.begin("y" * 50)
         producer.end(commit=False)
-    before = [segment.aborted() for segment in log.segments]
+    before = [segment.aborted.entries() for segment in log.segments]
     assert len(before) > 3
     await log.flush()
     await world.managers[-1].stop()
-    path = log.segments[1].path_of(".txnindex")
+    path = log.segments[1].file.path_of(".txnindex")
     world.disk.write_file(path, world.disk.read_file(path)[:-1])
     if not clean:
         world.disk.remove("data/.kafka_cleanshutdown")
     log = await world.log(**SEGMENT)
-    assert [segment.aborted() for segment in log.segments] == before
+    assert [segment.aborted.entries() for segment in log.segments] == before
 
 
 async def test_truncation_takes_back_the_end_of_a_transaction(world):
@@ -220,12 +220,12 @@ async def test_truncation_takes_back_the_end_of_a_transaction(world):
     marker = producer.end(commit=False)
     log.truncate_to(marker)
     assert log.last_stable_offset == begun
-    assert sum(len(segment.aborted()) for segment in log.segments) == 10
+    assert sum(len(segment.aborted.entries()) for segment in log.segments) == 10
     log.truncate_to(kept)
     assert log.last_stable_offset == kept
     log.truncate_to(1)
     assert log.last_stable_offset == 0
-    assert [segment.aborted() for segment in log.segments] == [[]]
+    assert [segment.aborted.entries() for segment in log.segments] == [[]]
 
 
 async def test_retention_takes_the_index_along(world):
