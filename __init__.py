@@ -1,7 +1,8 @@
 """Ottla: a Kafka wire-compatible broker in Python on trio.
 
-``with ottla.Broker() as broker:`` runs one for any program or test; ``async with ottla.open_broker() as broker:`` runs one
-inside a trio program. Both give ``broker.bootstrap_servers``. Names are imported when they are first used.
+``with ottla.Broker() as broker:`` runs one for any program or test, ``with ottla.Cluster() as cluster:`` three that replicate;
+``async with ottla.open_broker() as broker:`` runs one inside a trio program. Each gives ``bootstrap_servers``. Names are
+imported when they are first used.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .broker.embedded import RunningBroker, open_broker
     from .testing.broker import Broker
+    from .testing.cluster import Cluster
 
-__all__ = ["Broker", "RunningBroker", "open_broker"]
+__all__ = ["Broker", "Cluster", "RunningBroker", "open_broker"]
 __version__ = "0.1.0"
 
 
@@ -21,6 +23,10 @@ def __getattr__(name: str) -> Any:
         from .testing.broker import Broker
 
         return Broker
+    if name == "Cluster":
+        from .testing.cluster import Cluster
+
+        return Cluster
     if name in __all__:
         from .broker import embedded
 

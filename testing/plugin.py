@@ -1,7 +1,7 @@
-"""The pytest plugin that comes with the package (entry point pytest11): a Kafka broker for tests.
+"""The pytest plugin that comes with the package (entry point pytest11): a Kafka broker for tests, and a cluster of them.
 
-The broker runs in a thread of the test process, so its fixtures serve synchronous tests and those of asyncio and trio.
-Nothing of the broker, nor trio, is imported before a test asks for one of them.
+Brokers run in a thread of the test process, so the fixtures serve synchronous tests and those of asyncio and trio.
+Nothing of a broker, nor trio, is imported before a test asks for one of them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import pytest
 
 if TYPE_CHECKING:
     from .broker import Broker
+    from .cluster import Cluster
     from .faults import Faults
     from .records import KafkaRecord
     from .requests import Requests
@@ -69,6 +70,21 @@ def ottla_broker_factory() -> Iterator[Callable[..., Broker]]:
     yield start
     for broker in started:
         broker.stop()
+
+
+@pytest.fixture(scope="session")
+def ottla_cluster_options() -> dict[str, Any]:
+    """Arguments of ``ottla.Cluster`` for ``ottla_cluster``; define a fixture of this name to give your own."""
+    return {}
+
+
+@pytest.fixture
+def ottla_cluster(ottla_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
+    """A cluster that is this test's own, to kill brokers of; clients connect to ``ottla_cluster.bootstrap_servers``."""
+    import ottla
+
+    with ottla.Cluster(**ottla_cluster_options) as cluster:
+        yield cluster
 
 
 @pytest.fixture

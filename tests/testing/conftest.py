@@ -10,6 +10,8 @@ from ottla.testing.plugin import (
     ottla_broker,
     ottla_broker_factory,
     ottla_broker_options,
+    ottla_cluster,
+    ottla_cluster_options,
 )
 
 __all__ = [
@@ -20,4 +22,6 @@ __all__ = [
     "ottla_broker",
     "ottla_broker_factory",
     "ottla_broker_options",
+    "ottla_cluster",
+    "ottla_cluster_options",
 ]

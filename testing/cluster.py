@@ -1,0 +1,270 @@
+"""Several brokers in one thread, which replicate and fail over, and what a test may do to them and between them.
+
+They share a store in memory, which stands for ZooKeeper, and one clock. Each has a port and a folder of its own, which it
+keeps when it is killed and started again. Calls are as those of ``Broker``: they run in the brokers' loop, and the calling
+thread waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+
+from ..base.errors import ErrorCode, KafkaError
+from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
+from ..handlers.services import Services
+from . import administration
+from .clock import AdjustableClock, BrokerClock
+from .cluster_member import SESSION_TIMEOUT, Member, Surroundings
+from .faults import Faults
+from .loop_thread import LoopThread
+from .records import KafkaRecord, wait_for_records
+from .requests import Requests
+from .running_cluster import RunningCluster
+
+Start = Callable[[int], Awaitable[None]]
+
+_MOST_REPLICAS = 3
+_ADMIN_SECONDS = 30.0
+
+QUICK = {
+    SESSION_TIMEOUT: "1000",
+    "replica.lag.time.max.ms": "2000",
+    "replica.fetch.backoff.ms": "50",
+    "controlled.shutdown.retry.backoff.ms": "100",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+}
+"""What a cluster has for Kafka's defaults, so that a test doesn't wait for long."""
+
+
+class ClusterBroker:
+    """One broker of a cluster: its address, folder, faults and recorded requests, which it keeps from start to start."""
+
+    def __init__(self, member: Member, call: Callable[[Callable[[], Awaitable[None]]], None], start: Start) -> None:
+        self.broker_id: int = member.broker_id
+        self.bootstrap_servers: str = member.address
+        self.data_dir: Path = member.data_dir
+        self.faults: Faults = member.interception.faults
+        self.requests: Requests = member.interception.requests
+        self._member = member
+        self._call = call
+        self._start = start
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and neither stopped nor killed since; one that is paused runs."""
+        return self._member.services is not None
+
+    def start(self) -> None:
+        """Start it again; returns when it is part of the cluster. Raises StartError, TimeoutError."""
+        self._call(lambda: self._start(self.broker_id))
+
+    def stop(self) -> None:
+        """Stop it as SIGTERM does: its leaderships go to other brokers, and all is flushed. One that is paused goes on."""
+        self._call(self._member.stop)
+
+
+class Cluster:
+    """A cluster of ``brokers`` in a thread of its own, for ``with``; or ``start`` and ``stop``. Their ids begin at 1.
+
+    ``properties`` are Kafka's broker properties by name, for all brokers, over those of ``QUICK``; topics have as many
+    replicas as there are brokers, at most 3, unless told otherwise.
+
+    ``brokers`` are the single ones, by id; ``clock`` is the time of all of them.
+    """
+
+    bootstrap_servers: str
+    brokers: Mapping[int, ClusterBroker]
+
+    def __init__(self, brokers: int = 3, *, properties: Mapping[str, str] | None = None) -> None:
+        if brokers < 1:
+            raise ValueError("a cluster has one broker or more")
+        factor = {"default.replication.factor": str(min(brokers, _MOST_REPLICAS))}
+        self._properties = {**QUICK, **factor, **(properties or {})}
+        time = AdjustableClock()
+        self._loop = LoopThread("cluster", time)
+        self._around = Surroundings(time, brokers)
+        self._running = RunningCluster(self._around)
+        self.clock = BrokerClock(time, self._loop.call, self._do_upkeep)
+
+    def start(self) -> Cluster:
+        """Start; returns when clients can connect, and all brokers know one another. Raises StartError, SettingError."""
+        self._loop.start(lambda: self._running.serve(self._properties, self._loop.run_soon, self._loop.wait_stop))
+        members = self._running.members
+        self.brokers = {
+            broker_id: ClusterBroker(member, self._loop.call, self._running.start)
+            for broker_id, member in members.items()
+        }
+        self.bootstrap_servers = ",".join(member.address for member in members.values())
+        return self
+
+    def stop(self) -> None:
+        """End all brokers at once, and remove their folders. Raises what made a broker end by itself."""
+        for member in self._running.members.values():
+            member.interception.faults.clear()
+        self._loop.stop()
+
+    def __enter__(self) -> Cluster:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # Topics
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = -1,
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a topic; returns when every broker that can be told knows its leaders.
+
+        ``replication_factor`` -1: as many replicas as there are brokers, at most 3. ``configs`` are Kafka's topic configs
+        by name. Raises KafkaError, TimeoutError.
+        """
+
+        async def create() -> None:
+            await self._running.at_controller(
+                lambda services: administration.create_topic(services, name, partitions, configs, replication_factor),
+                _ADMIN_SECONDS,
+            )
+            await self._running.wait_known(name, _ADMIN_SECONDS)
+
+        self._loop.call(create)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and all in it; a replica on a broker that is down goes when that is back.
+
+        Raises KafkaError, TimeoutError.
+        """
+
+        async def delete() -> None:
+            await self._running.at_controller(
+                lambda services: administration.delete_topic(services, name), _ADMIN_SECONDS
+            )
+            await self._running.wait_gone(name, _ADMIN_SECONDS)
+
+        self._loop.call(delete)
+
+    def records(self, topic: str, count: int = 0, timeout: float = 10.0) -> list[KafkaRecord]:
+        """What a read_committed consumer would get of a topic from its beginning, by partition and offset.
+
+        Waits, at most ``timeout`` seconds, until there are ``count``, and every partition has a leader. Raises TimeoutError.
+        """
+        return self._loop.call(lambda: wait_for_records(lambda: self._running.leading(topic), topic, count, timeout))
+
+    def leader_of(self, topic: str, partition: int = 0) -> int | None:
+        """The broker that leads a partition, None where there is none now. Raises KafkaError."""
+
+        async def find() -> int | None:
+            state = await self._running.state(topic, partition)
+            return None if state is None or state.leader < 0 else state.leader
+
+        return self._loop.call(find)
+
+    def isr_of(self, topic: str, partition: int = 0) -> set[int]:
+        """The in-sync replicas of a partition. Raises KafkaError."""
+
+        async def find() -> set[int]:
+            state = await self._running.state(topic, partition)
+            return set() if state is None else set(state.isr)
+
+        return self._loop.call(find)
+
+    def wait_in_sync(self, topic: str, timeout: float = 30.0) -> None:
+        """Wait until a topic is as well as it can be, at most ``timeout`` seconds.
+
+        That is: each partition has a leader, its in-sync replicas are all those on brokers that are neither down nor paused
+        nor isolated, and these brokers know. Raises TimeoutError, KafkaError.
+        """
+        self._loop.call(lambda: self._running.wait_in_sync(topic, timeout))
+
+    # Roles
+
+    def controller(self) -> int | None:
+        """The broker that is the controller, None while there is none."""
+        return self._loop.call(self._running.controller_id)
+
+    def coordinator_of(self, group: str) -> int | None:
+        """The broker that coordinates a consumer group, None where there is none now. Raises KafkaError."""
+
+        async def find() -> int | None:
+            state = await self._running.state(OFFSETS_TOPIC, self._any_services().groups.partition_for(group))
+            return None if state is None or state.leader < 0 else state.leader
+
+        return self._loop.call(find)
+
+    def expire_session(self, group: str, member: str | None = None) -> list[str]:
+        """End the session of a member; see ``Broker.expire_session``. Raises KafkaError."""
+        coordinator = self.coordinator_of(group)
+
+        async def expire() -> list[str]:
+            services = None if coordinator is None else self._running.members[coordinator].services
+            if services is None:
+                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{group} has no coordinator now")
+            return await administration.expire_session(services, group, member)
+
+        return self._loop.call(expire)
+
+    # Faults
+
+    def kill(self, broker: int) -> None:
+        """End a broker as SIGKILL does: no clean mark, and its session at the store is left to time out."""
+        self._loop.call(self._running.members[broker].kill)
+
+    def restart(self, broker: int) -> None:
+        """Start a broker again, on its port and folder; one that runs is stopped first, as SIGTERM does.
+
+        Returns when it is part of the cluster; after ``kill`` that is not before the session it left has timed out.
+        ``wait_in_sync`` waits until it has caught up. Raises StartError, TimeoutError.
+        """
+        self.brokers[broker].stop()
+        self.brokers[broker].start()
+
+    def pause(self, broker: int) -> None:
+        """Have a broker neither read nor write, as one that was sent SIGSTOP: its session at the store times out.
+
+        Clients and other brokers can connect to it, and get no answer.
+        """
+        self._at_network(lambda: self._running.members[broker].pause())
+
+    def resume(self, broker: int) -> None:
+        """The end of ``pause``."""
+        self._at_network(lambda: self._running.members[broker].resume())
+
+    def cut(self, one: int, other: int) -> None:
+        """Let nothing pass between two brokers. Both reach the store, the other brokers and the clients."""
+        self._at_network(lambda: self._around.network.cut(one, other))
+
+    def isolate(self, broker: int) -> None:
+        """Let nothing pass between a broker and the other brokers, nor the store. Clients reach it."""
+        self._at_network(lambda: self._around.network.isolate(broker))
+
+    def heal(self) -> None:
+        """The end of every ``cut`` and ``isolate``: what was sent arrives."""
+        self._at_network(self._around.network.heal)
+
+    def _at_network(self, change: Callable[[], None]) -> None:
+        async def run() -> None:
+            change()
+            for member in self._running.members.values():
+                member.follow_network()
+
+        self._loop.call(run)
+
+    # The loop
+
+    def _any_services(self) -> Services:
+        for _, services in self._running.in_reach():
+            return services
+        raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "no broker of the cluster is running")
+
+    async def _do_upkeep(self) -> None:
+        for _, services in self._running.in_reach():
+            await administration.do_upkeep(services)

@@ -1,0 +1,179 @@
+"""The network between the brokers of a cluster in one process, and what a test may do to it.
+
+Its faults are states, which ``ClusterNetwork`` keeps: pairs of brokers that are cut off from each other, brokers that
+are isolated (from every other broker), brokers that are paused (nothing passes to or from them, clients included). Each
+broker has a ``BrokerNetwork``, real sockets behind it.
+
+Where nothing passes, connections are not broken: as behind a firewall that drops packets, what is sent waits, what has come
+is not read, and whoever connects waits. With the end of the fault all of it goes on, unless one side has lost its patience.
+Between two brokers it is the side that connected that holds things up, because it knows who the other one is.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Sequence
+
+import trio
+
+from ..base.network import WOULD_BLOCK, Connection, Listener, Network, Part
+
+
+class ClusterNetwork:
+    """Who reaches whom. ``broker_at``: the brokers by the ports at which they listen."""
+
+    def __init__(self, broker_at: dict[int, int]) -> None:
+        self.broker_at = broker_at
+        self._cuts: set[frozenset[int]] = set()
+        self._isolated: set[int] = set()
+        self._paused: set[int] = set()
+        self._changed = trio.Event()
+
+    def cut(self, one: int, other: int) -> None:
+        self._cuts.add(frozenset((one, other)))
+
+    def isolate(self, broker: int) -> None:
+        self._isolated.add(broker)
+
+    def heal(self) -> None:
+        """No broker is cut off or isolated any more; one that is paused stays so."""
+        self._cuts.clear()
+        self._isolated.clear()
+        self.tell()
+
+    def pause(self, broker: int) -> None:
+        self._paused.add(broker)
+
+    def resume(self, broker: int) -> None:
+        self._paused.discard(broker)
+        self.tell()
+
+    def is_isolated(self, broker: int) -> bool:
+        return broker in self._isolated
+
+    def is_paused(self, broker: int) -> bool:
+        return broker in self._paused
+
+    def is_held(self, broker: int, peer: int | None) -> bool:
+        """Whether a connection of ``broker`` is on hold; ``peer``: the broker that it has connected to, if it is one."""
+        if broker in self._paused:
+            return True
+        if peer is None or peer == broker:
+            return False
+        return bool(self._isolated & {broker, peer}) or frozenset((broker, peer)) in self._cuts
+
+    def tell(self) -> None:
+        """Wake those who wait for a change: something may pass again, or a connection is closed."""
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    async def wait_change(self) -> None:
+        await self._changed.wait()
+
+
+class BrokerNetwork:
+    """The ``Network`` of one broker, from its start to its end."""
+
+    def __init__(self, cluster: ClusterNetwork, broker: int, sockets: Network) -> None:
+        self.cluster = cluster
+        self.broker = broker
+        self._sockets = sockets
+        self._open: set[Listener | HeldConnection] = set()
+        self._is_closed = False
+
+    async def listen(self, host: str, port: int, backlog: int) -> Listener:
+        listener = _Listener(await self._sockets.listen(host, port, backlog), self)
+        self._open.add(listener)
+        return listener
+
+    async def connect(self, host: str, port: int) -> Connection:
+        peer = self.cluster.broker_at.get(port)
+        while self.cluster.is_held(self.broker, peer):
+            await self.cluster.wait_change()
+        return self.opened(await self._sockets.connect(host, port), peer)
+
+    def opened(self, connection: Connection, peer: int | None) -> HeldConnection:
+        """Keep a connection until it is closed. Raises OSError when everything is closed."""
+        if self._is_closed:
+            connection.close()
+            raise OSError(errno.ENETDOWN, "the broker is dead")
+        held = HeldConnection(connection, self, peer)
+        self._open.add(held)
+        return held
+
+    def closed(self, each: Listener | HeldConnection) -> None:
+        """It was closed by its user."""
+        self._open.discard(each)
+        self.cluster.tell()
+
+    def close_all(self) -> None:
+        """Close every socket, as the kernel does when a process is killed; there are no more after that."""
+        self._is_closed = True
+        for each in list(self._open):
+            each.close()
+
+
+class HeldConnection:
+    """A ``Connection`` that may be on hold."""
+
+    def __init__(self, connection: Connection, network: BrokerNetwork, peer: int | None) -> None:
+        self.peer = connection.peer
+        self._connection = connection
+        self._network = network
+        self._peer_broker = peer
+        self._is_closed = False
+
+    @property
+    def _is_held(self) -> bool:
+        return self._network.cluster.is_held(self._network.broker, self._peer_broker)
+
+    def receive_into(self, buffer: memoryview) -> int:
+        if self._is_held and not self._is_closed:
+            return WOULD_BLOCK
+        return self._connection.receive_into(buffer)
+
+    async def wait_readable(self) -> None:
+        while True:
+            await self._wait_free()
+            await self._connection.wait_readable()
+            if not self._is_held:
+                return
+
+    async def send(self, parts: Sequence[Part]) -> None:
+        try:
+            await self._wait_free()
+        except BaseException:
+            for part in parts:
+                if not isinstance(part, bytes | bytearray | memoryview):
+                    part.release()
+            raise
+        await self._connection.send(parts)
+
+    async def _wait_free(self) -> None:
+        while self._is_held:
+            if self._is_closed:
+                raise OSError(errno.EBADF, "connection is closed")
+            await self._network.cluster.wait_change()
+
+    def close(self) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._connection.close()
+            self._network.closed(self)
+
+
+class _Listener:
+    """A ``Listener`` whose connections may be on hold; the kernel accepts for a broker that is paused, too."""
+
+    def __init__(self, listener: Listener, network: BrokerNetwork) -> None:
+        self.host = listener.host
+        self.port = listener.port
+        self._listener = listener
+        self._network = network
+
+    async def accept(self) -> Connection:
+        return self._network.opened(await self._listener.accept(), None)
+
+    def close(self) -> None:
+        self._listener.close()
+        self._network.closed(self)

@@ -1,0 +1,250 @@
+"""The brokers of a cluster, their store, and what is asked of them all, in the cluster's loop.
+
+What is told of a partition is read from the store, where the controller and its leader write it; what a client would be told
+follows some milliseconds later. Waits look every few milliseconds, because what they wait for is spread over the store and
+the memory of several brokers.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..controller import znodes
+from ..controller.store import NoNodeError
+from ..controller.znodes import LeaderState, ReplicaAssignment
+from ..handlers.services import Services
+from ..replication.partition import Partition
+from .cluster_member import Member, Surroundings
+
+T = TypeVar("T")
+
+_LOOK_SECONDS = 0.005
+
+
+class PartitionNodes(NamedTuple):
+    """A partition as the store has it; without a state it was never led."""
+
+    assignment: ReplicaAssignment
+    state: LeaderState | None
+
+
+class RunningCluster:
+    """All of it, for as long as ``serve`` runs."""
+
+    def __init__(self, around: Surroundings) -> None:
+        self._around = around
+        self._session = around.store.session()
+        self._nursery: trio.Nursery | None = None
+        self.members: dict[int, Member] = {}
+
+    async def serve(
+        self,
+        properties: Mapping[str, str],
+        in_loop: Callable[[Callable[[], Any]], None],
+        wait_stop: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Start the brokers, and kill them when ``wait_stop`` returns. Raises StartError, SettingError, and what ended one."""
+        failure: Exception | None = None
+        with tempfile.TemporaryDirectory(prefix="ottla-cluster-") as folder:
+            await self._around.store.open()
+            for broker_id in range(1, self._around.count + 1):
+                data_dir = Path(folder, f"broker-{broker_id}")
+                self.members[broker_id] = Member(broker_id, data_dir, properties, self._around, in_loop)
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(self._around.store.run)
+                try:
+                    failure = await self._start_all()
+                    if failure is None:
+                        await wait_stop()
+                finally:
+                    with trio.CancelScope(shield=True):
+                        await self._end_all()
+                    self._nursery.cancel_scope.cancel()
+        for why in (failure, *(member.failure for member in self.members.values())):
+            if why is not None:
+                raise why
+
+    async def _start_all(self) -> Exception | None:
+        """Start every broker; why the first that cannot start cannot."""
+        failures: list[Exception] = []
+
+        async def start(member: Member) -> None:
+            try:
+                await self.start(member.broker_id)
+            except Exception as error:
+                failures.append(error)
+
+        async with trio.open_nursery() as starts:
+            for member in self.members.values():
+                starts.start_soon(start, member)
+        return failures[0] if failures else None
+
+    async def _end_all(self) -> None:
+        async with trio.open_nursery() as ends:
+            for member in self.members.values():
+                ends.start_soon(member.kill)
+        for member in self.members.values():
+            member.close()
+
+    # --- brokers ------------------------------------------------------------------------------------------------------
+
+    async def start(self, broker_id: int) -> None:
+        """Start a broker; returns when the others know it, and it knows them. Raises StartError, SettingError, TimeoutError."""
+        assert self._nursery is not None
+        await self.members[broker_id].start(self._nursery)
+        await self.until(self._all_met, 30, f"broker {broker_id} is not part of the cluster")
+
+    def _all_met(self) -> bool:
+        """Whether all brokers that are in reach know one another, and the controller."""
+        in_reach = {broker_id for broker_id, _ in self.in_reach()}
+        return all(
+            in_reach <= set(services.metadata.broker_ids()) and services.metadata.controller_id in in_reach
+            for _, services in self.in_reach()
+        )
+
+    def in_reach(self) -> Iterator[tuple[int, Services]]:
+        """The brokers that are neither dead nor paused nor isolated."""
+        for broker_id, member in self.members.items():
+            if member.is_in_reach and member.services is not None:
+                yield broker_id, member.services
+
+    async def at_controller(self, function: Callable[[Services], Awaitable[T]], timeout: float) -> T:
+        """What ``function`` returns of the broker that is the controller, once there is one. Raises TimeoutError, KafkaError."""
+        while True:
+            active: list[Services] = []
+
+            def look(found: list[Services] = active) -> bool:
+                found[:] = [services for _, services in self.in_reach() if services.controller.is_active]
+                return bool(found)
+
+            await self.until(look, timeout, "there is no controller")
+            try:
+                return await function(active[0])
+            except KafkaError as error:
+                if error.code is not ErrorCode.NOT_CONTROLLER:
+                    raise
+
+    # --- what the store says ------------------------------------------------------------------------------------------
+
+    async def controller_id(self) -> int | None:
+        """The broker that is the controller."""
+        try:
+            return znodes.decode_controller((await self._session.get(znodes.CONTROLLER)).data)
+        except NoNodeError:
+            return None
+
+    async def partitions(self, topic: str) -> dict[int, PartitionNodes]:
+        """The partitions of a topic by number. Raises KafkaError."""
+        try:
+            assigned = znodes.decode_topic((await self._session.get(znodes.topic_path(topic))).data).partitions
+        except NoNodeError:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} does not exist") from None
+        nodes = await self._session.get_many([znodes.state_path(topic, number) for number in assigned])
+        return {
+            number: PartitionNodes(assignment, None if node is None else znodes.decode_state(node.data))
+            for (number, assignment), node in zip(assigned.items(), nodes, strict=True)
+        }
+
+    async def state(self, topic: str, number: int) -> LeaderState | None:
+        """The state of one partition. Raises KafkaError."""
+        partitions = await self.partitions(topic)
+        if number not in partitions:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{number} does not exist")
+        return partitions[number].state
+
+    # --- waiting ------------------------------------------------------------------------------------------------------
+
+    async def until(self, is_so: Callable[[], bool], timeout: float, why_not: str) -> None:
+        """Return once ``is_so``. Raises TimeoutError, with ``why_not``, after ``timeout`` seconds."""
+
+        async def ask() -> bool:
+            return is_so()
+
+        await self.until_async(ask, timeout, why_not)
+
+    async def until_async(self, is_so: Callable[[], Awaitable[bool]], timeout: float, why_not: str) -> None:
+        with trio.move_on_after(timeout):
+            while not await is_so():
+                await trio.sleep(_LOOK_SECONDS)
+            return
+        raise TimeoutError(f"{why_not}, after {timeout:g} s")
+
+    async def wait_known(self, topic: str, timeout: float) -> None:
+        """Return once each partition is led, and every broker in reach tells clients by whom. Raises TimeoutError, KafkaError."""
+
+        async def is_known() -> bool:
+            return self._is_known(topic, await self.partitions(topic))
+
+        await self.until_async(is_known, timeout, f"not every broker knows of the leaders of {topic}")
+
+    async def wait_gone(self, topic: str, timeout: float) -> None:
+        """Return once a topic that was deleted is gone: from what clients are told, and, if it can be, from the store.
+
+        That is so when all its replicas are in reach; else its deletion is finished when they are back.
+        """
+        in_reach = {broker_id for broker_id, _ in self.in_reach()}
+        try:
+            partitions = await self.partitions(topic)
+        except KafkaError:
+            partitions = {}
+        is_complete = all(in_reach.issuperset(assignment.replicas) for assignment, _ in partitions.values())
+
+        async def is_gone() -> bool:
+            if any(services.metadata.topic(topic) is not None for _, services in self.in_reach()):
+                return False
+            return not is_complete or await self._session.exists(znodes.topic_path(topic)) is None
+
+        await self.until_async(is_gone, timeout, f"{topic} is not gone")
+
+    async def wait_in_sync(self, topic: str, timeout: float) -> None:
+        """``wait_known``, and each in-sync set has exactly the partition's replicas that are in reach."""
+
+        async def is_in_sync() -> bool:
+            partitions = await self.partitions(topic)
+            in_reach = {broker_id for broker_id, _ in self.in_reach()}
+            return self._is_known(topic, partitions) and all(
+                nodes.state is not None and set(nodes.state.isr) == in_reach & set(nodes.assignment.replicas)
+                for nodes in partitions.values()
+            )
+
+        await self.until_async(is_in_sync, timeout, f"the replicas of {topic} are not in sync")
+
+    def _is_known(self, topic: str, partitions: Mapping[int, PartitionNodes]) -> bool:
+        for number, (_, state) in partitions.items():
+            if state is None or self._led(topic, number, state) is None:
+                return False
+            for _, services in self.in_reach():
+                known = services.metadata.partition(topic, number)
+                if known is None or (known.leader, known.leader_epoch) != (state.leader, state.leader_epoch):
+                    return False
+        return True
+
+    async def leading(self, topic: str) -> list[Partition]:
+        """The partitions of a topic at their leaders, once each has one; none of a topic that does not exist."""
+        while True:
+            try:
+                nodes = await self.partitions(topic)
+            except KafkaError:
+                return []
+            led = [self._led(topic, number, state) for number, (_, state) in nodes.items()]
+            found = [partition for partition in led if partition is not None]
+            if len(found) == len(nodes):
+                return found
+            await trio.sleep(_LOOK_SECONDS)
+
+    def _led(self, topic: str, number: int, state: LeaderState | None) -> Partition | None:
+        """A partition at its leader, if that is in reach and knows that it leads."""
+        services = None if state is None else dict(self.in_reach()).get(state.leader)
+        if state is None or services is None:
+            return None
+        try:
+            partition = services.replicas.partition(topic, number)
+        except KafkaError:
+            return None
+        return partition if partition.is_leader and partition.leader_epoch == state.leader_epoch else None

@@ -1,0 +1,291 @@
+"""What a test may do to ``ottla.Cluster``, each on a topic of one replica: brokers die, stop, pause, are cut off, come back."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ottla
+from ottla.base.errors import KafkaError
+from ottla.broker.server import BrokerFailedError, StartError
+from ottla.compat_tests.wire_client import Connection
+from ottla.testing.cluster import Cluster
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.record_codec import Record
+from ottla.wire.records import build_batch
+
+CLEAN_MARK = ".kafka_cleanshutdown"
+LONGER_THAN_A_SESSION = 1.5
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """For the tests that leave it as it was."""
+    with ottla.Cluster() as running:
+        yield running
+
+
+def metadata(cluster: Cluster, broker: int, timeout: float = 20.0) -> MetadataResponse:
+    """What a client is told by this broker."""
+    with contextlib.closing(Connection(cluster.brokers[broker].bootstrap_servers, timeout)) as connection:
+        response: MetadataResponse = connection.call(MetadataRequest(topics=None), 9)
+        return response
+
+
+def live(cluster: Cluster, broker: int) -> set[int]:
+    """The brokers of which a client is told by this one."""
+    return {each.node_id for each in metadata(cluster, broker).brokers}
+
+
+def other_than(cluster: Cluster, *brokers: int | None) -> int:
+    return next(broker for broker in cluster.brokers if broker not in brokers)
+
+
+def make_topic_at(cluster: Cluster, broker: int) -> str:
+    """A topic whose only replica is at this broker."""
+    for number in range(20):
+        name = f"at-{broker}-{number}"
+        cluster.create_topic(name, replication_factor=1)
+        if cluster.leader_of(name) == broker:
+            return name
+    raise AssertionError("no replica was placed there")
+
+
+def produce(cluster: Cluster, topic: str, value: bytes, broker: int | None = None) -> None:
+    """Write a record, by what the leader is asked, or ``broker``."""
+    asked = broker or cluster.leader_of(topic)
+    assert asked is not None
+    record = Record(value=value, timestamp=cluster.clock.now_ms())
+    data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=build_batch([record]))])
+    with contextlib.closing(Connection(cluster.brokers[asked].bootstrap_servers)) as connection:
+        response = connection.call(ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[data]), 9)
+    (answered,) = response.responses[0].partition_responses
+    assert answered.error_code == 0, answered
+
+
+def values(cluster: Cluster, topic: str, count: int = 0) -> list[bytes | None]:
+    return [record.value for record in cluster.records(topic, count)]
+
+
+def until_other_controller(cluster: Cluster, than: int | None) -> int:
+    """The next controller, once the session of the one before has run out."""
+    cluster.clock.advance(seconds=LONGER_THAN_A_SESSION)
+    for _ in range(100):
+        now = cluster.controller()
+        if now not in (None, than):
+            assert now is not None
+            return now
+        cluster.clock.advance(seconds=0.01)
+    raise AssertionError("there is no other controller")
+
+
+def until_ended(cluster: Cluster, broker: int) -> None:
+    for _ in range(1000):
+        if not cluster.brokers[broker].is_running:
+            return
+        cluster.clock.advance(seconds=0.01)
+    raise AssertionError("it goes on")
+
+
+def test_clients_are_told_of_all_brokers_by_each(cluster: Cluster) -> None:
+    assert sorted(cluster.brokers) == [1, 2, 3]
+    addresses = cluster.bootstrap_servers.split(",")
+    assert [broker.bootstrap_servers for broker in cluster.brokers.values()] == addresses
+    for broker in cluster.brokers:
+        told = metadata(cluster, broker)
+        assert {each.node_id: f"{each.host}:{each.port}" for each in told.brokers} == dict(enumerate(addresses, 1))
+        assert told.controller_id == cluster.controller()
+        assert cluster.brokers[broker].data_dir.name == f"broker-{broker}"
+
+
+def test_a_topic_is_made_written_read_and_deleted(cluster: Cluster) -> None:
+    cluster.create_topic("spread", partitions=3, replication_factor=1, configs={"retention.ms": "1000000"})
+    leaders = {cluster.leader_of("spread", partition) for partition in range(3)}
+    assert leaders == {1, 2, 3}
+    assert all(
+        cluster.isr_of("spread", partition) == {cluster.leader_of("spread", partition)} for partition in range(3)
+    )
+    cluster.wait_in_sync("spread")
+    produce(cluster, "spread", b"one")
+    assert values(cluster, "spread", 1) == [b"one"]
+    with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
+        cluster.create_topic("spread", replication_factor=1)
+    cluster.delete_topic("spread")
+    with pytest.raises(KafkaError, match="does not exist"):
+        cluster.leader_of("spread")
+    assert cluster.records("spread") == []
+
+
+def test_what_cannot_be_is_told_to_the_caller(cluster: Cluster) -> None:
+    with pytest.raises(KafkaError, match="INVALID_REPLICATION_FACTOR"):
+        cluster.create_topic("many", replication_factor=4)
+    cluster.create_topic("small", replication_factor=1)
+    with pytest.raises(KafkaError, match="small-1 does not exist"):
+        cluster.isr_of("small", 1)
+    with pytest.raises(TimeoutError, match="0 committed records, not 1"):
+        cluster.records("small", 1, timeout=0.02)
+    with pytest.raises(ValueError, match="one broker"):
+        ottla.Cluster(0)
+    with pytest.raises(KafkaError, match="the cluster is not running"):
+        ottla.Cluster().controller()
+    with pytest.raises(StartError, match="broker 1 is running"):
+        cluster.brokers[1].start()
+
+
+def test_faults_and_recorded_requests_are_those_of_one_broker(cluster: Cluster) -> None:
+    first, second = cluster.brokers[1], cluster.brokers[2]
+    with first.requests.recording(), second.faults.add(api="Metadata", disconnect=True) as fault:
+        metadata(cluster, 1)
+        metadata(cluster, 3)
+        with pytest.raises(EOFError):
+            metadata(cluster, 2)
+    assert fault.hits == 1
+    assert len(first.requests.where(api="Metadata")) == 1
+
+
+def test_a_killed_broker_comes_back_with_what_it_had_written() -> None:
+    with ottla.Cluster() as cluster:
+        broker = other_than(cluster, cluster.controller())
+        topic = make_topic_at(cluster, broker)
+        produce(cluster, topic, b"one")
+        folder = cluster.brokers[broker].data_dir
+        with contextlib.closing(Connection(cluster.brokers[broker].bootstrap_servers)) as client:
+            cluster.kill(broker)
+            assert not cluster.brokers[broker].is_running
+            with pytest.raises(EOFError):
+                client.receive_frame()
+        with pytest.raises(ConnectionRefusedError):
+            metadata(cluster, broker)
+        assert not (folder / CLEAN_MARK).exists()
+        cluster.kill(broker)  # as dead as before
+        cluster.clock.advance(seconds=LONGER_THAN_A_SESSION)
+        cluster.restart(broker)
+        cluster.wait_in_sync(topic)
+        assert values(cluster, topic) == [b"one"]
+        produce(cluster, topic, b"two")
+        assert values(cluster, topic, 2) == [b"one", b"two"]
+
+
+def test_a_session_left_by_a_killed_controller_has_to_run_out() -> None:
+    with ottla.Cluster() as cluster:
+        killed = cluster.controller()
+        assert killed is not None
+        cluster.kill(killed)
+        assert cluster.controller() == killed
+        now = until_other_controller(cluster, killed)
+        cluster.create_topic("later", replication_factor=1)
+        assert live(cluster, now) == set(cluster.brokers) - {killed}
+        cluster.restart(killed)
+        assert all(live(cluster, broker) == set(cluster.brokers) for broker in cluster.brokers)
+        assert cluster.controller() == now
+
+
+def test_a_broker_that_is_stopped_leaves_the_cluster_at_once_and_its_folder_clean() -> None:
+    with ottla.Cluster() as cluster:
+        stopped = cluster.controller()
+        assert stopped is not None
+        broker = cluster.brokers[stopped]
+        topic = make_topic_at(cluster, stopped)
+        produce(cluster, topic, b"one")
+        broker.faults.add(api="Metadata", nth=1_000, disconnect=True)
+        broker.stop()
+        assert (broker.data_dir / CLEAN_MARK).exists()
+        assert cluster.controller() != stopped
+        broker.start()
+        cluster.wait_in_sync(topic)
+        assert values(cluster, topic) == [b"one"]
+        with broker.faults.add(api="Metadata", disconnect=True), pytest.raises(EOFError):
+            metadata(cluster, stopped)
+
+
+def test_a_paused_broker_answers_nobody_and_its_session_ends() -> None:
+    with ottla.Cluster() as cluster:
+        paused = cluster.controller()
+        assert paused is not None
+        cluster.pause(paused)
+        assert cluster.brokers[paused].is_running
+        with pytest.raises(TimeoutError):
+            metadata(cluster, paused, timeout=0.1)
+        now = until_other_controller(cluster, paused)
+        assert paused not in live(cluster, now)
+        cluster.resume(paused)
+        cluster.brokers[paused].stop()
+        cluster.pause(now)
+        cluster.restart(now)  # which a paused one hears
+        assert metadata(cluster, now).controller_id == cluster.controller()
+
+
+def test_an_isolated_broker_leaves_the_cluster_and_still_answers_clients() -> None:
+    with ottla.Cluster() as cluster:
+        alone = cluster.controller()
+        assert alone is not None
+        cluster.isolate(alone)
+        now = until_other_controller(cluster, alone)
+        cluster.create_topic("later", replication_factor=1)
+        assert alone not in live(cluster, now)
+        assert live(cluster, alone) == set(cluster.brokers)
+        cluster.heal()
+        cluster.wait_in_sync("later")  # which it is told of, too
+        assert metadata(cluster, alone).controller_id == cluster.controller()
+
+
+def test_brokers_that_are_cut_off_stay_in_the_cluster() -> None:
+    with ottla.Cluster() as cluster:
+        controller = cluster.controller()
+        assert controller is not None
+        deaf = other_than(cluster, controller)
+        cluster.cut(controller, deaf)
+        maker = threading.Thread(target=cluster.create_topic, args=("t", 3, 1))
+        maker.start()
+        cluster.clock.advance(seconds=LONGER_THAN_A_SESSION)
+        assert cluster.controller() == controller
+        assert live(cluster, other_than(cluster, controller, deaf)) == set(cluster.brokers)
+        assert all(topic.name != "t" for topic in metadata(cluster, deaf).topics)
+        cluster.heal()
+        maker.join()
+        assert any(topic.name == "t" for topic in metadata(cluster, deaf).topics)
+
+
+def test_one_clock_is_for_all() -> None:
+    with ottla.Cluster(brokers=2) as cluster:
+        cluster.create_topic("t", replication_factor=1, partitions=2, configs={"retention.ms": "3600000"})
+        produce(cluster, "t", b"old")
+        before = cluster.clock.now_ms()
+        cluster.clock.advance(minutes=30)
+        assert cluster.clock.now_ms() - before >= 30 * 60_000
+        assert values(cluster, "t") == [b"old"]
+        cluster.clock.advance(minutes=31)
+        assert values(cluster, "t") == []
+        assert live(cluster, 1) == {1, 2}
+
+
+def test_properties_are_those_of_every_broker() -> None:
+    with ottla.Cluster(2, properties={"num.partitions": "4"}) as cluster:
+        cluster.create_topic("t", partitions=-1, replication_factor=1)
+        assert cluster.leader_of("t", 3) in (1, 2)
+
+
+def test_a_cluster_that_cannot_start_says_why_and_leaves_nothing() -> None:
+    before = threading.active_count()
+    with pytest.raises(Exception, match=r"num\.partitions"):
+        ottla.Cluster(properties={"num.partitions": "many"}).start()
+    assert threading.active_count() == before
+
+
+def test_a_broker_that_ends_by_itself_is_told_of_at_the_end(tmp_path: Path) -> None:
+    cluster = ottla.Cluster().start()
+    broker = cluster.brokers[2]
+    topic = make_topic_at(cluster, 2)
+    broker.data_dir.rename(tmp_path / "gone")
+    broker.data_dir.write_bytes(b"")  # not a folder any more, and the broker's only one
+    with pytest.raises(AssertionError, match="error_code=56"):
+        produce(cluster, topic, b"lost")
+    until_ended(cluster, 2)
+    with pytest.raises(BrokerFailedError, match="broker-2"):
+        cluster.stop()
+    assert not broker.data_dir.parent.exists()
