@@ -66,6 +66,11 @@ class EmbeddedStore:
             self._apply(0, [Delete(path) for path in leftover])
 
     @property
+    def tree(self) -> ZnodeTree:
+        """What is applied, whether it is synced or not; for one who looks on."""
+        return self._tree
+
+    @property
     def sessions(self) -> list[EmbeddedSession]:
         """Those that have not ended."""
         return list(self._sessions.values())

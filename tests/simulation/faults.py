@@ -94,6 +94,10 @@ class FaultyDisk(MemoryDisk):
         """Every file, sorted."""
         return sorted(path for path in self._names if not self.is_dir(path))
 
+    def content(self, path: str) -> bytes:
+        """The bytes of a file, for one who looks on: it is no operation of the machine's."""
+        return bytes(self._file(path).data)
+
     def flip_bit(self, path: str, rng: random.Random) -> int | None:
         """Flip one bit of one batch, of those its CRC covers; the batch's base offset, None when there is no batch."""
         data = self._file(path).data

@@ -97,6 +97,7 @@ class Machine:
 
     async def _live(self) -> None:
         self.lives += 1
+        self._run.lives += 1
         self.is_serving = True
         self._log(f"starts for the {self.lives}. time")
         properties = dict(self._properties)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import trio
 
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
-from ottla.base.network import Part
+from ottla.base.network import Connection, Network, Part
 from ottla.replication.broker_client import BrokerClient, PeerUnavailableError
 from ottla.wire.schema import Message
 
@@ -47,10 +47,25 @@ class SimulatedNetwork(MemoryNetwork):
         self._open.clear()
 
 
+class TroubledConnections(Network, Protocol):
+    """A network with ``trouble``, whose connections can be cut."""
+
+    @property
+    def trouble(self) -> float: ...
+
+    async def connect(self, host: str, port: int) -> BreakableConnection: ...
+
+
+class BreakableConnection(Connection, Protocol):
+    """A connection that ``cut`` breaks."""
+
+    def cut(self) -> None: ...
+
+
 class TroubledNetwork:
     """A client's way to the broker: each of its requests may meet with trouble."""
 
-    def __init__(self, network: SimulatedNetwork, rng: random.Random) -> None:
+    def __init__(self, network: TroubledConnections, rng: random.Random) -> None:
         self.listen = network.listen
         self._network = network
         self._rng = rng
@@ -62,7 +77,7 @@ class TroubledNetwork:
 class TroubledConnection:
     """A request, which is sent as one, may be late, come in two pieces, or be cut off before or after it was executed."""
 
-    def __init__(self, connection: MemoryConnection, network: SimulatedNetwork, rng: random.Random) -> None:
+    def __init__(self, connection: BreakableConnection, network: TroubledConnections, rng: random.Random) -> None:
         self.peer = connection.peer
         self.receive_into = connection.receive_into
         self.wait_readable = connection.wait_readable

@@ -54,6 +54,7 @@ class Reader(Actor):
         """The name of every record that was ever given, by its place."""
         self.damaged = 0
         self.control: list[Stored] = []
+        self._latest: dict[TopicPartition, int] = {}
 
     async def run(self, until: trio.Event) -> None:
         positions = dict.fromkeys(PARTITIONS, 0)
@@ -67,6 +68,8 @@ class Reader(Actor):
                     max_wait_ms=self.rng.choice((0, 0, 50)),
                 )
                 positions[partition] = self._take(partition, positions[partition], piece)
+                if self.rng.random() < 0.1:
+                    await self.offset_for(partition, LATEST)
 
     def _take(self, partition: TopicPartition, position: int, piece: Piece) -> int:
         """Note what was read; the next position."""
@@ -141,7 +144,16 @@ class Reader(Actor):
         (result,) = answer.topics[0].partitions
         if result.error_code:
             raise KafkaError(ErrorCode(result.error_code))
+        if timestamp == LATEST:
+            self._note_latest(partition, result.offset)
         return result.offset, result.timestamp
+
+    def _note_latest(self, partition: TopicPartition, offset: int) -> None:
+        """The end that a consumer is told of never goes back (KIP-207)."""
+        before = self._latest.get(partition, 0)
+        self._latest[partition] = max(before, offset)
+        if offset < before and not self.world.mode.may_lose:
+            self.world.violate(f"{self.name}: {partition} ended at {before}, and now at {offset}")
 
     # --- what a consumer makes of an answer ---------------------------------------------------------------------------
 

@@ -40,6 +40,8 @@ class Run:
         self.mode = mode
         self.events: list[str] = []
         self.violations: list[str] = []
+        self.lives = 0
+        """How often a broker has started."""
         self._digest = hashlib.sha256()
 
     def random_for(self, what: str) -> random.Random:

@@ -5,27 +5,23 @@ The seed decides what the machine may lose, who the clients are, and when what g
 
 from __future__ import annotations
 
-import dataclasses
 import errno
-import logging
 import random
-import signal
 from collections.abc import Callable
 
 import trio
 
-from . import determinism
 from .checkers import Checker, Contents
 from .clients import PARTITIONS, Administrator
 from .faults import is_under
 from .groups import GroupState, Member
 from .history import History
-from .machine import watching
+from .outcome import Result, play
 from .producers import IdempotentProducer, TransactionalProducer
 from .readers import Reader
 from .world import DATA, Mode, Violation, World
 
-_PLACES: list[Callable[[str], bool]] = [
+PLACES: list[Callable[[str], bool]] = [
     lambda path: True,
     lambda path: True,
     is_under("__transaction_state"),
@@ -37,64 +33,13 @@ _PLACES: list[Callable[[str], bool]] = [
     lambda path: path.rsplit("/", 1)[0] == DATA,  # the checkpoints
     lambda path: path.endswith((".cleaned", ".swap", ".deleted")),
 ]
-_CPU_SECONDS = 60
 _SECONDS_OF_FAULTS = (6.0, 20.0)
-
-
-class Endless(BaseException):
-    """The loop turns, and time stands still."""
-
-
-@dataclasses.dataclass
-class Result:
-    """What one seed came to. ``violations`` is empty when all is well."""
-
-    seed: int
-    mode: Mode
-    violations: list[str]
-    events: list[str]
-    digest: str
-    lives: int
 
 
 def simulate(seed: int) -> Result:
     """Run one seed."""
-    rng = random.Random(seed)
-    mode = rng.choices([Mode.KILLS, Mode.POWER_WITH_FLUSH, Mode.POWER], [5, 4, 1])[0]
-    world: World | None = None
-
-    async def main() -> None:
-        nonlocal world
-        world = World(seed, mode)
-        with watching(world, logging.getLogger("ottla")):
-            await Simulation(world).run()
-
-    def give_up(signum: int, frame: object) -> None:
-        raise Endless(f"seed {seed} takes more than {_CPU_SECONDS} s of CPU time")
-
-    previous = signal.signal(signal.SIGVTALRM, give_up)
-    signal.setitimer(signal.ITIMER_VIRTUAL, _CPU_SECONDS)
-    try:
-        determinism.run(main, seed)
-    except (Exception, BaseExceptionGroup, Endless) as error:
-        assert world is not None
-        world.violations.append(f"the simulation ended with {error!r}{_inner(error)}")
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, previous)
-    assert world is not None
-    return Result(seed, mode, world.violations, world.events, world.digest, world.machine.lives)
-
-
-def _inner(error: BaseException) -> str:
-    """The innermost errors of a group, with where they come from."""
-    if isinstance(error, BaseExceptionGroup):
-        return "".join(_inner(inner) for inner in error.exceptions)
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    where = "" if frame is None else f" at {frame.tb_frame.f_code.co_filename}:{frame.tb_lineno}"
-    return f"\n    {error!r}{where}"
+    mode = random.Random(seed).choices([Mode.KILLS, Mode.POWER_WITH_FLUSH, Mode.POWER], [5, 4, 1])[0]
+    return play(seed, lambda: World(seed, mode), lambda world: Simulation(world).run())
 
 
 class Simulation:
@@ -161,7 +106,7 @@ class Simulation:
         if rng.random() < 0.1:
             world.machine.crash(power_lost=power_lost)
         else:
-            world.machine.crash_at(int(2 ** rng.uniform(0, 7)), rng.choice(_PLACES), power_lost=power_lost)
+            world.machine.crash_at(int(2 ** rng.uniform(0, 7)), rng.choice(PLACES), power_lost=power_lost)
         with trio.move_on_after(rng.uniform(0.5, 4)):
             while world.machine.lives == lives:
                 await trio.sleep(0.1)
@@ -175,7 +120,7 @@ class Simulation:
         """Reads, writes or syncs of some files fail for a while."""
         world, rng = self.world, self._rng
         operation = rng.choice(("read", "write", "sync", "rename", "truncate", "open"))
-        place = rng.choice(_PLACES)
+        place = rng.choice(PLACES)
         world.log("disk", f"{operation} fails")
         world.machine.is_faulty = True
         world.machine.disk.fail(operation, errno.EIO, where=place)

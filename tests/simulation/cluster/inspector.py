@@ -1,0 +1,172 @@
+"""Looks inside all brokers of a cluster, again and again while things go wrong, and at the end.
+
+What has to hold at any moment, where nothing may be lost:
+
+- of a partition and leader epoch there is one leader;
+- what is below any replica's high watermark is the same bytes on all replicas, for ever (``committed``);
+- an in-sync replica has everything up to the highest watermark that any leader has had, unless it has just lost it.
+
+And in the end, when everything is healed, replicas are equal in every byte, whatever was lost.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import trio
+
+from ottla.replication.partition import Partition
+from ottla.wire.records import iter_complete_batches
+
+from ..clients import PARTITIONS
+from ..history import TopicPartition
+from ..machine import DATA, Machine
+from .world import ClusterWorld
+
+LOOK_SECONDS = 0.1
+_WHOLE = [partition for partition in PARTITIONS if partition[0] == "plain"]
+"""The partitions of which nothing is compacted away or deleted by its age, by each replica on its own."""
+
+
+@dataclasses.dataclass
+class _Committed:
+    """What was committed in one partition: ``batches`` by base offset, all of them below ``end``."""
+
+    batches: dict[int, tuple[int, bytes]] = dataclasses.field(default_factory=dict)
+    end: int = 0
+
+
+class Inspector:
+    """``run`` in a task of its own."""
+
+    def __init__(self, world: ClusterWorld) -> None:
+        self._world = world
+        self._leaders: dict[tuple[TopicPartition, int], int] = {}
+        self._watermarks: dict[TopicPartition, int] = {}
+        self._committed = {partition: _Committed() for partition in _WHOLE}
+        self._verified: dict[tuple[int, int, TopicPartition], int] = {}
+        """Up to where a replica was compared, by broker and life."""
+
+    async def run(self) -> None:
+        while True:
+            await trio.sleep(LOOK_SECONDS)
+            self.look()
+
+    def look(self) -> None:
+        """Judge this moment."""
+        world = self._world
+        world.damage.look()
+        found = [(broker_id, partition) for broker_id in world.machines for partition in self.partitions(broker_id)]
+        for broker_id, partition in found:
+            self._check_leader(broker_id, partition)
+        if world.mode.may_lose:
+            return
+        for broker_id, partition in found:
+            key = (partition.topic, partition.log.partition)
+            if key in self._committed and not world.damage.has(broker_id, key):
+                self._check_committed(broker_id, partition, key)
+        states = world.states()
+        for broker_id, partition in found:
+            key = (partition.topic, partition.log.partition)
+            if key in states and broker_id in states[key].isr and not world.damage.has(broker_id, key):
+                end, committed = partition.log.log_end_offset, self._watermarks.get(key, 0)
+                if end < committed:
+                    world.violate(f"{key} is committed up to {committed}, and {broker_id} in its ISR ends at {end}")
+
+    def partitions(self, broker_id: int) -> Iterator[Partition]:
+        """The replicas of a broker that runs."""
+        machine = self._world.machines[broker_id]
+        assembly = None if machine.server is None else machine.server.assembly
+        if machine.is_serving and not machine.disk.is_dead and not machine.is_faulty and assembly is not None:
+            services = getattr(assembly, "services", None)
+            if services is not None:
+                yield from services.replicas.partitions()
+
+    def _check_leader(self, broker_id: int, partition: Partition) -> None:
+        if not partition.is_leader:
+            return
+        key = (partition.topic, partition.log.partition)
+        leader = self._leaders.setdefault((key, partition.leader_epoch), broker_id)
+        if leader != broker_id:
+            self._world.violate(f"{key} has two leaders in epoch {partition.leader_epoch}: {leader} and {broker_id}")
+        self._watermarks[key] = max(self._watermarks.get(key, 0), partition.log.high_watermark)
+
+    # --- what is committed --------------------------------------------------------------------------------------------
+
+    def _check_committed(self, broker_id: int, partition: Partition, key: TopicPartition) -> None:
+        """What a replica has committed since the last look is what the others have committed there."""
+        machine = self._world.machines[broker_id]
+        place = (broker_id, machine.lives, key)
+        verified, up_to = self._verified.get(place, 0), partition.log.high_watermark
+        if verified >= up_to:
+            return
+        committed = self._committed[key]
+        for base, end, data in batches(machine, key, verified, up_to):
+            if base < committed.end:
+                known = committed.batches.get(base)
+                if known is not None and known != (end, data):
+                    self._world.violate(f"{broker_id} has other bytes at {base} of {key}, below its watermark {up_to}")
+                elif known is None:
+                    self._world.violate(f"{broker_id} has a batch at {base} of {key} where none was committed")
+            elif end > committed.end:
+                committed.batches[base] = (end, data)
+                committed.end = end
+            verified = end
+        self._verified[place] = verified
+
+    # --- in the end ---------------------------------------------------------------------------------------------------
+
+    def unsettled(self) -> str | None:
+        """Why the cluster is not yet as it is to be when everything is healed; None when it is."""
+        world = self._world
+        for machine in world.machines.values():
+            if not machine.ready.is_set():
+                return f"{machine.name} does not serve"
+        if world.controller() is None:
+            return "nobody is the controller"
+        for (topic, number), state in world.states().items():
+            replicas = world.assignment(topic)[number]
+            if state.leader not in replicas:
+                return f"{topic}-{number} is led by {state.leader}"
+            if set(state.isr) != set(replicas):
+                return f"{topic}-{number} has the ISR {state.isr} of {replicas}"
+        ends: dict[TopicPartition, set[tuple[int, int]]] = {}
+        for broker_id in world.machines:
+            for partition in self.partitions(broker_id):
+                where = partition.log.log_end_offset, partition.log.high_watermark
+                ends.setdefault((partition.topic, partition.log.partition), set()).add(where)
+        for key, found in ends.items():
+            if len(found) > 1 or any(end != watermark for end, watermark in found):
+                return f"{key} has (end, watermark) {sorted(found)}"
+        return None
+
+    def check_equal(self) -> None:
+        """All replicas of each partition have the same bytes, from the latest of their starts on."""
+        for key in _WHOLE:
+            logs: dict[int, list[tuple[int, int, bytes]]] = {}
+            starts = []
+            for broker_id, machine in self._world.machines.items():
+                for partition in self.partitions(broker_id):
+                    if (partition.topic, partition.log.partition) == key:
+                        starts.append(partition.log.log_start_offset)
+                        logs[broker_id] = list(batches(machine, key, 0, partition.log.log_end_offset))
+            start = max(starts, default=0)
+            contents = {i: [batch for batch in log if batch[1] > start] for i, log in logs.items()}
+            first, *others = contents
+            for other in others:
+                if contents[other] != contents[first]:
+                    self._world.violate(f"{key} is not the same on {first} and {other}")
+
+
+def batches(machine: Machine, partition: TopicPartition, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
+    """Base offset, next offset and bytes of the batches on a machine's disk from ``start`` on that end by ``end``."""
+    folder = f"{DATA}/{partition[0]}-{partition[1]}"
+    paths = sorted(path for path in machine.disk.paths() if path.startswith(f"{folder}/") and path.endswith(".log"))
+    bases = [int(path.rsplit("/", 1)[1].removesuffix(".log")) for path in paths]
+    for at, path in enumerate(paths):
+        if at + 1 < len(paths) and bases[at + 1] <= start:
+            continue
+        for batch in iter_complete_batches(machine.disk.content(path)):
+            if batch.base_offset >= start and batch.next_offset <= end:
+                yield batch.base_offset, batch.next_offset, bytes(batch.view)

@@ -1,0 +1,322 @@
+"""A network of named hosts, in which any way from one host to another can be cut or slow, and a host can fall silent.
+
+It behaves as TCP does to those who use it: bytes that cannot pass are on hold, and arrive late when the way is open again,
+even those of a connection that its sender has given up meanwhile; a connection to a host that cannot be reached waits. A
+process that dies has its connections reset; a machine without power says nothing, and resets them when it is back.
+"""
+
+from __future__ import annotations
+
+import errno
+import math
+import random
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import trio
+
+from ottla.base.network import WOULD_BLOCK, Part
+
+_BUFFER_BYTES = 1 << 16
+_APART_SECONDS = 1e-7
+_LOOK_SECONDS = 1.0
+LATENCY_SECONDS = (0.0002, 0.002)
+
+
+class Pipe:
+    """One direction of a connection. What is put in can be taken out ``latency`` later, in order, if the way is open."""
+
+    def __init__(self, network: ClusterNetwork, source: str, target: str) -> None:
+        self.way = source, target
+        self.is_reset = False
+        self.has_ended = False
+        self.is_abandoned = False
+        self.changed = trio.Event()
+        self._network = network
+        self._on_the_way: deque[tuple[float, bytes | None]] = deque()
+        self._held_bytes = 0
+        self._arrived = bytearray()
+        self._resets_at = math.inf
+        self._last = 0.0
+
+    @property
+    def is_full(self) -> bool:
+        return self._held_bytes >= _BUFFER_BYTES
+
+    def put(self, data: bytes | None) -> None:
+        """Send bytes, or the end of the stream; they are lost where nobody is left to read them."""
+        if self.is_abandoned:
+            return
+        self._held_bytes += len(data or b"")
+        self._on_the_way.append((self._arrival(), data))
+        self._wake()
+
+    def reset(self) -> None:
+        """The end that sends is no more: what was on its way is lost, and the other end learns of it."""
+        self._on_the_way.clear()
+        self._resets_at = min(self._resets_at, self._arrival())
+        self._wake()
+
+    def abandon(self) -> None:
+        """Nobody is at the end that receives any more; the other end does not know that."""
+        self.is_abandoned = True
+        self._on_the_way.clear()
+        self._arrived.clear()
+        self._held_bytes = 0
+        self._wake()
+
+    def take(self, buffer: memoryview) -> int:
+        """As ``Connection.receive_into``. Raises OSError."""
+        self.settle()
+        if self.is_reset or self.is_abandoned:
+            raise OSError(errno.ECONNRESET, "connection reset")
+        if not self._arrived:
+            return 0 if self.has_ended else WOULD_BLOCK
+        count = min(len(buffer), len(self._arrived))
+        buffer[:count] = self._arrived[:count]
+        del self._arrived[:count]
+        self._held_bytes -= count
+        self._wake()
+        return count
+
+    async def wait_readable(self) -> None:
+        while True:
+            self.settle()
+            if self.is_reset or self.is_abandoned or self._arrived or self.has_ended:
+                await trio.lowlevel.checkpoint()
+                return
+            with trio.move_on_at(self._next_arrival()):
+                await self.changed.wait()
+
+    def wake(self) -> None:
+        """Whether the way is open has changed."""
+        self._wake()
+
+    def _arrival(self) -> float:
+        self._last = max(trio.current_time() + self._network.latency(*self.way), self._last + _APART_SECONDS)
+        return self._last
+
+    def _next_arrival(self) -> float:
+        if self._network.is_cut(*self.way):
+            return math.inf
+        first = self._on_the_way[0][0] if self._on_the_way else math.inf
+        return min(first, self._resets_at)
+
+    def settle(self) -> None:
+        """Take in what has arrived by now."""
+        now = trio.current_time()
+        if self._network.is_cut(*self.way):
+            return
+        while self._on_the_way and self._on_the_way[0][0] <= now:
+            data = self._on_the_way.popleft()[1]
+            if data is None:
+                self.has_ended = True
+            else:
+                self._arrived += data
+        if self._resets_at <= now:
+            self.is_reset = True
+
+    def _wake(self) -> None:
+        changed, self.changed = self.changed, trio.Event()
+        changed.set()
+
+
+class HostConnection:
+    """One end of a connection."""
+
+    def __init__(self, peer: str, incoming: Pipe, outgoing: Pipe) -> None:
+        self.peer = peer
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._closed = False
+
+    @property
+    def is_over(self) -> bool:
+        self._incoming.settle()
+        return self._closed or self._incoming.is_reset or self._incoming.has_ended
+
+    def receive_into(self, buffer: memoryview) -> int:
+        if self._closed:
+            raise OSError(errno.EBADF, "connection is closed")
+        return self._incoming.take(buffer)
+
+    async def wait_readable(self) -> None:
+        await self._incoming.wait_readable()
+        if self._closed:
+            raise OSError(errno.EBADF, "connection is closed")
+
+    async def send(self, parts: Sequence[Part]) -> None:
+        remaining = deque(parts)
+        try:
+            while remaining:
+                part = remaining[0]
+                if isinstance(part, bytes | bytearray | memoryview):
+                    data = bytes(part)
+                else:
+                    data = part.read()
+                    part.release()
+                remaining.popleft()
+                await self._send_bytes(data)
+        finally:
+            for part in remaining:
+                if not isinstance(part, bytes | bytearray | memoryview):
+                    part.release()
+
+    async def _send_bytes(self, data: bytes) -> None:
+        pipe = self._outgoing
+        while True:
+            if self.is_over:
+                raise OSError(errno.EPIPE, "the other side is gone")
+            if not pipe.is_full:
+                pipe.put(data)
+                return
+            with trio.move_on_after(_LOOK_SECONDS):  # for what has become of the other direction
+                await pipe.changed.wait()
+
+    def cut(self) -> None:
+        """Both ends have their connection reset."""
+        self._outgoing.reset()
+        self._incoming.abandon()
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._outgoing.put(None)
+            self._incoming.abandon()
+
+
+class HostListener:
+    """A bound address."""
+
+    def __init__(self, network: ClusterNetwork, host: str, port: int, backlog: int) -> None:
+        self.host = host
+        self.port = port
+        self._network = network
+        self._send, self._receive = trio.open_memory_channel[HostConnection](backlog)
+
+    async def accept(self) -> HostConnection:
+        return await self._receive.receive()
+
+    def offer(self, connection: HostConnection) -> bool:
+        """Have it accepted; False when too many wait."""
+        try:
+            self._send.send_nowait(connection)
+        except trio.WouldBlock:
+            return False
+        return True
+
+    def close(self) -> None:
+        self._network.listeners.pop((self.host, self.port), None)
+        try:
+            while True:
+                self._receive.receive_nowait().cut()
+        except (trio.WouldBlock, trio.ClosedResourceError):
+            pass
+        self._receive.close()
+
+
+class ClusterNetwork:
+    """All hosts. ``trouble`` is the chance that a client's request meets with a fault."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.trouble = 0.0
+        self.listeners: dict[tuple[str, int], HostListener] = {}
+        self._rng = rng
+        self._cuts: set[tuple[str, str]] = set()
+        self._silent: set[str] = set()
+        self._slow: dict[tuple[str, str], float] = {}
+        self._pipes: list[Pipe] = []
+        self._connections: dict[str, list[HostConnection]] = {}
+        self._changed = trio.Event()
+
+    def host(self, name: str) -> Host:
+        """The network as one host sees it."""
+        return Host(self, name)
+
+    def latency(self, source: str, target: str) -> float:
+        """Seconds for what is sent now."""
+        extra = self._slow.get((source, target), 0.0)
+        return self._rng.uniform(*LATENCY_SECONDS) + (self._rng.uniform(0, extra) if extra else 0.0)
+
+    def is_cut(self, source: str, target: str) -> bool:
+        return (source, target) in self._cuts or source in self._silent or target in self._silent
+
+    # --- faults -------------------------------------------------------------------------------------------------------
+
+    def cut(self, ways: Iterable[tuple[str, str]]) -> None:
+        """From now on nothing passes from the first host of each pair to the second."""
+        self._cuts.update(ways)
+
+    def slow_down(self, ways: Iterable[tuple[str, str]], seconds: float) -> None:
+        """From now on everything takes up to ``seconds`` more."""
+        self._slow.update(dict.fromkeys(ways, seconds))
+
+    def heal(self) -> None:
+        """Every way is open, and none is slow; a machine without power stays silent."""
+        self._cuts.clear()
+        self._slow.clear()
+        self._tell()
+
+    def kill(self, name: str, *, silently: bool) -> None:
+        """The process on a host is no more. ``silently``: nor is the machine, until ``wake_up``."""
+        if silently:
+            self._silent.add(name)
+        for host, port in [address for address in self.listeners if address[0] == name]:
+            self.listeners[host, port].close()
+        for connection in self._connections.pop(name, ()):
+            connection.cut()
+        self._tell()
+
+    def wake_up(self, name: str) -> None:
+        """The machine has power again."""
+        self._silent.discard(name)
+        self._tell()
+
+    def _tell(self) -> None:
+        self._pipes = [pipe for pipe in self._pipes if not (pipe.is_reset or pipe.is_abandoned)]
+        for pipe in self._pipes:
+            pipe.wake()
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    # --- connections --------------------------------------------------------------------------------------------------
+
+    async def connect(self, source: str, host: str, port: int) -> HostConnection:
+        """Raises OSError; waits while the way there or back is cut."""
+        await trio.sleep(self.latency(source, host) + self.latency(host, source))
+        while self.is_cut(source, host) or self.is_cut(host, source):
+            await self._changed.wait()
+        listener = self.listeners.get((host, port))
+        if listener is None:
+            raise OSError(errno.ECONNREFUSED, "connection refused")
+        there, back = Pipe(self, source, host), Pipe(self, host, source)
+        near, far = HostConnection(f"{host}:{port}", back, there), HostConnection(f"{source}:1", there, back)
+        if not listener.offer(far):
+            raise OSError(errno.ECONNREFUSED, "too many connections wait")
+        self._pipes += (there, back)
+        for name, end in ((source, near), (host, far)):
+            ends = self._connections.setdefault(name, [])
+            ends[:] = [one for one in ends if not one.is_over]
+            ends.append(end)
+        return near
+
+
+class Host:
+    """The network as one host has it; a ``Network``."""
+
+    def __init__(self, network: ClusterNetwork, name: str) -> None:
+        self._network = network
+        self._name = name
+
+    @property
+    def trouble(self) -> float:
+        return self._network.trouble
+
+    async def listen(self, host: str, port: int, backlog: int) -> HostListener:
+        if (host, port) in self._network.listeners:
+            raise OSError(errno.EADDRINUSE, "address already in use")
+        listener = self._network.listeners[host, port] = HostListener(self._network, host, port, backlog)
+        return listener
+
+    async def connect(self, host: str, port: int) -> HostConnection:
+        return await self._network.connect(self._name, host, port)

@@ -1,0 +1,306 @@
+"""One seed of a cluster: clients and faults for a while, then quiet, and then everything is looked at.
+
+The seed decides what machines may lose, how many there are, who the clients are, and when what goes wrong. Faults of machines
+and faults between them come independently of one another.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import random
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from ottla.controller import znodes
+
+from ..checkers import Checker
+from ..clients import Administrator
+from ..groups import GroupState, Member
+from ..history import History
+from ..machine import Machine
+from ..outcome import Result, play
+from ..producers import IdempotentProducer, TransactionalProducer
+from ..readers import Reader
+from ..run import Mode
+from ..simulation import PLACES
+from .inspector import Inspector
+from .world import ClusterPlace, ClusterWorld
+
+_SECONDS_OF_FAULTS = (8.0, 25.0)
+_SETTLED_SECONDS = 90.0
+
+
+def simulate_cluster(seed: int) -> Result:
+    """Run one seed."""
+    rng = random.Random(seed)
+    modes = [Mode.KILLS, Mode.POWER_OF_ONE, Mode.POWER_WITH_FLUSH, Mode.POWER]
+    mode = rng.choices(modes, [4, 4, 2, 1])[0]
+    brokers = rng.choice((3, 3, 3, 3, 4, 5))
+    session_timeout_ms = rng.choice((1500, 3000, 6000))
+    return play(
+        seed,
+        lambda: ClusterWorld(seed, mode, brokers=brokers, session_timeout_ms=session_timeout_ms, properties={}),
+        lambda world: ClusterSimulation(world).run(),
+    )
+
+
+class ClusterSimulation:
+    """The clients of one cluster, and what goes wrong."""
+
+    def __init__(self, world: ClusterWorld) -> None:
+        self.world = world
+        self.history = History()
+        self.inspector = Inspector(world)
+        self._rng = world.random_for("simulation")
+        self._over = trio.Event()
+        self._admin = Administrator(world, self.history, "admin")
+        self._readers = [
+            Reader(world, self.history, "uncommitted", committed=False),
+            Reader(world, self.history, "committed", committed=True),
+        ]
+        pace = self._rng.choice((0.1, 0.2, 0.5))
+        group = GroupState()
+        self._clients = [
+            *(IdempotentProducer(world, self.history, f"i{n}", pace * 2) for n in range(self._rng.randint(1, 2))),
+            *(
+                TransactionalProducer(world, self.history, f"t{n}", pace, is_v2=self._rng.random() < 0.5)
+                for n in range(self._rng.randint(1, 2))
+            ),
+            *(Member(world, self.history, f"m{n}", group) for n in range(self._rng.randint(1, 2))),
+            *self._readers,
+        ]
+
+    async def run(self) -> None:
+        """Everything of this seed."""
+        world = self.world
+        world.log("world", f"seed {world.seed}, {world.mode.value}, {len(world.machines)} machines")
+        await world.store.open()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.store.run)
+            for machine in world.machines.values():
+                nursery.start_soon(machine.keep_running)
+            for machine in world.machines.values():
+                await machine.wait_ready()
+            await self._admin.create_topics()
+            nursery.start_soon(self.inspector.run)
+            async with trio.open_nursery() as clients:
+                for client in self._clients:
+                    clients.start_soon(client.run, self._over)
+                await self._make_trouble()
+                await self._heal()
+                self._over.set()
+            world.log("world", "all clients are done")
+            await self._judge()
+            nursery.cancel_scope.cancel()
+
+    # --- trouble ------------------------------------------------------------------------------------------------------
+
+    async def _make_trouble(self) -> None:
+        rng = self._rng
+        self.world.network.trouble = rng.choice((0, 0.02, 0.05))
+        machines = [self._crash, self._crash, self._crash, self._stop_and_go, self._fail_disk, self._fill_disk]
+        between = [self._cut, self._cut, self._isolate, self._cut_from_store, self._slow_down, self._expire]
+        between += [self._lose_store_connection, self._move_controller, self._delete_records]
+        if rng.random() < 0.3:
+            self.world.trusts_time = False
+            machines.append(self._jump)
+        deadline = trio.current_time() + rng.uniform(*_SECONDS_OF_FAULTS)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._keep_at, machines, deadline)
+            nursery.start_soon(self._keep_at, between, deadline)
+
+    async def _keep_at(self, kinds: list[Callable[[], Awaitable[None]]], deadline: float) -> None:
+        while trio.current_time() < deadline:
+            await trio.sleep(self._rng.uniform(0.1, 3))
+            await self._rng.choice(kinds)()
+
+    def _any(self) -> tuple[str, Machine]:
+        machine = self._rng.choice(list(self.world.machines.values()))
+        return machine.name, machine
+
+    async def _crash(self) -> None:
+        """One dies, or rarely several at a time: at once, or at one of its next changes of the disk."""
+        world, rng = self.world, self._rng
+        count = rng.choice((1, 1, 1, 2, len(world.machines)))
+        for machine in rng.sample(list(world.machines.values()), count):
+            power_lost = world.mode is not Mode.KILLS and rng.random() < 0.6
+            if rng.random() < 0.4:
+                machine.crash(power_lost=power_lost)
+            else:
+                machine.crash_at(int(2 ** rng.uniform(0, 6)), rng.choice(PLACES), power_lost=power_lost)
+        await trio.sleep(rng.uniform(0.2, 4))
+
+    async def _stop_and_go(self) -> None:
+        """A clean stop, and a start; now and then of one after the other."""
+        machines = list(self.world.machines.values())
+        for machine in machines if self._rng.random() < 0.2 else [self._rng.choice(machines)]:
+            if machine.server is not None:
+                machine.server.stop()
+            with trio.move_on_after(10):
+                lives = machine.lives
+                while machine.lives == lives:
+                    await trio.sleep(0.05)
+                await machine.wait_ready()
+
+    async def _fail_disk(self) -> None:
+        rng = self._rng
+        name, machine = self._any()
+        operation = rng.choice(("read", "write", "sync", "rename", "truncate", "open"))
+        self.world.log(name, f"{operation} fails on its disk")
+        machine.is_faulty = True
+        machine.disk.fail(operation, errno.EIO, where=rng.choice(PLACES))
+        await trio.sleep(rng.uniform(0.1, 3))
+        machine.disk.heal()
+        await self._recover_disk(machine)
+
+    async def _fill_disk(self) -> None:
+        rng = self._rng
+        name, machine = self._any()
+        room = rng.choice((0, 100, 1000, 5000))
+        self.world.log(name, f"its disk has room for {room} bytes")
+        machine.is_faulty = True
+        machine.disk.capacity = machine.disk.used + room
+        await trio.sleep(rng.uniform(0.1, 3))
+        machine.disk.capacity = None
+        await self._recover_disk(machine)
+
+    async def _recover_disk(self, machine: Machine) -> None:
+        """The disk is well again: a broker that has given up on it starts anew."""
+        self.world.log(machine.name, "its disk is well")
+        if machine.is_offline and machine.server is not None:
+            machine.server.stop()
+        with trio.move_on_after(15):
+            await trio.sleep(0.2)
+            await machine.wait_ready()
+        machine.is_faulty = False
+
+    async def _jump(self) -> None:
+        name, machine = self._any()
+        by = self._rng.choice((-3_600_000, -5000, 5000, 1_000_000))
+        self.world.log(name, f"its clock jumps by {by} ms")
+        machine.clock.jump(by)
+
+    # --- trouble between machines -------------------------------------------------------------------------------------
+
+    async def _for_a_while(self) -> None:
+        await trio.sleep(self._rng.choice((0.3, 1.5, 5.0)))
+
+    def _hosts(self) -> list[str]:
+        return list(self.world.addresses)
+
+    async def _cut(self) -> None:
+        """Between two machines, or one way only."""
+        first, second = self._rng.sample(self._hosts(), 2)
+        ways = [(first, second)] if self._rng.random() < 0.4 else [(first, second), (second, first)]
+        self.world.log("network", f"cut {ways}")
+        self.world.network.cut(ways)
+        await self._for_a_while()
+        self._heal_network()
+
+    async def _isolate(self) -> None:
+        """One machine from all others, and maybe from the store; its clients reach it."""
+        name, _ = self._any()
+        others = [host for host in self._hosts() if host != name]
+        self.world.log("network", f"{name} is isolated")
+        self.world.network.cut([*((name, other) for other in others), *((other, name) for other in others)])
+        if self._rng.random() < 0.5:
+            self._place(name).cut_from_store()
+        await self._for_a_while()
+        self._place(name).heal()
+        self._heal_network()
+
+    async def _cut_from_store(self) -> None:
+        name, _ = self._any()
+        self.world.log("network", f"{name} is cut from the store")
+        self._place(name).cut_from_store()
+        await self._for_a_while()
+        self._place(name).heal()
+        self.world.log("network", f"{name} reaches the store")
+
+    async def _slow_down(self) -> None:
+        name, _ = self._any()
+        seconds = self._rng.choice((0.05, 0.5, 2.0))
+        self.world.log("network", f"{name} is slow")
+        others = [host for host in self._hosts() if host != name]
+        self.world.network.slow_down(itertools.product(others, [name]), seconds)
+        self.world.network.slow_down(itertools.product([name], others), seconds)
+        await self._for_a_while()
+        self._heal_network()
+
+    def _heal_network(self) -> None:
+        self.world.network.heal()
+        self.world.log("network", "is well")
+
+    async def _expire(self) -> None:
+        sessions = self.world.store.sessions
+        if sessions:
+            session = self._rng.choice(sessions)
+            self.world.log("store", f"session {session.session_id} expires")
+            await session.expire()
+
+    async def _lose_store_connection(self) -> None:
+        name, _ = self._any()
+        is_executed = self._rng.random() < 0.7
+        self.world.log("store", f"{name} will lose its connection with a request, executed: {is_executed}")
+        self._place(name).link.lose_connection_at_next_multi(is_executed=is_executed)
+
+    async def _move_controller(self) -> None:
+        """The controller's node goes, as an administrator removes it."""
+        nodes = self.world.store.tree.nodes
+        if znodes.CONTROLLER in nodes:
+            self.world.log("store", f"broker {self.world.controller()} is to be controller no more")
+            await self.world.remove_controller()
+
+    async def _delete_records(self) -> None:
+        with trio.move_on_after(5):
+            await self._admin.delete_records()
+
+    def _place(self, name: str) -> ClusterPlace:
+        return next(place for place in self.world.places.values() if place.host == name)
+
+    async def _heal(self) -> None:
+        world = self.world
+        world.network.trouble = 0
+        self._heal_network()
+        for place in world.places.values():
+            place.heal()
+        for machine in world.machines.values():
+            machine.spare()
+        for machine in world.machines.values():
+            await machine.wait_ready()
+        world.log("world", "no more faults")
+
+    # --- judgement ----------------------------------------------------------------------------------------------------
+
+    async def _judge(self) -> None:
+        world = self.world
+        await self._settle()
+        await trio.sleep(3)  # the cleaner and the coordinators come to their end
+        checker = Checker(world, self.history, self._readers)
+        contents = await checker.check()
+        world.log("world", f"{sum(map(len, contents.values()))} records are there")
+        self.inspector.check_equal()
+        for machine in world.machines.values():
+            await machine.restart()
+        await self._settle()
+        await checker.check_same(contents, "a rolling restart")
+        lives = {machine: machine.lives for machine in world.machines.values()}
+        for machine in world.machines.values():
+            machine.crash(power_lost=False)
+        for machine, before in lives.items():
+            while machine.lives == before:
+                await trio.sleep(0.1)
+            await machine.wait_ready()
+        await self._settle()
+        await checker.check_same(contents, "a kill of all")
+        self.inspector.check_equal()
+
+    async def _settle(self) -> None:
+        """Wait until nothing is left to do: leaders are there, ISRs whole, replicas equally long."""
+        with trio.move_on_after(_SETTLED_SECONDS) as scope:
+            while self.inspector.unsettled() is not None:
+                await trio.sleep(0.1)
+        if scope.cancelled_caught:
+            self.world.violate(f"after {_SETTLED_SECONDS} s without faults {self.inspector.unsettled()}")

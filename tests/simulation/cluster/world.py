@@ -1,0 +1,197 @@
+"""The world of several machines: one network, one store that all brokers share, and what their clients need to know.
+
+In ``Mode.POWER_OF_ONE`` a machine may lose power, and what it has not flushed, only while for each partition another
+replica in sync is intact: one that has not lost anything since it joined the ISR. That is when Kafka loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ottla.base.network import Network
+from ottla.broker.cluster_home import ClusterHome, SharedHome
+from ottla.broker.server import StartError
+from ottla.controller import znodes
+from ottla.controller.embedded_store import EmbeddedStore
+from ottla.controller.store import Delete, NoNodeError
+from ottla.controller.store_link import StoreLink
+from ottla.controller.znodes import LeaderState
+
+from ..faults import JumpingClock
+from ..history import TopicPartition
+from ..machine import Machine
+from ..run import Mode, Run
+from ..world import CONFIG
+from .client import ClusterClient
+from .network import ClusterNetwork, Host
+
+PORT = 9092
+_RESTART_SECONDS = (0.05, 0.5, 3.0, 8.0)
+_STORE_LATENCY_SECONDS = 0.003
+
+CLUSTER_CONFIG = {
+    **CONFIG,
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
+    "default.replication.factor": "3",
+    "min.insync.replicas": "2",
+    "replica.fetch.backoff.ms": "200",
+    "replica.fetch.wait.max.ms": "300",
+    "replica.high.watermark.checkpoint.interval.ms": "900",
+    "replica.lag.time.max.ms": "2000",
+    "replica.socket.timeout.ms": "3000",
+    "controller.socket.timeout.ms": "3000",
+    "controlled.shutdown.retry.backoff.ms": "300",
+    "request.timeout.ms": "3000",
+}
+
+
+class ClusterPlace:
+    """Where one machine stands: its host of the network, and its way to the store."""
+
+    def __init__(self, world: ClusterWorld, broker_id: int) -> None:
+        self.host = f"broker-{broker_id}"
+        self.network: Network = Host(world.network, self.host)
+        self.link = StoreLink()
+        self._world = world
+        self._rng = world.random_for(f"store {broker_id}")
+        self._is_cut = False
+
+    def home(self) -> ClusterHome | None:
+        self._world.network.wake_up(self.host)
+        self.link = StoreLink(latency=lambda: self._rng.uniform(0, _STORE_LATENCY_SECONDS))
+        if self._is_cut:
+            self.link.cut()
+        return SharedHome(self._world.store, self.link, self._world.session_timeout_ms)
+
+    def gone(self, *, power_lost: bool) -> None:
+        self.link.leave()
+        self._world.network.kill(self.host, silently=power_lost)
+
+    def cut_from_store(self) -> None:
+        """The broker and the store do not reach each other; those that are started next neither, until ``heal``."""
+        self._is_cut = True
+        self.link.cut()
+
+    def heal(self) -> None:
+        self._is_cut = False
+        self.link.heal()
+
+
+class ClusterWorld(Run):
+    """A run with several machines; as ``World`` for its clients."""
+
+    replication_factor = 3
+    topic_configs: Mapping[str, str] = {"min.insync.replicas": "2"}
+    acks = (-1,)
+
+    def __init__(
+        self, seed: int, mode: Mode, *, brokers: int = 3, session_timeout_ms: int = 3000, properties: Mapping[str, str]
+    ) -> None:
+        super().__init__(seed, mode)
+        self.clock = JumpingClock()
+        self.store = EmbeddedStore(self.clock)
+        self.network = ClusterNetwork(self.random_for("network"))
+        self.session_timeout_ms = session_timeout_ms
+        self.trusts_time = True
+        self.places = {broker_id: ClusterPlace(self, broker_id) for broker_id in range(1, brokers + 1)}
+        self.machines = {
+            broker_id: self._machine(broker_id, place, properties) for broker_id, place in self.places.items()
+        }
+        self.damage = Damage(self)
+
+    def _machine(self, broker_id: int, place: ClusterPlace, properties: Mapping[str, str]) -> Machine:
+        config = {
+            **CLUSTER_CONFIG,
+            "broker.id": str(broker_id),
+            "listeners": f"PLAINTEXT://{place.host}:{PORT}",
+            **properties,
+        }
+        machine = Machine(self, place.host, config, place, self.random_for(f"life {broker_id}"), _RESTART_SECONDS)
+        machine.may_refuse_to_start = _is_registered
+        machine.may_lose_power = lambda: self._may_lose_power(broker_id)
+        return machine
+
+    @property
+    def addresses(self) -> dict[str, int]:
+        return {place.host: PORT for place in self.places.values()}
+
+    def client(self, name: str) -> ClusterClient:
+        return ClusterClient(self.network, name, self.addresses, self.random_for(f"network {name}"))
+
+    def _may_lose_power(self, broker_id: int) -> bool:
+        may = self.mode is not Mode.POWER_OF_ONE or self.damage.spares(broker_id)
+        if may:
+            self.damage.lost_power(broker_id)
+        return may
+
+    # --- what the store has -------------------------------------------------------------------------------------------
+
+    def states(self) -> dict[TopicPartition, LeaderState]:
+        """Leader and ISR of every partition that was ever led."""
+        nodes = self.store.tree.nodes
+        found = {}
+        if znodes.TOPICS in nodes:
+            for topic in sorted(nodes[znodes.TOPICS].children):
+                partitions = nodes.get(znodes.partitions_path(topic))
+                for name in sorted(partitions.children, key=int) if partitions is not None else ():
+                    state = nodes.get(znodes.state_path(topic, int(name)))
+                    if state is not None:
+                        found[topic, int(name)] = znodes.decode_state(state.data)
+        return found
+
+    def assignment(self, topic: str) -> dict[int, tuple[int, ...]]:
+        """The replicas of each partition of a topic, the preferred leader first."""
+        node = self.store.tree.nodes[znodes.topic_path(topic)]
+        return {number: tuple(one.replicas) for number, one in znodes.decode_topic(node.data).partitions.items()}
+
+    async def remove_controller(self) -> None:
+        """Remove the controller's node, as administrators do who want another one."""
+        session = self.store.session()
+        try:
+            await session.multi([Delete(znodes.CONTROLLER)])
+        except NoNodeError:
+            pass
+        await session.close()
+
+    def controller(self) -> int | None:
+        """The broker that the store names."""
+        node = self.store.tree.nodes.get(znodes.CONTROLLER)
+        return None if node is None else znodes.decode_controller(node.data)
+
+
+class Damage:
+    """Which replicas in sync may lack what they had: those whose machine has lost power since they joined the ISR."""
+
+    def __init__(self, world: ClusterWorld) -> None:
+        self._world = world
+        self._damaged: set[tuple[int, TopicPartition]] = set()
+
+    def lost_power(self, broker_id: int) -> None:
+        self._damaged.update((broker_id, partition) for partition in self._world.states())
+
+    def look(self) -> None:
+        """A replica that is out of the ISR gets everything before it is in again."""
+        if self._damaged:
+            states = self._world.states()
+            self._damaged = {(i, key) for i, key in self._damaged if key in states and i in states[key].isr}
+
+    def spares(self, broker_id: int) -> bool:
+        """Whether every partition has an intact replica in sync elsewhere."""
+        self.look()
+        return all(
+            any(other != broker_id and not self.has(other, partition) for other in state.isr)
+            for partition, state in self._world.states().items()
+        )
+
+    def has(self, broker_id: int, partition: TopicPartition) -> bool:
+        return (broker_id, partition) in self._damaged
+
+
+def _is_registered(error: StartError) -> bool:
+    """Whether a broker could not start because the session of its life before is still there."""
+    return "is registered already" in str(error)
+
+
+__all__ = ["ClusterWorld"]
