@@ -73,9 +73,13 @@ class Actor:
         request: Message,
         version: int,
         codes_of: Callable[[Any], Iterable[int]],
-        retriable: frozenset[ErrorCode] = RETRIABLE,
+        fatal: frozenset[ErrorCode] = frozenset(),
     ) -> Any:
-        """Ask until no error in the answer says to ask again. Raises Violation when that takes for ever."""
+        """Ask until no error in the answer says to ask again, unless it is one of ``fatal``.
+
+        Raises Violation when that takes for ever.
+        """
+        retriable = (RETRIABLE | self.world.retriable) - fatal
         deadline = trio.current_time() + PATIENCE_SECONDS
         what = f"{type(request).__name__} {version}"
         while trio.current_time() < deadline:

@@ -14,7 +14,7 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.records import Record, RecordBatch, iter_complete_batches
 
-from .clients import PARTITIONS, RETRIABLE, Actor
+from .clients import PARTITIONS, Actor
 from .history import History, Sent, TopicPartition
 from .world import World
 
@@ -139,7 +139,7 @@ class Reader(Actor):
             request,
             5,
             lambda answer: [answer.topics[0].partitions[0].error_code],
-            RETRIABLE - {ErrorCode.KAFKA_STORAGE_ERROR},
+            frozenset({ErrorCode.KAFKA_STORAGE_ERROR}) if self.world.replication_factor == 1 else frozenset(),
         )
         (result,) = answer.topics[0].partitions
         if result.error_code:

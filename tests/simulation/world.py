@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from ottla.base.errors import ErrorCode
 from ottla.base.network import Network
 from ottla.broker.cluster_home import ClusterHome
 
@@ -47,6 +48,8 @@ class World(Run):
     """What every topic is configured with, beside its own."""
     acks = (-1, -1, 1)
     """What producers ask for, one of these for each request."""
+    retriable: frozenset[ErrorCode] = frozenset()
+    """What clients meet with in this world and ask again after, beside what they always do."""
     trusts_time = True
     """Whether what takes a client little time takes the brokers little time."""
 

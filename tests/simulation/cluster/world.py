@@ -7,7 +7,9 @@ replica in sync is intact: one that has not lost anything since it joined the IS
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 
+from ottla.base.errors import ErrorCode
 from ottla.base.network import Network
 from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.server import StartError
@@ -31,11 +33,6 @@ _STORE_LATENCY_SECONDS = 0.003
 
 CLUSTER_CONFIG = {
     **CONFIG,
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "default.replication.factor": "3",
-    "min.insync.replicas": "2",
     "replica.fetch.backoff.ms": "200",
     "replica.fetch.wait.max.ms": "300",
     "replica.high.watermark.checkpoint.interval.ms": "900",
@@ -85,11 +82,39 @@ class ClusterWorld(Run):
     replication_factor = 3
     topic_configs: Mapping[str, str] = {"min.insync.replicas": "2"}
     acks = (-1,)
+    retriable = frozenset(
+        {
+            ErrorCode.FENCED_LEADER_EPOCH,
+            ErrorCode.UNKNOWN_LEADER_EPOCH,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.OFFSET_NOT_AVAILABLE,
+            ErrorCode.NOT_CONTROLLER,
+        }
+    )
 
     def __init__(
-        self, seed: int, mode: Mode, *, brokers: int = 3, session_timeout_ms: int = 3000, properties: Mapping[str, str]
+        self,
+        seed: int,
+        mode: Mode,
+        *,
+        brokers: int = 3,
+        replication_factor: int = 3,
+        session_timeout_ms: int = 3000,
+        properties: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(seed, mode)
+        min_isr = str(min(2, replication_factor))
+        self.replication_factor = replication_factor
+        self.topic_configs: Mapping[str, str] = {"min.insync.replicas": min_isr}
+        factor = str(replication_factor)
+        properties = {
+            "offsets.topic.replication.factor": factor,
+            "transaction.state.log.replication.factor": factor,
+            "transaction.state.log.min.isr": min_isr,
+            "default.replication.factor": factor,
+            "min.insync.replicas": min_isr,
+            **properties,
+        }
         self.clock = JumpingClock()
         self.store = EmbeddedStore(self.clock)
         self.network = ClusterNetwork(self.random_for("network"))
