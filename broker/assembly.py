@@ -298,5 +298,7 @@ class Assembly:
 
     async def abandon(self) -> None:
         """After a start that failed: let go of what was taken, marking nothing clean."""
+        if self._session is not None:
+            await self._session.close()
         self._home.close()
         await self.logs.stop()

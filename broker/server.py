@@ -29,6 +29,7 @@ from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
 from ..base.wording import explained, how_to_install
+from ..controller.store import StoreError
 from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
 from ..log.disk import Disk, OsDisk
@@ -242,7 +243,7 @@ class BrokerServer:
         )
         try:
             await assembly.start(self.endpoints)
-        except (KafkaError, LogStartError, OSError, SettingError) as error:
+        except (KafkaError, LogStartError, OSError, SettingError, StoreError) as error:
             await assembly.abandon()
             raise StartError(_why(error)) from error
         except BaseException:
@@ -293,6 +294,8 @@ def _cannot_listen(host: str, port: int, error: OSError) -> StartError:
 
 
 def _why(error: Exception) -> str:
+    if isinstance(error, StoreError):
+        return f"the cluster store does not serve this broker: {error}"
     if isinstance(error, KafkaError):
         return error.message or error.code.name
     if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):

@@ -14,7 +14,7 @@ from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock
 from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.config_file import load_config
-from ottla.broker.server import BrokerFailedError, BrokerServer
+from ottla.broker.server import BrokerFailedError, BrokerServer, StartError
 from ottla.controller import znodes
 from ottla.controller.embedded_store import EmbeddedStore
 from ottla.log.memory_disk import MemoryDisk
@@ -22,11 +22,15 @@ from ottla.log.memory_disk import MemoryDisk
 FOLDERS = ("/first", "/second")
 
 
-def server(broker_id: int, home: ClusterHome | None) -> BrokerServer:
-    properties = {"broker.id": str(broker_id), "log.dirs": ",".join(FOLDERS), "listeners": "PLAINTEXT://127.0.0.1:9092"}
+def server(broker_id: int, home: ClusterHome | None, network: MemoryNetwork | None = None) -> BrokerServer:
+    properties = {
+        "broker.id": str(broker_id),
+        "log.dirs": ",".join(FOLDERS),
+        "listeners": f"PLAINTEXT://127.0.0.1:{9090 + broker_id}",
+    }
     return BrokerServer(
         load_config(properties),
-        network=MemoryNetwork(),
+        network=network or MemoryNetwork(),
         clock=SimulatedClock(),
         workers=InlineWorkers(),
         disk=MemoryDisk(),
@@ -60,7 +64,8 @@ def fail(broker: BrokerServer, folder: int) -> None:
 
 async def test_brokers_of_one_store_are_one_cluster() -> None:
     store = await shared_store()
-    brokers = [server(broker_id, SharedHome(store)) for broker_id in (1, 2)]
+    network = MemoryNetwork()
+    brokers = [server(broker_id, SharedHome(store), network) for broker_id in (1, 2)]
     async with serving(*brokers):
         session = store.session()
         assert sorted(await session.children(znodes.BROKER_IDS)) == ["1", "2"]
@@ -93,7 +98,8 @@ async def test_a_failed_first_folder_that_is_the_stores_home_stops_the_broker() 
 
 async def test_a_broker_whose_session_expires_registers_again_and_serves_on() -> None:
     store = await shared_store()
-    brokers = [server(broker_id, SharedHome(store)) for broker_id in (1, 2)]
+    network = MemoryNetwork()
+    brokers = [server(broker_id, SharedHome(store), network) for broker_id in (1, 2)]
     async with serving(*brokers):
         session = store.session()
         first, second = (broker.assembly for broker in brokers)
@@ -110,3 +116,15 @@ async def test_a_broker_whose_session_expires_registers_again_and_serves_on() ->
                 await trio.lowlevel.checkpoint()
         for broker_id, epoch in epochs.items():
             assert (await session.get(znodes.broker_path(broker_id))).stat.czxid > epoch
+
+
+async def test_a_broker_whose_session_ends_while_it_starts_does_not_start_and_leaves_none_behind() -> None:
+    store = await shared_store()
+    watcher, home = store.session(), SharedHome(store)
+    home.link.lose_connection_at_next_multi(is_executed=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.run)
+        with trio.fail_after(20), pytest.raises(StartError, match="the cluster store does not serve this broker"):
+            await server(1, home).serve()
+        nursery.cancel_scope.cancel()
+    assert store.sessions == [watcher]

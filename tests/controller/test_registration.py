@@ -14,7 +14,7 @@ from ottla.controller import znodes
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.producer_ids import BLOCK_SIZE, ProducerIds
 from ottla.controller.registration import ensure_cluster, random_uuid, register_broker, register_when_free
-from ottla.controller.store import ensure_paths
+from ottla.controller.store import ConnectionLossError, ensure_paths
 from ottla.controller.store_link import StoreLink
 from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration
 from ottla.wire.schema import uuid_from_text, uuid_to_text
@@ -65,6 +65,21 @@ async def test_a_broker_comes_back_with_a_higher_epoch() -> None:
     assert caught.value.code == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     await session.close()
     assert await register_broker(store.session(), registration, SystemClock()) > first
+
+
+async def test_a_registration_whose_answer_was_lost_is_the_brokers_own(autojump_clock: trio.testing.MockClock) -> None:
+    store, session = await open_session()
+    await ensure_cluster(session, random.Random(1))
+    registration = BrokerRegistration(1, (BrokerEndpoint("PLAINTEXT", "127.0.0.1", 9092),))
+    own = store.session(link := StoreLink(), timeout=6)
+    link.lose_connection_at_next_multi(is_executed=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.run)
+        with pytest.raises(ConnectionLossError):
+            await register_broker(own, registration, SystemClock())
+        epoch = await register_broker(own, registration, SystemClock())
+        assert (await session.get("/brokers/ids/1")).stat.czxid == epoch
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_broker_that_was_killed_comes_back_when_the_session_it_left_has_ended(
