@@ -15,7 +15,7 @@ from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.server import StartError
 from ottla.controller import znodes
 from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.store import Delete, NoNodeError
+from ottla.controller.store import Delete, NoNodeError, StoreError
 from ottla.controller.store_link import StoreLink
 from ottla.controller.znodes import LeaderState
 
@@ -134,7 +134,7 @@ class ClusterWorld(Run):
             **properties,
         }
         machine = Machine(self, place.host, config, place, self.random_for(f"life {broker_id}"), _RESTART_SECONDS)
-        machine.may_refuse_to_start = _is_registered
+        machine.may_refuse_to_start = _lost_the_store
         machine.may_lose_power = lambda: self._may_lose_power(broker_id)
         return machine
 
@@ -214,9 +214,9 @@ class Damage:
         return (broker_id, partition) in self._damaged
 
 
-def _is_registered(error: StartError) -> bool:
-    """Whether a broker could not start because the session of its life before is still there."""
-    return "is registered already" in str(error)
+def _lost_the_store(error: StartError) -> bool:
+    """Whether a broker could not start because the store was lost to it meanwhile."""
+    return isinstance(error.__cause__, StoreError)
 
 
 __all__ = ["ClusterWorld"]
