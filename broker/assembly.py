@@ -43,14 +43,16 @@ from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager, LogStartError
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from ..replication.coordinator_partition_log import CoordinatorPartitionLog
-from ..replication.end_markers import EndMarkers, LocalMarkerChannels
+from ..replication.end_markers import EndMarkers
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.log_dir_moves import LogDirMoves
+from ..replication.marker_channels import SETTLING_SECONDS, MarkerChannels
 from ..replication.metadata_cache import MetadataCache
 from ..replication.peers import Peers
 from ..replication.replica_manager import ReplicaManager
 from ..replication.settings import ReplicationSettings
 from ..transaction_coordinator.coordinator import TransactionCoordinator
+from ..transaction_coordinator.entries import TransactionEntries
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..transaction_coordinator.settings import TransactionSettings
 from .adoption import adopt_logs
@@ -146,7 +148,9 @@ class Assembly:
             config.settings(TransactionSettings),
             self._clock,
             producer_ids,
-            LocalMarkerChannels(self._broker_id, metadata, end_markers),
+            MarkerChannels(
+                self._broker_id, metadata, end_markers, self._peers, 0 if self._is_alone else SETTLING_SECONDS
+            ),
         )
         slots = config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
         self.services = Services(
@@ -165,6 +169,7 @@ class Assembly:
             configs=configs,
             groups=groups,
             transactions=transactions,
+            transaction_entries=TransactionEntries(self._broker_id, metadata, self._peers, transactions),
             end_markers=end_markers,
             producer_ids=producer_ids,
             served=self._served,
@@ -183,6 +188,11 @@ class Assembly:
     def knows_controller(self) -> bool:
         """Whether somebody is the controller, as far as this broker was told."""
         return self.is_started and self.services.metadata.controller_id >= 0
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether the cluster's store is the broker's own, so that no other broker can be in the cluster."""
+        return self._home.state_folder(self.logs.folders) is not None
 
     def _broker_epoch(self) -> int:
         return -1 if self._member is None else self._member.broker_epoch

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..replication.metadata_cache import MetadataCache
     from ..replication.replica_manager import ReplicaManager
     from ..transaction_coordinator.coordinator import TransactionCoordinator
+    from ..transaction_coordinator.entries import TransactionEntries
     from .table import ServedApis
 
 
@@ -46,6 +47,7 @@ class Services:
     configs: ConfigStore
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    transaction_entries: TransactionEntries
     end_markers: EndMarkers
     producer_ids: ProducerIds
     served: ServedApis

@@ -15,8 +15,8 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..log.producer_state import Verification
 from ..replication.partition import Partition
+from ..transaction_coordinator.entries import Asked
 from ..transaction_coordinator.settings import TransactionSettings
-from ..transaction_coordinator.transaction import TRANSACTIONS_V2
 from .call import Call
 from .fenced import as_known
 
@@ -70,26 +70,26 @@ async def _ask(
     call: Call, transactional_id: str, producer: tuple[int, int], entries: dict[TopicPartition, Entry], *, adds: bool
 ) -> tuple[Verifications, set[TopicPartition]]:
     """What was begun when the coordinator was asked, and the partitions that are not part of the transaction. KafkaError."""
-    transactions = call.broker.transactions
-    wanted = set(entries)
+    coordinators = call.broker.transaction_entries
+    asked = Asked(transactional_id, producer, set(entries))
     verifications = _begin(call, producer, entries)
     if not adds:
         if not call.broker.config.settings(TransactionSettings).transaction_partition_verification_enable:
             return verifications, set()
-        verified = await transactions.verify_partitions(transactional_id, producer, wanted, call.flush)
-        return verifications, wanted - verified
-    try:
-        await transactions.add_partitions(transactional_id, producer, wanted, TRANSACTIONS_V2, call.flush)
-    except KafkaError as error:
-        if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
-            raise
+        return verifications, set(entries) - await coordinators.verify(asked, call.flush)
+    deadline = trio.current_time() + _END_OF_THE_LAST_SECONDS
+    while True:
+        try:
+            await coordinators.add(asked, call.flush)
+            return verifications, set()
+        except KafkaError as error:
+            if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS or trio.current_time() >= deadline:
+                raise
         await call.flush()
-        with trio.move_on_after(_END_OF_THE_LAST_SECONDS):
-            await transactions.wait_ended(transactional_id)
+        with trio.move_on_at(deadline):
+            await coordinators.wait_ended(transactional_id)
         # The marker that ended the last transaction has put an end to what had begun here, too.
         verifications = _begin(call, producer, entries)
-        await transactions.add_partitions(transactional_id, producer, wanted, TRANSACTIONS_V2, call.flush)
-    return verifications, set()
 
 
 def _begin(call: Call, producer: tuple[int, int], entries: dict[TopicPartition, Entry]) -> Verifications:
@@ -105,6 +105,7 @@ _TRY_AGAIN = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
+    ErrorCode.NETWORK_EXCEPTION,
 )
 
 

@@ -1,4 +1,4 @@
-"""End markers of transactions: WriteTxnMarkers on the partitions this broker leads, and the coordinator's way there.
+"""End markers of transactions: WriteTxnMarkers on the partitions that this broker leads.
 
 A partition that a coordinator keeps its state in (``__consumer_offsets``) is given to that coordinator, because the marker
 and what it changes in the coordinator's state belong together. The answer waits until every marker is committed.
@@ -10,7 +10,6 @@ import functools
 from collections.abc import Awaitable, Callable
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.partitions import NO_LEADER
 from ..base.seams import Clock
 from ..wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -20,7 +19,6 @@ from ..wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from .metadata_cache import MetadataCache
 from .replica_manager import ReplicaManager
 
 COMMIT_SECONDS = 30.0
@@ -69,21 +67,3 @@ class EndMarkers:
         else:
             offset = owner(index, marker)
         return functools.partial(partition.wait_for_high_watermark, offset, COMMIT_SECONDS)
-
-
-class LocalMarkerChannels:
-    """The transaction coordinator's way to the leaders, where this broker is the only one."""
-
-    def __init__(self, broker_id: int, metadata: MetadataCache, markers: EndMarkers) -> None:
-        self._broker_id = broker_id
-        self._metadata = metadata
-        self._markers = markers
-
-    def leader(self, topic: str, partition: int) -> int | None:
-        state = self._metadata.partition(topic, partition)
-        return None if state is None else max(state.leader, NO_LEADER)
-
-    async def write_txn_markers(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        if broker_id != self._broker_id:
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no way to broker {broker_id}")
-        return await self._markers.write(request)

@@ -9,6 +9,7 @@ from typing import Any
 
 import trio
 
+from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock
 from ottla.broker.assembly import Assembly
@@ -141,13 +142,29 @@ class MemoryCluster:
         code: int = answer.responses[0].partition_responses[0].error_code
         return code
 
-    async def values(self, broker_id: int, topic: str, partition: int) -> list[bytes | None]:
-        """What can be read of a partition at a broker."""
-        answer = await self.ask(broker_id, fetch_request(topic, {partition: 0}), 12)
-        (read,) = answer.responses[0].partitions
-        assert read.error_code == 0, read
-        records = read.records or b""
-        return [record.value for each in iter_batches(bytes(records)) for record in each.records()]
+    async def values(
+        self, broker_id: int, topic: str, partition: int, *, committed: bool = False
+    ) -> list[bytes | None]:
+        """What a consumer reads of a partition at a broker. Raises KafkaError.
+
+        ``committed``: a consumer that leaves out open and aborted transactions.
+        """
+        found: list[bytes | None] = []
+        offset = 0
+        while True:
+            request = fetch_request(topic, {partition: offset})
+            request.isolation_level = int(committed)
+            (read,) = (await self.ask(broker_id, request, 12)).responses[0].partitions
+            if read.error_code:
+                raise KafkaError(ErrorCode(read.error_code))
+            aborted = {each.producer_id for each in read.aborted_transactions or ()}
+            batches = list(iter_batches(bytes(read.records or b"")))
+            for each in batches:
+                if not each.is_control and each.producer_id not in aborted:
+                    found += [record.value for record in each.records()]
+            if not batches:
+                return found
+            offset = batches[-1].next_offset
 
 
 def _dotted(properties: dict[str, str]) -> dict[str, str]:

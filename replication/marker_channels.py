@@ -1,0 +1,117 @@
+"""The transaction coordinator's way to the leaders of partitions: WriteTxnMarkers, to this broker by a call.
+
+To another broker one request is under way at a time. What comes meanwhile, of any transaction, goes with the next one, as in
+Kafka's TransactionMarkerChannelManager: the answer waits until the markers are committed there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import NO_LEADER
+from ..wire.messages.write_txn_markers import (
+    WritableTxnMarkerResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from .broker_client import MalformedResponseError, PeerUnavailableError
+from .end_markers import COMMIT_SECONDS, EndMarkers
+from .metadata_cache import MetadataCache
+from .peers import Peers
+
+SETTLING_SECONDS = 60.0
+"""Longer than it takes until another controller has told everything, when the first one dies at it."""
+
+_PURPOSE = "txn-marker-sender"
+_REQUEST_SECONDS = COMMIT_SECONDS + 5  # which the leader needs to say that they are not committed
+
+
+@dataclasses.dataclass(eq=False, slots=True)
+class _Waiting:
+    """Markers of one transaction that are to be sent, or are under way; each has a producer id of its own."""
+
+    request: WriteTxnMarkersRequest
+    response: WriteTxnMarkersResponse | None = None
+
+
+@dataclasses.dataclass(slots=True)
+class _Queue:
+    """What waits for one broker. Whose turn it is sends everything that waits."""
+
+    waiting: list[_Waiting] = dataclasses.field(default_factory=list)
+    turn: trio.StrictFIFOLock = dataclasses.field(default_factory=trio.StrictFIFOLock)
+
+
+class MarkerChannels:
+    """Leaders by the metadata cache.
+
+    A partition that is not in the cache is taken for deleted, and needs no marker, when its topic's deletion was told; else
+    not before ``settling_seconds`` from now on: a broker that has just started may be told of it only later, and a
+    transaction without its marker would be open for ever.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        metadata: MetadataCache,
+        markers: EndMarkers,
+        peers: Peers,
+        settling_seconds: float = SETTLING_SECONDS,
+    ) -> None:
+        self._broker_id = broker_id
+        self._metadata = metadata
+        self._markers = markers
+        self._peers = peers
+        self._queues: dict[int, _Queue] = {}
+        self._settled_at = trio.current_time() + settling_seconds
+        self._deleted: set[str] = set()
+        metadata.deletion_listeners.append(self._note_deletion)
+
+    def _note_deletion(self, topic: str) -> None:
+        if not self._is_settled():
+            self._deleted.add(topic)
+
+    def _is_settled(self) -> bool:
+        return self._metadata.version > 0 and trio.current_time() >= self._settled_at
+
+    def leader(self, topic: str, partition: int) -> int | None:
+        """The broker that leads; ``NO_LEADER`` when there is none now, None when there is no such partition."""
+        state = self._metadata.partition(topic, partition)
+        if state is not None:
+            return max(state.leader, NO_LEADER)
+        return None if topic in self._deleted or self._is_settled() else NO_LEADER
+
+    async def write_txn_markers(self, broker_id: int, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+        """Have a broker write markers, and wait until they are committed. Raises KafkaError when it cannot be asked."""
+        if broker_id == self._broker_id:
+            return await self._markers.write(request)
+        queue = self._queues.setdefault(broker_id, _Queue())
+        waiting = _Waiting(request)
+        queue.waiting.append(waiting)
+        try:
+            async with queue.turn:
+                if waiting.response is None:
+                    await self._send(broker_id, list(queue.waiting))
+        finally:
+            queue.waiting.remove(waiting)
+        assert waiting.response is not None
+        return waiting.response
+
+    async def _send(self, broker_id: int, waiting: list[_Waiting]) -> None:
+        """Send all markers that wait. Who is told of a failure by this has them sent again, with those of the others."""
+        request = WriteTxnMarkersRequest(markers=[marker for each in waiting for marker in each.request.markers])
+        try:
+            client = self._peers.client(broker_id, _PURPOSE, timeout=_REQUEST_SECONDS, max_in_flight=1)
+            version = await client.negotiate(WriteTxnMarkersRequest)
+            response: WriteTxnMarkersResponse = await client.send(request, version)
+        except (PeerUnavailableError, MalformedResponseError) as error:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
+        results: dict[int, list[WritableTxnMarkerResult]] = {}
+        for result in response.markers:
+            results.setdefault(result.producer_id, []).append(result)
+        for each in waiting:
+            answered = [result for marker in each.request.markers for result in results.get(marker.producer_id, ())]
+            each.response = WriteTxnMarkersResponse(markers=answered)
