@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
@@ -19,8 +20,9 @@ from ottla.controller.registration import ensure_cluster, register_broker
 from ottla.controller.session import BrokerSession
 from ottla.controller.settings import ControllerSettings
 from ottla.controller.store import ClusterStore
+from ottla.controller.store_link import StoreLink
 from ottla.controller.topics import CreatedTopic, NewTopic
-from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration
+from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration, LeaderState, decode_state, state_path
 from ottla.log.settings import LogSettings
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.wire.messages.leader_and_isr import (
@@ -31,6 +33,10 @@ from ottla.wire.messages.leader_and_isr import (
 )
 from ottla.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ottla.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 
 class RecordingBroker:
@@ -73,6 +79,10 @@ class RecordingBroker:
         self.requests.append(request)
         return self.metadata.update(request)
 
+    def told(self, kind: type[T]) -> list[T]:
+        """The requests of one kind, in order."""
+        return [request for request in self.requests if isinstance(request, kind)]
+
     def leader_epochs(self, topic: str) -> dict[int, int]:
         """Leader epoch by partition, as the last LeaderAndIsr requests had it."""
         return {
@@ -106,11 +116,14 @@ class Cluster:
     ``sessions`` are those that the store gave last, by broker; ``session`` looks at the store and belongs to none of them.
     """
 
-    def __init__(self, store: EmbeddedStore, brokers: int = 1) -> None:
+    def __init__(self, store: EmbeddedStore, brokers: int = 1, settings: Mapping[str, str] | None = None) -> None:
         self.store = store
+        self.settings = ControllerSettings.from_properties(settings or {})
+        self.link = StoreLink()
+        """Broker 1's to the store."""
         self.clock = SystemClock()
         self.session = store.session()
-        self.sessions = {i: store.session() for i in range(1, brokers + 1)}
+        self.sessions = {i: store.session(self.link if i == 1 else None) for i in range(1, brokers + 1)}
         self.brokers = {i: RecordingBroker() for i in self.sessions}
         own = BrokerSession(self._connect, self.sessions[1])
         self.configs = ConfigStore(own, SystemClock())
@@ -122,13 +135,44 @@ class Cluster:
         self.sessions[1] = self.store.session()
         return self.sessions[1]
 
+    async def state(self, topic: str, partition: int = 0) -> LeaderState:
+        """As it is stored."""
+        return decode_state((await self.session.get(state_path(topic, partition))).data)
+
+    async def until_state(self, topic: str, expected: LeaderState, partition: int = 0) -> None:
+        """Return once a partition's state is stored like this. Raises trio.TooSlowError."""
+        with trio.fail_after(10):
+            while (found := await self.state(topic, partition)) != expected:
+                logger.debug("%s, not %s", found, expected)
+                await trio.sleep(0.005)
+
+    async def restart(self, *broker_ids: int) -> None:
+        """Brokers are registered anew, between two looks of the controller."""
+        self.controller.suspend()
+        for broker_id in broker_ids:
+            await self.sessions[broker_id].expire()
+            self.sessions[broker_id] = self.store.session()
+            await join(self.sessions[broker_id], broker_id)
+        self.controller.resume()
+
+    async def die(self, broker_id: int) -> None:
+        """A broker's session ends; return once the controller's broker knows."""
+        await self.sessions[broker_id].expire()
+        await until(lambda: not self.brokers[1].metadata.is_alive(broker_id))
+
+    async def come_back(self, broker_id: int) -> None:
+        """A broker is registered again; return once the controller's broker knows."""
+        self.sessions[broker_id] = self.store.session()
+        await join(self.sessions[broker_id], broker_id)
+        await until(lambda: self.brokers[1].metadata.is_alive(broker_id))
+
     def new_controller(self, broker_id: int, session: ClusterStore) -> Controller:
         return Controller(
             broker_id,
             session,
             self.configs,
             lambda broker: self.brokers.get(broker.registration.broker_id) or RecordingBroker(),
-            ControllerSettings(),
+            self.settings,
             LogSettings(),
             SystemClock(),
             random.Random(7),
@@ -155,13 +199,16 @@ class Cluster:
 
 
 @asynccontextmanager
-async def running(brokers: int = 1, store: EmbeddedStore | None = None) -> AsyncIterator[Cluster]:
+async def running(
+    brokers: int = 1, store: EmbeddedStore | None = None, settings: Mapping[str, str] | None = None
+) -> AsyncIterator[Cluster]:
     if store is None:
         store = EmbeddedStore(SystemClock())
         await store.open()
-    cluster = Cluster(store, brokers)
+    cluster = Cluster(store, brokers, settings)
     await cluster.start()
     async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.run)
         nursery.start_soon(cluster.controller.run)
         nursery.start_soon(cluster.configs.run)
         nursery.start_soon(cluster.member.run)
