@@ -150,6 +150,9 @@ class LogCleaner:
             except OSError as error:
                 partition_log.folder.fail(f"cannot read {partition_log.directory}", error)
                 continue
+            except KafkaError as error:
+                self._give_up(partition_log, error)
+                continue
             if found is not None and (dirtiest is None or found.dirty_ratio > dirtiest.dirty_ratio):
                 dirtiest = found
             if found is not None:

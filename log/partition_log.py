@@ -230,7 +230,7 @@ class PartitionLog(StoredLog):
         """Whole batches of one segment, the first one holding ``offset``, all below the offset ``up_to``.
 
         At most ``max_bytes``, but the first batch whole when ``at_least_one``; None when there is nothing to give. The
-        caller releases the slice. KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
+        caller releases the slice. KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
         """
         if not self.log_start_offset <= offset <= self.log_end_offset:
             raise KafkaError(
@@ -309,7 +309,10 @@ class PartitionLog(StoredLog):
     # --- the end of the log -------------------------------------------------------------------------------------------
 
     def truncate_to(self, offset: int) -> None:
-        """Remove every record at or above ``offset``. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        """Remove every record at or above ``offset``.
+
+        Raises KafkaError: KAFKA_STORAGE_ERROR, or CORRUPT_MESSAGE when a damaged batch hides where; then nothing has changed.
+        """
         assert offset >= 0
         self.folder.check_online()
         if offset >= self.log_end_offset:
@@ -319,7 +322,11 @@ class PartitionLog(StoredLog):
             self.truncate_fully_and_start_at(offset)
             return
         try:
-            self.truncate_stored(self.segments.batch_base_offset(offset))
+            offset = self.segments.batch_base_offset(offset)
+        except OSError as error:
+            raise self.folder.fail(f"cannot truncate {self.directory}", error) from error
+        try:
+            self.truncate_stored(offset)
         except (OSError, KafkaError) as error:
             raise self.folder.fail(f"cannot truncate {self.directory}", error, is_half_done=True) from error
 

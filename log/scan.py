@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 
+from ..base.errors import ErrorCode, KafkaError
 from ..wire.batch_layout import BATCH_HEADER_SIZE, LENGTH_PREFIX_SIZE, SPAN
 from ..wire.records import IncompleteBatch, RecordBatch
 from .disk import OpenFile
 
 _WINDOW = 4096 + BATCH_HEADER_SIZE
 _CHUNK = 1 << 20
+_MIN_BATCH_LENGTH = BATCH_HEADER_SIZE - LENGTH_PREFIX_SIZE
 
 
 def scan_batches(
@@ -43,22 +45,32 @@ def scan_batches(
         chunk_size = usual_chunk_size
 
 
-def read_span(file: OpenFile, position: int) -> tuple[int, int, int]:
-    """Base offset, last offset and end position of the batch at ``position``. Raises OSError."""
+def read_span(file: OpenFile, position: int, end: int) -> tuple[int, int, int]:
+    """Base offset, last offset and end position of the batch at ``position`` of a file whose batches end at ``end``.
+
+    Raises KafkaError(CORRUPT_MESSAGE) where no whole batch can be, and OSError, also for a file that is too short.
+    """
+    if position + SPAN.size > end:
+        raise _no_batch(position)
     data = file.read(SPAN.size, position)
     if len(data) < SPAN.size:
         raise OSError(errno.EIO, f"the file ends inside the batch at {position}")
     base_offset, batch_length, last_offset_delta = SPAN.unpack(data)
-    if batch_length < 0:
-        raise OSError(errno.EIO, f"there is no batch at {position}")
-    return base_offset, base_offset + last_offset_delta, position + batch_length + LENGTH_PREFIX_SIZE
+    batch_end = position + batch_length + LENGTH_PREFIX_SIZE
+    if batch_length < _MIN_BATCH_LENGTH or batch_end > end:
+        raise _no_batch(position)
+    return base_offset, base_offset + last_offset_delta, batch_end
 
 
 def find_batch(file: OpenFile, start: int, end: int, offset: int) -> int:
-    """Where the first batch begins, from ``start`` on, that ends at or above ``offset``; ``end`` when none does."""
+    """Where the first batch begins, from ``start`` on, that ends at or above ``offset``; ``end`` when none does.
+
+    Raises KafkaError(CORRUPT_MESSAGE) for a batch on the way whose length is too small. Behind one whose length is too large
+    there is nothing. Both are Kafka's (``FileLogInputStream``). OSError as in ``read_span``.
+    """
     position = window_start = start
     window = b""
-    while position < end:
+    while position + SPAN.size <= end:
         at = position - window_start
         if at + SPAN.size > len(window):
             window_start, at = position, 0
@@ -66,9 +78,16 @@ def find_batch(file: OpenFile, start: int, end: int, offset: int) -> int:
             if len(window) < SPAN.size:
                 raise OSError(errno.EIO, f"the file ends inside the batch at {position}")
         base_offset, batch_length, last_offset_delta = SPAN.unpack_from(window, at)
+        if batch_length < _MIN_BATCH_LENGTH:
+            raise _no_batch(position)
+        batch_end = position + batch_length + LENGTH_PREFIX_SIZE
+        if batch_end > end:
+            break
         if base_offset + last_offset_delta >= offset:
             return position
-        if batch_length < 0:
-            raise OSError(errno.EIO, f"there is no batch at {position}")
-        position += batch_length + LENGTH_PREFIX_SIZE
+        position = batch_end
     return end
+
+
+def _no_batch(position: int) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"there is no batch at position {position} of the segment")

@@ -178,10 +178,11 @@ class LogSegment:
     def batch_base_offset(self, offset: int) -> int:
         """Where the batch begins that holds ``offset``, or the first one after it; ``next_offset`` when there is none.
 
-        Raises OSError.
+        Raises OSError, and KafkaError(CORRUPT_MESSAGE) for a damaged batch on the way.
         """
         position = self.position_of(offset)
-        return read_span(self.file.open(), position)[0] if position < self.file.size else self.next_offset
+        size = self.file.size
+        return read_span(self.file.open(), position, size)[0] if position < size else self.next_offset
 
     def offset_bound(self, position: int) -> int:
         """An offset above every one of the batches before ``position``, found by index alone. Raises OSError."""
@@ -191,7 +192,7 @@ class LogSegment:
     def position_of(self, offset: int) -> int:
         """Where the batch begins that holds ``offset``, or the first one after it; ``size`` when there is none.
 
-        Raises OSError.
+        Raises OSError, and KafkaError(CORRUPT_MESSAGE) for a damaged batch on the way.
         """
         file = self.file
         if offset >= self.next_offset:
@@ -210,13 +211,19 @@ class LogSegment:
     def _find(self, offset: int) -> int:
         relative_offset, start = self.indexes.loaded()[0].lookup(offset - self.base_offset)
         file = self.file.open()
-        if start and read_span(file, start)[1] != self.base_offset + relative_offset:
-            raise CorruptIndexError(f"no batch at {start} ends with offset {self.base_offset + relative_offset}")
+        if start:
+            try:
+                last_offset = read_span(file, start, self.file.size)[1]
+            except KafkaError as error:
+                raise CorruptIndexError(error.message) from error  # unless it is the batch that is damaged
+            if last_offset != self.base_offset + relative_offset:
+                raise CorruptIndexError(f"no batch at {start} ends with offset {self.base_offset + relative_offset}")
         return find_batch(file, start, self.file.size, offset)
 
     def read(self, offset: int, max_bytes: int, up_to: int | None, at_least_one: bool) -> SegmentSlice | None:
-        """Batches from the one that holds ``offset`` on, ending before the offset ``up_to``. Raises OSError.
+        """Batches from the one that holds ``offset`` on, ending before the offset ``up_to``.
 
+        Raises OSError, and KafkaError(CORRUPT_MESSAGE) for a damaged batch on the way to the first one or in its place.
         None when there is none, or the first one is larger than ``max_bytes`` and ``at_least_one`` is False.
         """
         start = self.position_of(offset)
@@ -233,17 +240,26 @@ class LogSegment:
         return SegmentSlice(self, file.open_file or file.open(), start, end - start)
 
     def _cut(self, start: int, max_bytes: int, at_least_one: bool) -> int:
-        """The end of the batches from ``start`` on that fit into ``max_bytes``, found by index where that is enough."""
-        file = self.file.open()
-        relative_offset, end = self.indexes.loaded()[0].boundary(start + max_bytes)
-        if end > start:
-            next_offset, last_offset, _ = read_span(file, end)
-            if last_offset == self.base_offset + relative_offset:
-                self._remember(next_offset, end)
-                return end
+        """The end of the batches from ``start`` on that fit into ``max_bytes``, found by index where that is enough.
+
+        A damaged batch ends them too, but for the first.
+        """
+        file, size = self.file.open(), self.file.size
+        with contextlib.suppress(KafkaError):
+            relative_offset, end = self.indexes.loaded()[0].boundary(start + max_bytes)
+            if end > start:
+                next_offset, last_offset, _ = read_span(file, end, size)
+                if last_offset == self.base_offset + relative_offset:
+                    self._remember(next_offset, end)
+                    return end
         end = start
-        while end < self.file.size:
-            next_offset, _, next_end = read_span(file, end)
+        while end < size:
+            try:
+                next_offset, _, next_end = read_span(file, end, size)
+            except KafkaError:
+                if end == start:
+                    raise
+                break
             if next_end - start > max_bytes and not (at_least_one and end == start):
                 self._remember(next_offset, end)
                 break

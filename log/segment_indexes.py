@@ -1,7 +1,8 @@
 """The offset index and the time index of a segment, and its largest timestamp.
 
 They are read from their files when first needed; damaged ones are made anew from the batches. Those of an active segment
-are kept in memory and written when the segment is left or the log stops.
+are kept in memory and written when the segment is left or the log stops. What needs them raises OSError, and
+KafkaError(CORRUPT_MESSAGE) when they are damaged and so are the batches.
 
 Invariants: entries of the offset index are (last offset of a batch, its position); ``max_timestamp`` is the largest
 timestamp of the segment, -1 for none, and ``max_timestamp_offset`` the last offset of the batch that brought it first;
@@ -13,7 +14,7 @@ from __future__ import annotations
 import errno
 import logging
 
-from ..base.errors import KafkaError
+from ..base.errors import ErrorCode, KafkaError
 from ..wire.batch_layout import BATCH_HEADER_SIZE, max_timestamp_of
 from .files import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from .offset_index import ENTRY_SIZE as OFFSET_ENTRY_SIZE
@@ -32,6 +33,7 @@ class SegmentIndexes:
 
     __slots__ = (
         "_bytes_since_entry",
+        "_damage",
         "_file",
         "_first_timestamp",
         "_timestamp_is_known",
@@ -52,6 +54,7 @@ class SegmentIndexes:
         self._timestamp_is_known = False
         self._first_timestamp: int | None = None
         self._bytes_since_entry = 0
+        self._damage: str | None = None
 
     # --- files --------------------------------------------------------------------------------------------------------
 
@@ -95,17 +98,32 @@ class SegmentIndexes:
             self.times = None
 
     def rebuild(self, why: Exception) -> tuple[OffsetIndex, TimeIndex]:
-        """Make the indexes anew from the batches. Raises OSError."""
+        """Make the indexes anew from the batches; when one of these is damaged, all stays as it was.
+
+        That is remembered, for a client may ask for such a batch again and again.
+        """
         file = self._file
-        logger.warning("%s: rebuilding its indexes: %s", file.path, why)
-        self.clear()
-        try:
-            for position, batch in file.scan(0):
-                self.add(batch.last_offset, batch.max_timestamp, position, batch.size, _REBUILT_INDEX_INTERVAL)
-        except KafkaError as error:
-            raise OSError(f"{file.path} is damaged: {error}") from error
-        self.write()
-        return self.loaded()
+        if self._damage is None:
+            logger.warning("%s: rebuilding its indexes: %s", file.path, why)
+            rebuilt = SegmentIndexes(file)
+            rebuilt.clear()
+            try:
+                for position, batch in file.scan(0):
+                    rebuilt.add(batch.last_offset, batch.max_timestamp, position, batch.size, _REBUILT_INDEX_INTERVAL)
+            except KafkaError as error:
+                self._damage = f"{file.path} is damaged: {error.message}"
+                logger.error("%s", self._damage)
+            else:
+                self._become(rebuilt)
+                self.write()
+                return self.loaded()
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, self._damage)
+
+    def _become(self, other: SegmentIndexes) -> None:
+        self.offsets, self.times = other.offsets, other.times
+        self.max_timestamp, self.max_timestamp_offset = other.max_timestamp, other.max_timestamp_offset
+        self._timestamp_is_known, self._first_timestamp = True, other._first_timestamp
+        self._bytes_since_entry = other._bytes_since_entry
 
     def write(self, *, sync: bool = False) -> None:
         """Write both index files in full, the time index with its closing entry. Raises OSError."""
@@ -133,6 +151,7 @@ class SegmentIndexes:
         self._timestamp_is_known = True
         self._first_timestamp = None
         self._bytes_since_entry = 0
+        self._damage = None
         self._file.positions = None
 
     def add(self, last_offset: int, max_timestamp: int, position: int, nbytes: int, interval: int) -> None:
@@ -159,6 +178,7 @@ class SegmentIndexes:
         times.truncate_to(offset - file.base_offset)
         self.is_dirty = True
         self._bytes_since_entry = 0
+        self._damage = None
         if file.size == 0:
             self._first_timestamp = None
         self.max_timestamp = times.timestamps[-1] if times.timestamps else -1
