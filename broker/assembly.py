@@ -42,6 +42,8 @@ from ..log.disk import Disk
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager, LogStartError
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
+from ..replication.alter_partition import AlterPartitionManager
+from ..replication.controller_channel import ControllerChannel
 from ..replication.coordinator_partition_log import CoordinatorPartitionLog
 from ..replication.end_markers import EndMarkers
 from ..replication.fetch_session import FetchSessionCache
@@ -124,7 +126,6 @@ class Assembly:
         await configs.start()
         config = self._config
         BrokerConfigs(config, configs, self._broker_id).follow()
-        replicas = ReplicaManager(self._broker_id, self.logs, config.settings(LogSettings), configs.topic_overrides)
         metadata = MetadataCache(self.cluster_id)
         self._peers = Peers(self._network, self._broker_id, self._inter_broker_listener, metadata)
         controller = Controller(
@@ -136,6 +137,17 @@ class Assembly:
             config.settings(LogSettings),
             self._clock,
             self._randomness,
+        )
+        to_controller = ControllerChannel(self._broker_id, metadata, self._peers, controller, "alter-partition")
+        self._isr_changes = AlterPartitionManager(self._broker_id, to_controller, self._broker_epoch)
+        replicas = ReplicaManager(
+            self._broker_id,
+            self.logs,
+            config.settings(LogSettings),
+            configs.topic_overrides,
+            metadata,
+            self._isr_changes,
+            config.settings(ReplicationSettings).replica_lag_time_max_ms,
         )
         log_dir_moves = LogDirMoves(replicas, self.logs, metadata)
         log = CoordinatorPartitionLog(OFFSETS_TOPIC, replicas, metadata, self._clock, self._workers)
@@ -286,6 +298,8 @@ class Assembly:
         self._loads = nursery
         nursery.start_soon(self.logs.run)
         nursery.start_soon(self.services.log_dir_moves.run)
+        nursery.start_soon(self.services.replicas.run)
+        nursery.start_soon(self._isr_changes.run)
         nursery.start_soon(self._report_failed_folders)
         nursery.start_soon(self.services.configs.run)
         nursery.start_soon(self.services.controller.run)

@@ -144,7 +144,9 @@ class BrokerSender:
             led = await self._until_answered(channel.leader_and_isr, batch.leader_and_isr)
             codes = _led_codes(batch.leader_and_isr, led)
             batch.leader_and_isr = None
-            self._log_refusals("LeaderAndIsr", {led.error_code, *codes.values()})
+            # A partition's leader epoch that the broker knows already is no trouble: a new controller tells everything again.
+            refused = set(codes.values()) - {ErrorCode.STALE_CONTROLLER_EPOCH}
+            self._log_refusals("LeaderAndIsr", {led.error_code, *refused})
             self._on_answer(Answer(self._broker_id, self.broker_epoch, False, codes))
         if batch.update_metadata is not None:
             updated = await self._until_answered(channel.update_metadata, batch.update_metadata)

@@ -60,7 +60,7 @@ class LogDirMoves:
         try:
             return self._replicas.partition(topic, number)
         except KafkaError as error:
-            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            if error.code not in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER):
                 raise
             self._logs.prefer(topic, number, folder)
             if self._metadata.partition(topic, number) is None:

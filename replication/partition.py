@@ -1,18 +1,23 @@
-"""One partition on this broker: its log, its leadership, its high watermark, and those who wait on it.
+"""One partition on this broker: its log, its role, its high watermark, and those who wait on it.
 
 Invariants:
 
-- ``log.high_watermark`` never goes back while this broker leads, and never passes the log's end. It is the lowest log
-  end of the in-sync replicas; with this broker as the only one, its own. A record that is to be flushed before it is
-  acknowledged (``flush.messages``) counts from its flush on.
-- Only the leader appends for clients and serves reads. Every change of leadership comes from the controller with a
-  higher leader epoch, and answers those who wait.
+- A replica has one role at a time: ``leader`` holds what only a leader knows and is None on a follower. Every change of
+  role comes from the controller with a higher leader epoch (``apply``), and answers those who wait.
+- ``log.high_watermark`` never goes back while this broker leads, and never passes the log's end; how far it goes is
+  ``LeaderRole.committed_end``. A record that is to be flushed before it is acknowledged (``flush.messages``) counts here
+  from its flush on.
+- Only the leader appends for clients and serves reads.
 - Changing state is a plain function; only waiting is async.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import math
+from collections.abc import Callable
+from typing import Protocol
 
 import trio
 
@@ -23,90 +28,165 @@ from ..log.segment import SegmentSlice
 from ..log.transactional_reads import bytes_between
 from ..wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ..wire.messages.write_txn_markers import WritableTxnMarker
-from .waiters import FetchWaiter, OffsetWaiter
+from .isr import Committed, PendingIsr, PendingRecovery
+from .leader import FollowerProgress, LeaderRole
+from .partition_registration import PartitionRegistration
+from .waiters import FetchWaiter, OffsetWaiter, release, wait_in, wake_up_to
+
+logger = logging.getLogger(__name__)
 
 NO_EPOCH = -1
+_UNKNOWN_SIZE = -1
+
+
+class IsrChanges(Protocol):
+    """Where a leader asks the controller for other in-sync replicas."""
+
+    def submit(self, partition: Partition) -> None:
+        """Have the change that ``partition.leader.isr`` is pending on sent; ``Partition`` is told the answer."""
+        ...
+
+
+@dataclasses.dataclass(slots=True)
+class Surroundings:
+    """What all partitions of a broker have in common. ``is_alive`` tells of a broker whether it is in the cluster."""
+
+    broker_id: int
+    is_alive: Callable[[int], bool]
+    isr_changes: IsrChanges
+    lag_seconds: float
 
 
 class Partition:
-    """A replica of one partition; the leader when ``is_leader``.
+    """A replica of one partition. ``leader`` is its role while it leads, else None.
 
     ``bytes_in`` and ``messages_in`` were appended here as the leader, ``bytes_out`` were fetched, since it came.
+    Consumers wait in ``fetch_waiters`` for what is committed, followers in ``replica_waiters`` for the end of the log.
     """
 
     __slots__ = (
-        "_announced_size",
         "_stable_end",
+        "_surroundings",
+        "_unannounced_size",
         "broker_id",
         "bytes_in",
         "bytes_out",
         "fetch_waiters",
-        "is_leader",
-        "isr",
+        "leader",
         "leader_epoch",
         "leader_id",
         "log",
+        "low_watermark_waiters",
         "messages_in",
         "offset_waiters",
         "partition_epoch",
+        "replica_waiters",
         "replicas",
         "topic",
         "topic_id",
     )
 
-    def __init__(self, broker_id: int, topic: str, topic_id: bytes, log: PartitionLog) -> None:
-        self.broker_id = broker_id
+    def __init__(self, surroundings: Surroundings, topic: str, topic_id: bytes, log: PartitionLog) -> None:
+        self._surroundings = surroundings
+        self.broker_id = surroundings.broker_id
         self.topic = topic
         self.topic_id = topic_id
         self.log = log
-        self.is_leader = False
+        self.leader: LeaderRole | None = None
         self.leader_id = NO_LEADER
-        self.leader_epoch = -1
-        self.partition_epoch = -1
-        self.isr: list[int] = []
-        self.replicas: list[int] = []
+        self.leader_epoch = NO_EPOCH
+        self.partition_epoch = NO_EPOCH
+        self.replicas: tuple[int, ...] = ()
         self.fetch_waiters: set[FetchWaiter] = set()
+        self.replica_waiters: set[FetchWaiter] = set()
         self.offset_waiters: list[OffsetWaiter] = []
+        self.low_watermark_waiters: list[OffsetWaiter] = []
         self.bytes_in = 0
         self.messages_in = 0
         self.bytes_out = 0
-        self._announced_size = 0
+        self._unannounced_size = 0
         self._stable_end = -1
         log.on_flush = self._flushed
 
-    def become_leader(self, leader_epoch: int, partition_epoch: int, isr: list[int], replicas: list[int]) -> None:
-        """Lead from now on, or go on leading with another ISR."""
-        self.is_leader = True
-        self.leader_id = self.broker_id
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
-        self.isr = isr
-        self.replicas = replicas
-        self.log.become_leader(leader_epoch)
-        self._advance_high_watermark(0)
+    @property
+    def is_leader(self) -> bool:
+        return self.leader is not None
 
-    def become_follower(self, leader_id: int, leader_epoch: int, partition_epoch: int, replicas: list[int]) -> None:
-        """Somebody else leads (-1: nobody)."""
-        self.is_leader = False
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.partition_epoch = partition_epoch
-        self.isr = []
-        self.replicas = replicas
-        self._stable_end = -1
-        self.release_waiters()
+    @property
+    def isr(self) -> tuple[int, ...]:
+        """The in-sync replicas that the controller has confirmed; only the leader knows them."""
+        return () if self.leader is None else self.leader.isr.isr
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        return self.leader is not None and self.leader.is_under_min_isr(self.log.settings.min_insync_replicas)
+
+    # --- roles --------------------------------------------------------------------------------------------------------
+
+    def apply(self, registration: PartitionRegistration) -> bool:
+        """Lead or follow from now on, or go on so in another state; whether there was an election.
+
+        The leader epoch is not below the one known; the caller has seen to that. A partition epoch below is passed over:
+        of changes of the in-sync replicas a leader hears by the answer to AlterPartition, which may come first.
+        """
+        assert registration.leader_epoch >= self.leader_epoch
+        if registration.partition_epoch < self.partition_epoch:
+            logger.debug("%s-%d: %s is past", self.topic, self.log.partition, registration)
+            return False
+        is_elected = registration.leader_epoch > self.leader_epoch
+        self.leader_id = registration.leader
+        self.leader_epoch = registration.leader_epoch
+        self.partition_epoch = registration.partition_epoch
+        self.replicas = registration.replicas
+        if registration.leader == self.broker_id:
+            self._lead(registration, is_elected)
+        else:
+            self._follow(is_elected)
+        return is_elected
+
+    def _lead(self, registration: PartitionRegistration, is_elected: bool) -> None:
+        log, leader = self.log, self.leader
+        if leader is None:
+            is_elected = True
+            surroundings = self._surroundings
+            leader = self.leader = LeaderRole(self.broker_id, surroundings.is_alive, surroundings.lag_seconds)
+            self._unannounced_size = 0 if log.high_watermark == log.log_end_offset else _UNKNOWN_SIZE
+        leader.assign(registration.replicas, registration.isr)
+        if is_elected:
+            # Though nothing is written under it yet: followers may ask where an epoch before it ended (KIP-101).
+            log.become_leader(registration.leader_epoch)
+            leader.begin_epoch(log.log_end_offset, trio.current_time())
+            self._disturb_fetches()  # those that name the epoch before are fenced
+        if registration.is_recovering:
+            self._propose(leader, PendingRecovery(registration.isr))
+        self._advance_high_watermark(0)
+        self._wake_low_watermark_waiters()
+
+    def _follow(self, is_elected: bool) -> None:
+        if self.leader is not None or is_elected:
+            self.leader = None
+            self._stable_end = -1
+            self.release_waiters()
+
+    def stop(self) -> None:
+        """This broker has the replica no longer, or is to leave it alone; the epochs stay known."""
+        self.leader_id = NO_LEADER
+        self._follow(True)
 
     def replace_log(self, log: PartitionLog) -> None:
         """Go on with another log, which has the same records; nobody who waits notices."""
         self.log = log
+        log.on_flush = self._flushed
 
     def release_waiters(self) -> None:
         """Let everyone who waits here find out what changed."""
-        for fetch_waiter in list(self.fetch_waiters):
-            fetch_waiter.disturb()
-        for offset_waiter in self.offset_waiters:
-            offset_waiter.event.set()
-        self.offset_waiters = []
+        self._disturb_fetches()
+        release(self.offset_waiters)
+        release(self.low_watermark_waiters)
+
+    def _disturb_fetches(self) -> None:
+        for waiter in (*self.fetch_waiters, *self.replica_waiters):
+            waiter.disturb()
 
     def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
         """Raises NOT_LEADER_OR_FOLLOWER; FENCED_ or UNKNOWN_LEADER_EPOCH when the client's epoch differs (KIP-320)."""
@@ -114,8 +194,13 @@ class Partition:
             older = current_leader_epoch < self.leader_epoch
             code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
             raise KafkaError(code, f"the leader epoch is {self.leader_epoch}, not {current_leader_epoch}")
-        if not self.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
+        if self.leader is None:
+            raise self._not_leader()
+
+    def _not_leader(self) -> KafkaError:
+        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
+
+    # --- appending ----------------------------------------------------------------------------------------------------
 
     def append(
         self, records: memoryview | bytearray | bytes, now_ms: int, *, acks: int = -1, internal: bool = False
@@ -125,15 +210,12 @@ class Partition:
         Raises KafkaError: not leader, NOT_ENOUGH_REPLICAS with acks=-1 below min.insync.replicas, and whatever is
         wrong with the batch.
         """
-        if not self.is_leader:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {self.leader_id} leads")
-        log = self.log
-        if acks == -1 and not internal:
-            # More in-sync replicas than there are replicas cannot be asked for (KAFKA-15583).
-            needed = min(log.settings.min_insync_replicas, len(self.replicas))
-            if len(self.isr) < needed:
-                raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{len(self.isr)} in sync, where {needed} must be")
-        result = log.append_as_leader(records, self.leader_epoch, now_ms, internal=internal)
+        leader = self.leader
+        if leader is None:
+            raise self._not_leader()
+        if acks == -1 and leader.followers:
+            self._check_in_sync(leader)
+        result = self.log.append_as_leader(records, self.leader_epoch, now_ms, internal=internal)
         if not result.is_duplicate:
             size = len(records)
             self.bytes_in += size
@@ -141,12 +223,21 @@ class Partition:
             self._advance_high_watermark(size)
         return result
 
+    def _check_in_sync(self, leader: LeaderRole) -> None:
+        wanted = self.log.settings.min_insync_replicas
+        if leader.is_under_min_isr(wanted):
+            in_sync, needed = len(leader.isr.isr), leader.min_in_sync(wanted)
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{in_sync} in sync, where {needed} must be")
+
     def append_end_marker(self, marker: WritableTxnMarker, now_ms: int) -> int:
         """End a producer's transaction here; the offset after the marker.
 
-        Raises KafkaError: not leader, or why the log refuses the marker.
+        Raises KafkaError: not leader, NOT_ENOUGH_REPLICAS, or why the log refuses the marker.
         """
-        self.check_leader()
+        leader = self.leader
+        if leader is None:
+            raise self._not_leader()
+        self._check_in_sync(leader)
         log = self.log
         size = log.size
         kind = ControlRecordType.COMMIT if marker.transaction_result else ControlRecordType.ABORT
@@ -160,31 +251,41 @@ class Partition:
         self._advance_high_watermark(log.size - size)
         return result.last_offset + 1
 
+    # --- the high watermark -------------------------------------------------------------------------------------------
+
     def _flushed(self) -> None:
         """Records that waited for their flush may be committed now."""
-        if self.is_leader:
+        if self.leader is not None:
             self._advance_high_watermark(0)
 
     def _advance_high_watermark(self, appended: int) -> None:
-        """Move the high watermark as far as the in-sync replicas allow, and tell those who wait.
+        """Move the high watermark as far as the replicas allow, and tell those who wait.
 
         ``appended`` bytes came with this change; they become visible when the watermark has passed them.
+        ``_unannounced_size`` are the bytes above the watermark while they need not be looked up, else _UNKNOWN_SIZE.
         """
-        self._announced_size += appended
-        if len(self.isr) > 1:
-            return
-        log = self.log
+        leader, log = self.leader, self.log
+        assert leader is not None
+        if appended:
+            if self._unannounced_size != _UNKNOWN_SIZE:
+                self._unannounced_size += appended
+            if self.replica_waiters:
+                for waiter in list(self.replica_waiters):
+                    waiter.visible(appended)
         before, end_offset = log.high_watermark, log.safe_end_offset
         if end_offset < log.log_end_offset:
             log.request_flush()
+        if leader.followers:
+            if leader.is_under_min_isr(log.settings.min_insync_replicas):
+                return
+            end_offset = leader.committed_end(end_offset, log.log_end_offset, trio.current_time())
         if before >= end_offset:
             return
         log.high_watermark = end_offset
-        if end_offset == log.log_end_offset:
-            visible, self._announced_size = self._announced_size, 0
-        else:
+        visible, is_at_end = self._unannounced_size, end_offset == log.log_end_offset
+        self._unannounced_size = 0 if is_at_end else _UNKNOWN_SIZE
+        if self.fetch_waiters and (visible == _UNKNOWN_SIZE or not is_at_end):
             visible = bytes_between(log, before, end_offset)
-            self._announced_size -= visible
         stable = visible
         if log.producer_state.ongoing or self._stable_end >= 0:
             stable = self._newly_stable(before)
@@ -192,50 +293,111 @@ class Partition:
             for waiter in list(self.fetch_waiters):
                 waiter.visible(stable if waiter.read_committed else visible)
         if self.offset_waiters:
-            self._wake_offset_waiters()
+            wake_up_to(end_offset, self.offset_waiters)
 
     def _newly_stable(self, high_watermark_before: int) -> int:
         """How many bytes came before the last stable offset by this change; there are, or were, open transactions.
 
-        ``_stable_end`` is where that offset stands while it is below the high watermark, else -1.
+        ``_stable_end`` is where that offset stands while it is below the high watermark, else -1. Without anybody who
+        waits the bytes are not counted.
         """
         log = self.log
         start = self._stable_end if self._stable_end >= 0 else high_watermark_before
         end = log.last_stable_offset
         self._stable_end = -1 if end == log.high_watermark else end
-        return bytes_between(log, start, end) if end > start else 0
-
-    def _wake_offset_waiters(self) -> None:
-        reached = self.log.high_watermark
-        still = []
-        for waiter in self.offset_waiters:
-            if waiter.offset <= reached:
-                waiter.event.set()
-            else:
-                still.append(waiter)
-        self.offset_waiters = still
+        return bytes_between(log, start, end) if end > start and self.fetch_waiters else 0
 
     async def wait_for_high_watermark(self, offset: int, timeout: float = math.inf) -> None:
         """Return once everything below ``offset`` is committed; ``timeout`` in seconds.
 
+        Raises REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER when leadership is lost meanwhile; and
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND when by then fewer replicas than ``min.insync.replicas`` are in sync.
+        """
+        if self.log.high_watermark < offset:
+            await wait_in(self.offset_waiters, offset, timeout)
+        leader, wanted = self.leader, self.log.settings.min_insync_replicas
+        if leader is not None and len(leader.isr.maximal) < leader.min_in_sync(wanted):
+            why = f"{len(leader.isr.maximal)} in sync, where {leader.min_in_sync(wanted)} must be; the records are written"
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, why)
+
+    # --- followers ----------------------------------------------------------------------------------------------------
+
+    def fetched_by(self, follower: FollowerProgress, offset: int, log_start: int, log_end: int, epoch: int) -> None:
+        """A follower of the broker epoch ``epoch`` has fetched at ``offset`` when the log ended at ``log_end``.
+
+        ``log_start`` is where its own log starts.
+        """
+        leader = self.leader
+        assert leader is not None
+        end_before = follower.log_end_offset
+        follower.fetched(offset, log_start, log_end, trio.current_time(), epoch)
+        self._wake_low_watermark_waiters()
+        expansion = leader.expansion(follower, self.log.high_watermark)
+        if expansion is not None:
+            self._propose(leader, expansion)
+        if offset != end_before:
+            self._advance_high_watermark(0)
+
+    def check_followers(self) -> None:
+        """Drop those that have fallen behind from the in-sync replicas; to be called now and then."""
+        leader = self.leader
+        if leader is None or not leader.followers:
+            return
+        shrinkage = leader.shrinkage(self.log.log_end_offset, trio.current_time())
+        if shrinkage is not None:
+            self._propose(leader, shrinkage)
+        self._advance_high_watermark(0)  # may have been held up by a follower that was about to join
+        self._wake_low_watermark_waiters()
+
+    @property
+    def low_watermark(self) -> int:
+        """The offset below which no live replica has records, as the leader knows it. Raises NOT_LEADER_OR_FOLLOWER."""
+        if self.leader is None:
+            raise self._not_leader()
+        return self.leader.low_watermark(self.log.log_start_offset)
+
+    async def wait_for_low_watermark(self, offset: int, timeout: float) -> None:
+        """Return once no live replica has records below ``offset``; ``timeout`` in seconds.
+
         Raises REQUEST_TIMED_OUT, or NOT_LEADER_OR_FOLLOWER when leadership is lost meanwhile.
         """
-        if self.log.high_watermark >= offset:
+        if self.low_watermark < offset:
+            await wait_in(self.low_watermark_waiters, offset, timeout)
+
+    def _wake_low_watermark_waiters(self) -> None:
+        if self.low_watermark_waiters:
+            wake_up_to(self.low_watermark, self.low_watermark_waiters)
+
+    # --- changes of the in-sync replicas ------------------------------------------------------------------------------
+
+    def _propose(self, leader: LeaderRole, change: PendingIsr) -> None:
+        name = f"{self.topic}-{self.log.partition}"
+        logger.info("%s: in sync are %s, to be %s", name, list(change.isr), list(change.proposed))
+        leader.isr = change
+        self._surroundings.isr_changes.submit(self)
+
+    def isr_changed(self, change: PendingIsr, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
+        """The controller's answer to ``change``: these are in sync, under these epochs.
+
+        Ignored when another state has come meanwhile. The partition epoch is the one known where the controller had the
+        in-sync replicas already.
+        """
+        leader = self.leader
+        if leader is None or leader.isr is not change:
             return
-        epoch = self.leader_epoch
-        waiter = OffsetWaiter(offset)
-        self.offset_waiters.append(waiter)
-        with trio.move_on_after(max(timeout, 0)) as scope:
-            try:
-                await waiter.event.wait()
-            finally:
-                if waiter in self.offset_waiters:
-                    self.offset_waiters.remove(waiter)
-        if self.is_leader and self.leader_epoch == epoch and self.log.high_watermark >= offset:
+        if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
             return
-        if scope.cancelled_caught:
-            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"offset {offset} is not committed yet")
-        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "leadership was lost before the records were committed")
+        self.partition_epoch = partition_epoch
+        leader.isr = Committed(isr)
+        self._advance_high_watermark(0)
+
+    def isr_refused(self, change: PendingIsr) -> None:
+        """The controller has not done what ``change`` asks for, and never will: the state before it holds."""
+        leader = self.leader
+        if leader is not None and leader.isr is change:
+            leader.isr = Committed(change.isr)
+
+    # --- reading ------------------------------------------------------------------------------------------------------
 
     def fetchable_end(self, isolation_level: int) -> int:
         """The offset up to which a consumer reads: the high watermark, or the last stable offset (isolation 1)."""

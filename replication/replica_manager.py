@@ -1,7 +1,9 @@
 """All partitions of this broker, changed only as the controller says.
 
-LeaderAndIsr makes a partition lead or follow, StopReplica ends or deletes it. An older controller, or an older leader
-epoch, is refused. Whoever keeps state in a partition (a coordinator) is told when its leadership comes and goes.
+``apply`` makes a partition lead or follow; LeaderAndIsr is translated into it, StopReplica ends or deletes a replica. What is
+out of date is refused, as Kafka's ReplicaManager does it: a request of an older controller, a partition state under an older
+leader epoch. Whoever keeps state in a partition (a coordinator) is told when its leadership comes and goes, and ``fetchers``
+whom to follow.
 
 A partition in a data folder that failed is *offline*: everything about it is KAFKA_STORAGE_ERROR until the broker starts
 again. By that answer to LeaderAndIsr the controller learns of it.
@@ -11,6 +13,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from typing import Protocol
+
+import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..log.log_folder import LogFolder
@@ -23,14 +28,47 @@ from ..wire.messages.leader_and_isr import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
-from ..wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
+from ..wire.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
 from ..wire.schema import ZERO_UUID
-from .partition import Partition
+from .metadata_cache import MetadataCache
+from .partition import IsrChanges, Partition, Surroundings
+from .partition_registration import PartitionRegistration
 
 logger = logging.getLogger(__name__)
 
 LeadershipListener = Callable[[str, int, int | None], None]
 """(topic, partition, leader epoch) when this broker leads from now on; epoch None when it does no longer."""
+
+_SHORTEST_PERIOD_SECONDS = 0.01
+_NO_LEADER_EPOCH = -1
+_LEADER_EPOCH_DURING_DELETE = -2
+
+
+class Followers(Protocol):
+    """What fetches from the leaders of this broker's replicas."""
+
+    def follow(self, partition: Partition) -> None:
+        """Fetch from ``partition.leader_id`` under ``partition.leader_epoch`` from now on."""
+        ...
+
+    def unfollow(self, partition: Partition) -> None:
+        """Fetch this partition no more, if it was; nothing that is under way is appended."""
+        ...
+
+
+class NoFollowers:
+    """For a broker that has no ways to others."""
+
+    def follow(self, partition: Partition) -> None:
+        pass
+
+    def unfollow(self, partition: Partition) -> None:
+        pass
 
 
 class ReplicaManager:
@@ -42,28 +80,44 @@ class ReplicaManager:
         logs: LogManager,
         settings: LogSettings,
         topic_overrides: Callable[[str], Mapping[str, str]],
+        metadata: MetadataCache,
+        isr_changes: IsrChanges,
+        replica_lag_time_max_ms: int,
     ) -> None:
         self.broker_id = broker_id
         self._logs = logs
         self._settings = settings
         self._topic_overrides = topic_overrides
+        self._metadata = metadata
+        self._surroundings = Surroundings(broker_id, metadata.is_alive, isr_changes, replica_lag_time_max_ms / 1000)
         self._partitions: dict[str, dict[int, Partition]] = {}
         self._offline: set[tuple[str, int]] = set()
         self._controller_epoch = -1
+        self.fetchers: Followers = NoFollowers()
         self.leadership_listeners: list[LeadershipListener] = []
         self.future_listeners: list[Callable[[Partition], None]] = []
         """Told of a partition whose log was being moved to another folder when the broker ended."""
         logs.offline_listeners.append(self._folder_failed)
 
+    async def run(self) -> None:
+        """Look after the in-sync replicas of what is led here, twice per ``replica.lag.time.max.ms``, until cancelled."""
+        while True:
+            await trio.sleep(max(self._surroundings.lag_seconds / 2, _SHORTEST_PERIOD_SECONDS))
+            for partition in list(self.partitions()):
+                partition.check_followers()
+
     def partition(self, topic: str, partition: int) -> Partition:
-        """Raises UNKNOWN_TOPIC_OR_PARTITION when this broker has no replica of it, KAFKA_STORAGE_ERROR for an offline one."""
+        """Raises NOT_LEADER_OR_FOLLOWER when only other brokers have it, KAFKA_STORAGE_ERROR for an offline one.
+
+        UNKNOWN_TOPIC_OR_PARTITION when it is not in the cluster, as far as is known here.
+        """
         try:
             return self._partitions[topic][partition]
         except KeyError:
             self._check_online(topic, partition)
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic}-{partition} is not on this broker"
-            ) from None
+            is_known = self._metadata.partition(topic, partition) is not None
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if is_known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            raise KafkaError(code, f"{topic}-{partition} is not on this broker") from None
 
     def _check_online(self, topic: str, number: int) -> None:
         if (topic, number) in self._offline:
@@ -78,6 +132,8 @@ class ReplicaManager:
         """How many partitions of this broker are in a folder that has failed."""
         return len(self._offline)
 
+    # --- what the controller says -------------------------------------------------------------------------------------
+
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Apply what the controller decided; one error code per partition."""
         if request.controller_epoch < self._controller_epoch:
@@ -89,7 +145,11 @@ class ReplicaManager:
             settings = self._topic_settings(topic_state.topic_name)  # one object for all partitions
             for state in topic_state.partition_states:
                 try:
-                    self._apply(topic_state.topic_name, topic_state.topic_id, state, settings)
+                    if not request.is_kraft_controller:
+                        self._check_new_epoch(topic_state.topic_name, topic_state.topic_id, state)
+                    registration = _registration(state)
+                    topic, number = topic_state.topic_name, state.partition_index
+                    self.apply(topic, topic_state.topic_id, number, registration, settings)
                     code = ErrorCode.NONE
                 except KafkaError as error:
                     self._log_refusal(topic_state.topic_name, state.partition_index, error)
@@ -98,36 +158,62 @@ class ReplicaManager:
             topics.append(LeaderAndIsrTopicError(topic_id=topic_state.topic_id, partition_errors=errors))
         return LeaderAndIsrResponse(topics=topics)
 
+    def _check_new_epoch(self, topic: str, topic_id: bytes, state: LeaderAndIsrPartitionState) -> None:
+        """In ZooKeeper mode the same leader epoch again says nothing new, unless the topic has been given an id."""
+        known = self._partitions.get(topic, {}).get(state.partition_index)
+        if known is None or known.topic_id != topic_id or state.leader_epoch != known.leader_epoch:
+            return
+        raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {state.leader_epoch} is known")
+
     def _log_refusal(self, topic: str, number: int, error: KafkaError) -> None:
-        """Of a folder that has failed there is one error in the log, and not one more for each of its partitions."""
-        level = logging.DEBUG if (topic, number) in self._offline else logging.ERROR
-        logger.log(level, "%s-%d: %s", topic, number, error)
+        """Of a folder that has failed there is one error in the log, and not one more for each of its partitions.
+
+        A new controller tells everybody everything, most of which is known.
+        """
+        is_usual = (topic, number) in self._offline or error.code is ErrorCode.STALE_CONTROLLER_EPOCH
+        logger.log(logging.DEBUG if is_usual else logging.ERROR, "%s-%d: %s", topic, number, error)
 
     def _topic_settings(self, topic: str) -> LogSettings:
         return self._settings.with_topic_overrides(self._topic_overrides(topic))
 
-    def _apply(self, topic: str, topic_id: bytes, state: LeaderAndIsrPartitionState, settings: LogSettings) -> None:
-        number = state.partition_index
-        existing = self._partitions.get(topic, {}).get(number)
-        if existing is None:
+    def apply(
+        self, topic: str, topic_id: bytes, number: int, registration: PartitionRegistration, settings: LogSettings
+    ) -> None:
+        """Lead or follow a partition, which is made where there is none.
+
+        Raises KafkaError: KAFKA_STORAGE_ERROR, INCONSISTENT_TOPIC_ID, STALE_CONTROLLER_EPOCH for a leader epoch that is
+        past, UNKNOWN_TOPIC_OR_PARTITION when this broker is none of the replicas.
+        """
+        known = self._partitions.get(topic, {}).get(number)
+        if known is None:
             self._check_online(topic, number)
         else:
-            if topic_id not in (ZERO_UUID, existing.topic_id):
+            if ZERO_UUID not in (topic_id, known.topic_id) and topic_id != known.topic_id:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the topic was created again with another id")
-            if state.leader_epoch < existing.leader_epoch:
-                raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {state.leader_epoch} is past")
-        partition = existing or self._create(topic, number, topic_id, settings, is_new=state.is_new)
-        was_leader, epoch_before = partition.is_leader, partition.leader_epoch
-        if state.leader == self.broker_id:
-            partition.become_leader(state.leader_epoch, state.partition_epoch, list(state.isr), list(state.replicas))
-            if not was_leader or epoch_before != state.leader_epoch:
-                logger.debug("%s-%d: leader with epoch %d", topic, number, state.leader_epoch)
-                self._tell(topic, number, state.leader_epoch)
+            if registration.leader_epoch < known.leader_epoch:
+                raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {registration.leader_epoch} is past")
+        if self.broker_id not in registration.replicas:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"this broker is none of {registration.replicas}")
+        partition = known or self._create(topic, number, topic_id, settings, is_new=registration.is_new)
+        if partition.topic_id == ZERO_UUID != topic_id:
+            self._logs.get_or_create(topic, number, topic_id)
+            partition.topic_id = topic_id
+        self._change(partition, registration)
+
+    def _change(self, partition: Partition, registration: PartitionRegistration) -> None:
+        topic, number = partition.topic, partition.log.partition
+        was_leader = partition.is_leader
+        if not partition.apply(registration):
+            return
+        if partition.is_leader:
+            logger.debug("%s-%d: leader with epoch %d", topic, number, partition.leader_epoch)
+            self.fetchers.unfollow(partition)
+            self._tell(topic, number, partition.leader_epoch)
         else:
-            partition.become_follower(state.leader, state.leader_epoch, state.partition_epoch, list(state.replicas))
-            logger.debug("%s-%d: follower of broker %d, epoch %d", topic, number, state.leader, state.leader_epoch)
+            logger.debug("%s-%d: follower of broker %d, %s", topic, number, partition.leader_id, registration)
             if was_leader:
                 self._tell(topic, number, None)
+            self.fetchers.follow(partition)
 
     def _create(self, topic: str, number: int, topic_id: bytes, settings: LogSettings, *, is_new: bool) -> Partition:
         try:
@@ -137,7 +223,7 @@ class ReplicaManager:
             if error.code is ErrorCode.KAFKA_STORAGE_ERROR and self._logs.has_offline_folder:
                 self._offline.add((topic, number))
             raise
-        partition = Partition(self.broker_id, topic, log.topic_id, log)
+        partition = Partition(self._surroundings, topic, log.topic_id, log)
         self._partitions.setdefault(topic, {})[number] = partition
         if self._logs.future(topic, number) is not None:
             for listener in self.future_listeners:
@@ -145,7 +231,7 @@ class ReplicaManager:
         return partition
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Let go of partitions, and delete their logs where told so."""
+        """Let go of partitions, and delete their logs where told so; one error code per partition."""
         if request.controller_epoch < self._controller_epoch:
             return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         self._controller_epoch = request.controller_epoch
@@ -155,36 +241,47 @@ class ReplicaManager:
                 topic, number = topic_state.topic_name, state.partition_index
                 code = ErrorCode.NONE
                 try:
-                    self._check_online(topic, number)
-                    self._stop(topic, number, state.delete_partition)
+                    self._stop(topic, state)
                 except KafkaError as error:
                     self._log_refusal(topic, number, error)
                     code = error.code
                 errors.append(StopReplicaPartitionError(topic_name=topic, partition_index=number, error_code=code))
         return StopReplicaResponse(partition_errors=errors)
 
-    def _stop(self, topic: str, number: int, delete: bool) -> None:
-        self._let_go(topic, number)
-        if delete:
+    def _stop(self, topic: str, state: StopReplicaPartitionState) -> None:
+        """A replica that is only stopped stays, following nobody, so that its leader epoch is not forgotten."""
+        number = state.partition_index
+        self._check_online(topic, number)
+        partition = self._partitions.get(topic, {}).get(number)
+        epoch_matters = state.leader_epoch not in (_LEADER_EPOCH_DURING_DELETE, _NO_LEADER_EPOCH)
+        if partition is not None and epoch_matters and state.leader_epoch < partition.leader_epoch:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"leader epoch {state.leader_epoch} is past")
+        if partition is not None:
+            self._silence(partition)
+        if state.delete_partition:
+            self._forget(topic, number)
             self._logs.delete(topic, number)
 
-    def _let_go(self, topic: str, number: int) -> None:
+    def _silence(self, partition: Partition) -> None:
+        was_leader = partition.is_leader
+        partition.stop()
+        self.fetchers.unfollow(partition)
+        if was_leader:
+            self._tell(partition.topic, partition.log.partition, None)
+
+    def _forget(self, topic: str, number: int) -> None:
         by_number = self._partitions.get(topic, {})
-        partition = by_number.pop(number, None)
-        if topic in self._partitions and not by_number:
-            del self._partitions[topic]
-        if partition is not None:
-            was_leader, partition.is_leader = partition.is_leader, False
-            partition.release_waiters()
+        if by_number.pop(number, None) is not None:
             logger.debug("%s-%d: not on this broker any more", topic, number)
-            if was_leader:
-                self._tell(topic, number, None)
+        if not by_number:
+            self._partitions.pop(topic, None)
 
     def _folder_failed(self, folder: LogFolder) -> None:
         lost = [partition for partition in self.partitions() if partition.log.folder is folder]
         self._offline.update((partition.topic, partition.log.partition) for partition in lost)
         for partition in lost:
-            self._let_go(partition.topic, partition.log.partition)
+            self._forget(partition.topic, partition.log.partition)
+            self._silence(partition)
 
     def update_topic_settings(self, topic: str) -> None:
         """The topic's overrides changed: its logs go by the new ones from now on."""
@@ -208,3 +305,17 @@ class ReplicaManager:
     def _tell(self, topic: str, number: int, leader_epoch: int | None) -> None:
         for listener in self.leadership_listeners:
             listener(topic, number, leader_epoch)
+
+
+def _registration(state: LeaderAndIsrPartitionState) -> PartitionRegistration:
+    return PartitionRegistration(
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.partition_epoch,
+        isr=tuple(state.isr),
+        replicas=tuple(state.replicas),
+        adding=tuple(state.adding_replicas),
+        removing=tuple(state.removing_replicas),
+        is_recovering=state.leader_recovery_state == 1,
+        is_new=state.is_new,
+    )

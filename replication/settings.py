@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..base.settings import Settings, setting
+from ..base.settings import Kind, Settings, setting
 
 
 class ReplicationSettings(Settings):
-    """What a Fetch may ask for."""
+    """What a Fetch may ask for, and when a follower is out of sync."""
 
     fetch_max_bytes: int = setting(
         "fetch.max.bytes",
@@ -19,4 +19,10 @@ class ReplicationSettings(Settings):
         default=1000,
         at_least=0,
         doc="Fetch sessions kept at a time (KIP-227).",
+    )
+    replica_lag_time_max_ms: int = setting(
+        "replica.lag.time.max.ms",
+        default=30000,
+        kind=Kind.LONG,
+        doc="A follower that has not had all that its leader has for so long is out of sync. Looked at each half of it.",
     )

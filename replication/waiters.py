@@ -2,11 +2,16 @@
 
 A ``FetchWaiter`` is one Event and the bytes still missing. It stands in the set of every partition it waits on; what
 becomes visible there is subtracted, and at zero the Event fires. Whoever registers it takes it out again.
+
+An ``OffsetWaiter`` waits for a watermark of one partition. What becomes of it is decided when the partition changes, not
+when its task runs: by then the broker may lead again, with another log.
 """
 
 from __future__ import annotations
 
 import trio
+
+from ..base.errors import ErrorCode, KafkaError
 
 
 class FetchWaiter:
@@ -32,10 +37,49 @@ class FetchWaiter:
 
 
 class OffsetWaiter:
-    """Waits until the high watermark reaches ``offset``."""
+    """Waits until a watermark reaches ``offset``, or this broker leads no longer (``is_released``)."""
 
-    __slots__ = ("event", "offset")
+    __slots__ = ("event", "is_released", "offset")
 
     def __init__(self, offset: int) -> None:
         self.offset = offset
+        self.is_released = False
         self.event = trio.Event()
+
+
+def wake_up_to(reached: int, waiters: list[OffsetWaiter]) -> None:
+    """Wake those whose offset is ``reached``, and take them out."""
+    still = []
+    for waiter in waiters:
+        if waiter.offset <= reached:
+            waiter.event.set()
+        else:
+            still.append(waiter)
+    waiters[:] = still
+
+
+def release(waiters: list[OffsetWaiter]) -> None:
+    """What happens to the watermark is not known here any more: tell all, and take them out."""
+    for waiter in waiters:
+        waiter.is_released = True
+        waiter.event.set()
+    waiters.clear()
+
+
+async def wait_in(waiters: list[OffsetWaiter], offset: int, timeout: float) -> None:
+    """Return once the watermark that ``waiters`` are for has reached ``offset``; ``timeout`` in seconds.
+
+    Raises REQUEST_TIMED_OUT, or NOT_LEADER_OR_FOLLOWER when leadership is lost meanwhile.
+    """
+    waiter = OffsetWaiter(offset)
+    waiters.append(waiter)
+    try:
+        with trio.move_on_after(max(timeout, 0)):
+            await waiter.event.wait()
+    finally:
+        if waiter in waiters:
+            waiters.remove(waiter)
+    if waiter.is_released:
+        raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"leadership was lost before offset {offset} was reached")
+    if not waiter.event.is_set():
+        raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"offset {offset} is not reached yet")

@@ -90,7 +90,7 @@ def _replicas(services: Services | None) -> Iterator[Metric]:
     partitions = list(_partitions(services))
     leading = [partition for partition in partitions if partition.is_leader]
     under_replicated = sum(len(partition.isr) < len(partition.replicas) for partition in leading)
-    under_min_isr = sum(len(p.isr) < p.log.settings.min_insync_replicas for p in leading)
+    under_min_isr = sum(partition.is_under_min_isr for partition in leading)
     yield _single(families.PARTITIONS, len(partitions))
     yield _single(families.LEADERS, len(leading))
     yield _single(families.UNDER_REPLICATED, under_replicated)
@@ -100,7 +100,11 @@ def _replicas(services: Services | None) -> Iterator[Metric]:
 
 def _waiting(services: Services | None) -> Samples:
     """A fetch stands in the set of each of its partitions, and counts once."""
-    fetches = {waiter for partition in _partitions(services) for waiter in partition.fetch_waiters}
+    fetches = {
+        waiter
+        for partition in _partitions(services)
+        for waiter in (*partition.fetch_waiters, *partition.replica_waiters)
+    }
     produces = sum(len(partition.offset_waiters) for partition in _partitions(services))
     return [(("Fetch",), len(fetches)), (("Produce",), produces)]
 

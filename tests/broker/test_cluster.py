@@ -159,7 +159,13 @@ async def test_an_earlier_controller_is_refused(autojump_clock: trio.testing.Moc
 def lead(version: int, topic: str, topic_id: bytes, epoch: int) -> LeaderAndIsrRequest:
     """Broker 1 is to lead partition 0, in the layout of a version."""
     state = LeaderAndIsrPartitionState(
-        topic_name=topic if version < 2 else "", leader=1, leader_epoch=epoch, isr=[1], replicas=[1], is_new=True
+        topic_name=topic if version < 2 else "",
+        leader=1,
+        leader_epoch=epoch,
+        partition_epoch=epoch,
+        isr=[1],
+        replicas=[1],
+        is_new=True,
     )
     if version < 2:
         return LeaderAndIsrRequest(controller_epoch=9, ungrouped_partition_states=[state])

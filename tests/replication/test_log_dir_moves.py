@@ -30,6 +30,8 @@ from ottla.wire.messages.update_metadata import (
 )
 from ottla.wire.records import Record, build_batch
 
+from .replicas import Submitted
+
 TOPIC_ID = bytes(range(16))
 FOLDERS = ["/a", "/b", "/c"]
 
@@ -41,8 +43,8 @@ class Broker:
         clock, rng = SimulatedClock(), random.Random(1)
         settings = LogSettings({"segment_bytes": 1000})
         self.logs = LogManager(disk, FOLDERS, settings, LogManagerSettings(), clock, InlineWorkers(), rng)
-        self.replicas = ReplicaManager(1, self.logs, settings, lambda topic: {})
         self.metadata = MetadataCache("cluster")
+        self.replicas = ReplicaManager(1, self.logs, settings, lambda topic: {}, self.metadata, Submitted(), 30_000)
         self.moves = LogDirMoves(self.replicas, self.logs, self.metadata)
 
     async def start(self, *, is_new: bool = False) -> Broker:

@@ -5,105 +5,22 @@ On a real log in a simulated disk, with a clock that jumps to the next deadline.
 
 from __future__ import annotations
 
-import random
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from typing import Any
-
 import pytest
 import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.base.seams import InlineWorkers, SimulatedClock
-from ottla.log.log_manager import LogManager
-from ottla.log.memory_disk import MemoryDisk
-from ottla.log.settings import LogManagerSettings, LogSettings
-from ottla.replication.partition import Partition
-from ottla.replication.replica_manager import ReplicaManager
 from ottla.replication.waiters import FetchWaiter
-from ottla.wire.messages.leader_and_isr import (
-    LeaderAndIsrPartitionState,
-    LeaderAndIsrRequest,
-    LeaderAndIsrTopicState,
-)
-from ottla.wire.messages.stop_replica import (
-    StopReplicaPartitionState,
-    StopReplicaRequest,
-    StopReplicaTopicState,
+from ottla.wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
 )
 from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
+from ottla.wire.schema import ZERO_UUID
 
-ME, OTHER = 1, 2
-TOPIC_ID = b"i" * 16
-NOW_MS = 1_700_000_000_000
-Told = list[tuple[str, int, int | None]]
-
-
-class Replicas:
-    """A replica manager and the controller's requests to it; ``told`` is what its leadership listener heard."""
-
-    def __init__(self, manager: ReplicaManager, logs: LogManager) -> None:
-        self.manager = manager
-        self.logs = logs
-        self.told: Told = []
-        manager.leadership_listeners.append(lambda *change: self.told.append(change))
-
-    def lead(
-        self,
-        leader: int = ME,
-        epoch: int = 0,
-        *,
-        isr: tuple[int, ...] = (ME,),
-        replicas: tuple[int, ...] = (ME,),
-        controller_epoch: int = 1,
-        topic_id: bytes = TOPIC_ID,
-    ) -> int:
-        """Let ``leader`` lead partition 0 of "t"; the error code, of the request or else of the partition."""
-        state = LeaderAndIsrPartitionState(
-            partition_index=0,
-            leader=leader,
-            leader_epoch=epoch,
-            partition_epoch=epoch,
-            isr=list(isr),
-            replicas=list(replicas),
-        )
-        topic = LeaderAndIsrTopicState(topic_name="t", topic_id=topic_id, partition_states=[state])
-        answer = self.manager.leader_and_isr(
-            LeaderAndIsrRequest(controller_epoch=controller_epoch, topic_states=[topic])
-        )
-        return answer.error_code or answer.topics[0].partition_errors[0].error_code
-
-    def stop(self, *, delete: bool = False, controller_epoch: int = 1) -> int:
-        state = StopReplicaPartitionState(partition_index=0, delete_partition=delete)
-        topic = StopReplicaTopicState(topic_name="t", partition_states=[state])
-        answer = self.manager.stop_replica(StopReplicaRequest(controller_epoch=controller_epoch, topic_states=[topic]))
-        return answer.error_code
-
-    @property
-    def partition(self) -> Partition:
-        return self.manager.partition("t", 0)
-
-
-@asynccontextmanager
-async def replicas(**settings: Any) -> AsyncIterator[Replicas]:
-    log_settings = LogSettings(settings)
-    logs = LogManager(
-        MemoryDisk(), ["data"], log_settings, LogManagerSettings(), SimulatedClock(), InlineWorkers(), random.Random(1)
-    )
-    await logs.start(ME)
-    yield Replicas(ReplicaManager(ME, logs, log_settings, lambda topic: {}), logs)
-    await logs.stop()
-
-
-def batch(*values: bytes) -> bytearray:
-    return build_batch([Record(timestamp=NOW_MS, value=value) for value in values or (b"a",)])
-
-
-def refused(code: ErrorCode) -> pytest.RaisesExc[KafkaError]:
-    return pytest.RaisesExc(KafkaError, check=lambda error: error.code is code)
-
+from .replicas import ME, NOW_MS, OTHER, TOPIC_ID, batch, refused, replicas
 
 # --- the high watermark -----------------------------------------------------------------------------------------------
 
@@ -126,7 +43,7 @@ async def test_what_a_follower_lacks_is_not_committed() -> None:
         assert (partition.log.log_end_offset, partition.log.high_watermark) == (1, 0)
         assert partition.read(0, 1000, partition.fetchable_end(0), at_least_one=True) is None
         # The follower falls out of sync: what this broker has is now all there is to wait for.
-        world.lead(epoch=0, isr=(ME,), replicas=(ME, OTHER))
+        world.lead(epoch=1, isr=(ME,), replicas=(ME, OTHER))
         assert partition.log.high_watermark == 1
 
 
@@ -214,13 +131,70 @@ async def test_past_decisions_and_past_controllers_are_refused() -> None:
         assert world.partition.leader_epoch == 5
 
 
+async def test_a_state_that_is_known_says_nothing_new() -> None:
+    async with replicas() as world:
+        assert world.lead(epoch=5, isr=(ME, OTHER), replicas=(ME, OTHER)) == ErrorCode.NONE
+        again = world.lead(epoch=5, isr=(ME,), replicas=(ME, OTHER), partition_epoch=6)
+        assert again == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert world.partition.isr == (ME, OTHER)
+
+
+async def test_a_partition_epoch_that_is_past_is_passed_over() -> None:
+    async with replicas() as world:
+        world.lead(epoch=5, isr=(ME, OTHER), replicas=(ME, OTHER), partition_epoch=9)
+        assert world.lead(OTHER, 6, replicas=(ME, OTHER), partition_epoch=8) == ErrorCode.NONE
+        assert (world.partition.leader_id, world.partition.leader_epoch) == (ME, 5)
+
+
+async def test_what_is_replicated_elsewhere_is_not_taken() -> None:
+    async with replicas() as world:
+        assert world.lead(OTHER, replicas=(OTHER,)) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        with refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            world.manager.partition("t", 0)
+        state = UpdateMetadataPartitionState(partition_index=0, leader=OTHER)
+        topic = UpdateMetadataTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
+        world.metadata.update(UpdateMetadataRequest(topic_states=[topic]))
+        with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
+            world.manager.partition("t", 0)
+
+
+async def test_a_topic_is_given_its_id_without_an_election() -> None:
+    async with replicas() as world:
+        world.lead(epoch=5, topic_id=ZERO_UUID)
+        assert world.lead(epoch=5) == ErrorCode.NONE
+        assert (world.partition.topic_id, world.partition.log.topic_id) == (TOPIC_ID, TOPIC_ID)
+        assert world.lead(epoch=5) == ErrorCode.STALE_CONTROLLER_EPOCH
+
+
+async def test_fetchers_are_told_whom_to_follow() -> None:
+    async with replicas() as world:
+        world.lead(OTHER, 0, replicas=(ME, OTHER))
+        world.lead(OTHER, 1, replicas=(ME, OTHER))
+        world.lead(OTHER, 1, replicas=(ME, OTHER))  # the same again
+        world.lead(ME, 2, replicas=(ME, OTHER))
+        world.lead(OTHER, 3, replicas=(ME, OTHER))
+        world.stop()
+        assert world.submitted.followed == [(OTHER, 0), (OTHER, 1), None, (OTHER, 3), None]
+
+
+async def test_a_stopped_replica_knows_its_leader_epoch() -> None:
+    async with replicas() as world:
+        world.lead(OTHER, 5, replicas=(ME, OTHER))
+        assert world.stop(epoch=4) == ErrorCode.FENCED_LEADER_EPOCH
+        assert world.stop(epoch=5) == ErrorCode.NONE
+        assert world.lead(ME, 5, replicas=(ME, OTHER)) == ErrorCode.STALE_CONTROLLER_EPOCH
+        with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
+            world.partition.check_leader()
+        assert world.stop(delete=True, epoch=-2) == ErrorCode.NONE
+
+
 async def test_coordinators_are_told_when_leadership_comes_and_goes() -> None:
     async with replicas() as world:
         world.lead(epoch=0)
-        world.lead(epoch=0)  # the same again, with another ISR perhaps: no news
+        world.lead(epoch=0)  # the same again: no news
         world.lead(epoch=1)
-        world.lead(OTHER, 2)
-        world.lead(OTHER, 3)
+        world.lead(OTHER, 2, replicas=(ME, OTHER))
+        world.lead(OTHER, 3, replicas=(ME, OTHER))
         world.lead(epoch=4)
         world.stop()
         assert world.told == [("t", 0, 0), ("t", 0, 1), ("t", 0, None), ("t", 0, 4), ("t", 0, None)]
@@ -239,6 +213,19 @@ async def test_a_stopped_partition_is_kept_a_deleted_one_begins_anew() -> None:
 
 
 # --- those who wait for the high watermark ----------------------------------------------------------------------------
+
+
+async def test_who_waits_goes_on_when_the_leader_is_elected_again(autojump_clock: trio.testing.MockClock) -> None:
+    async with replicas() as world:
+        world.lead(isr=(ME, OTHER), replicas=(ME, OTHER))
+        world.partition.append(batch(), NOW_MS)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(world.partition.wait_for_high_watermark, 1, 3600)
+            await trio.testing.wait_all_tasks_blocked()
+            world.lead(epoch=1, isr=(ME, OTHER), replicas=(ME, OTHER))
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(world.partition.offset_waiters) == 1
+            world.lead(epoch=2, isr=(ME,), replicas=(ME, OTHER))
 
 
 async def test_what_is_committed_needs_no_wait() -> None:
@@ -309,10 +296,10 @@ async def test_lost_leadership_answers_those_who_wait(autojump_clock: trio.testi
             nursery.start_soon(wait)
             await trio.testing.wait_all_tasks_blocked()
             if change == "follower":
-                world.lead(OTHER, 1)
+                world.lead(OTHER, 1, replicas=(ME, OTHER))
             elif change == "new-epoch":
                 # Led again, but under an epoch in which the records may have been cut: whether they are, nobody knows.
-                world.lead(OTHER, 1)
+                world.lead(OTHER, 1, replicas=(ME, OTHER))
                 world.lead(ME, 2)
             else:
                 world.stop(delete=change == "deleted")
@@ -345,7 +332,7 @@ async def test_a_fetch_does_not_wait_for_what_it_cannot_see() -> None:
         world.partition.append(batch(), NOW_MS)
         world.partition.append(batch(), NOW_MS)
         assert (waiter.event.is_set(), waiter.missing) == (False, 1)
-        world.lead(isr=(ME,), replicas=(ME, OTHER))
+        world.fetched(OTHER, 2)
         # Both batches become visible at once.
         assert (waiter.event.is_set(), waiter.missing) == (True, 1 - 2 * len(batch()))
 
@@ -357,7 +344,7 @@ async def test_a_fetch_that_waits_is_answered_when_there_is_nothing_to_wait_for(
         waiter = FetchWaiter(1 << 20)
         world.partition.fetch_waiters.add(waiter)
         if how == "follower":
-            world.lead(OTHER, 1)
+            world.lead(OTHER, 1, replicas=(ME, OTHER))
         elif how == "stopped":
             world.stop()
         else:
@@ -403,3 +390,14 @@ async def test_a_new_leader_flushes_what_it_found(autojump_clock: trio.testing.M
             nursery.start_soon(world.logs.run)
             await world.partition.wait_for_high_watermark(1)
             nursery.cancel_scope.cancel()
+
+
+async def test_a_log_that_was_moved_is_committed_from_its_flush_on() -> None:
+    async with replicas(flush_messages=1) as world:
+        world.lead()
+        log = world.partition.log
+        log.on_flush = None  # as it is in a log of another folder
+        world.partition.replace_log(log)
+        world.partition.append(batch(), NOW_MS)
+        await log.flush()
+        assert log.high_watermark == 1

@@ -1,0 +1,173 @@
+"""Changes of the in-sync replicas on their way to the controller (AlterPartition, KIP-497).
+
+Rules, those of Kafka's DefaultAlterPartitionManager and Partition:
+
+- One request is under way at a time, with every change that waits; what comes meanwhile goes with the next one.
+- A partition has one change at a time (``isr``). Another state from the controller makes it void: then it is not sent, or
+  its answer is ignored.
+- A request is repeated until it is answered, because the leader cannot know whether the controller has done what it asks.
+- The controller's answer to one partition is the state it has now; or that it has refused the change and will never do it;
+  or an error by which this broker, or the controller, is not up to date. Then nothing happens until the controller
+  has told a new state. After any other error the change is sent again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    PartitionData,
+    ResponsePartitionData,
+    TopicData,
+)
+from ..wire.schema import ZERO_UUID
+from .isr import Committed, PendingIsr
+from .partition import Partition
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 0.05
+"""Between two attempts, as in Kafka."""
+
+_HIGHEST_VERSION = 2
+"""Version 3 adds the broker epochs of the members, which a controller in ZooKeeper mode does not look at."""
+_HIGHEST_WITHOUT_IDS = 1
+_RECOVERED = 0
+
+_REFUSED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
+_OUT_OF_DATE = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.NEW_LEADER_ELECTED,
+)
+
+PartitionName = tuple[str, int]
+
+
+class ToController(Protocol):
+    """The way to the controller, whoever that is."""
+
+    async def send(self, request: AlterPartitionRequest, *, highest: int | None = None) -> Any:
+        """The response, in a version up to ``highest``. Raises KafkaError for a controller that is too old."""
+        ...
+
+
+class _Sent(NamedTuple):
+    """A change as it is under way."""
+
+    partition: Partition
+    change: PendingIsr
+
+
+class AlterPartitionManager:
+    """The ``IsrChanges`` of a broker; ``run`` sends what is submitted."""
+
+    def __init__(self, broker_id: int, controller: ToController, broker_epoch: Callable[[], int]) -> None:
+        """``broker_epoch`` tells under which epoch this broker is registered."""
+        self._broker_id = broker_id
+        self._controller = controller
+        self._broker_epoch = broker_epoch
+        self._waiting: dict[PartitionName, Partition] = {}
+        self._arrived = trio.Event()
+        self._failures = 0
+
+    def submit(self, partition: Partition) -> None:
+        """Have the change that is pending in ``partition`` sent."""
+        self._waiting[partition.topic, partition.log.partition] = partition
+        self._arrived.set()
+
+    async def run(self) -> None:
+        """Send until cancelled."""
+        while True:
+            await self._arrived.wait()
+            self._arrived = trio.Event()
+            while sent := self._take():
+                self._waiting = {}
+                again = await self._send(sent)
+                for name, partition in again.items():
+                    self._waiting.setdefault(name, partition)
+                if again:
+                    await trio.sleep(RETRY_SECONDS)
+
+    def _take(self) -> dict[PartitionName, _Sent]:
+        """The changes that wait, but for those that are void by now."""
+        changes = {}
+        for name, partition in self._waiting.items():
+            state = None if partition.leader is None else partition.leader.isr
+            if state is not None and not isinstance(state, Committed):
+                changes[name] = _Sent(partition, state)
+        return changes
+
+    async def _send(self, sent: Mapping[PartitionName, _Sent]) -> dict[PartitionName, Partition]:
+        """Send one request and take its answer; the partitions whose change is to be sent again."""
+        everything = {name: change.partition for name, change in sent.items()}
+        has_ids = all(partition.topic_id != ZERO_UUID for partition in everything.values())
+        highest = _HIGHEST_VERSION if has_ids else _HIGHEST_WITHOUT_IDS
+        request = self._request(sent)
+        try:
+            response: AlterPartitionResponse = await self._controller.send(request, highest=highest)
+        except KafkaError as error:
+            self._note_failure(str(error))
+            return everything
+        if response.error_code:
+            self._note_failure(f"{ErrorCode(response.error_code).name} under broker epoch {request.broker_epoch}")
+            return everything
+        self._failures = 0
+        topics = {change.partition.topic_id: change.partition.topic for change in sent.values()}
+        answers = {
+            (topic.topic_name or topics.get(topic.topic_id, ""), answer.partition_index): answer
+            for topic in response.topics
+            for answer in topic.partitions
+        }
+        return {
+            name: change.partition
+            for name, change in sent.items()
+            if name not in answers or not _is_done(name, change, answers[name])
+        }
+
+    def _note_failure(self, why: str) -> None:
+        self._failures += 1
+        level = logging.WARNING if self._failures == 1 else logging.DEBUG
+        logger.log(level, "The controller is not told of changes of in-sync replicas, and tried again: %s", why)
+
+    def _request(self, sent: Mapping[PartitionName, _Sent]) -> AlterPartitionRequest:
+        topics: dict[tuple[str, bytes], TopicData] = {}
+        for (topic, number), (partition, change) in sent.items():
+            data = topics.setdefault(
+                (topic, partition.topic_id), TopicData(topic_name=topic, topic_id=partition.topic_id, partitions=[])
+            )
+            data.partitions.append(
+                PartitionData(
+                    partition_index=number,
+                    leader_epoch=partition.leader_epoch,
+                    new_isr=list(change.proposed),
+                    leader_recovery_state=_RECOVERED,
+                    partition_epoch=partition.partition_epoch,
+                )
+            )
+        return AlterPartitionRequest(
+            broker_id=self._broker_id, broker_epoch=self._broker_epoch(), topics=list(topics.values())
+        )
+
+
+def _is_done(name: PartitionName, sent: _Sent, answer: ResponsePartitionData) -> bool:
+    """Hand the partition its answer; False when the change is to be sent again."""
+    partition, change = sent
+    code = ErrorCode(answer.error_code)
+    if code is ErrorCode.NONE:
+        partition.isr_changed(change, tuple(answer.isr), answer.leader_epoch, answer.partition_epoch)
+        return True
+    logger.info("%s-%d: the controller answers %s to %s", *name, code.name, list(change.proposed))
+    if code in _REFUSED:
+        partition.isr_refused(change)
+    return code in _REFUSED or code in _OUT_OF_DATE

@@ -1,0 +1,78 @@
+"""The in-sync replicas as their leader knows them: committed, or a change of them that the controller has yet to confirm.
+
+Rules (KIP-497; Kafka's Partition.PartitionState):
+
+- ``isr`` is what the controller has confirmed. It decides whether ``min.insync.replicas`` is met.
+- ``maximal`` is every replica that may be in sync once the change under way has ended, whichever way it ends. It decides how
+  far the high watermark goes: a replica that may already be elected has to have what is committed, and one that may
+  still be elected, too.
+- One change at a time. It ends with the controller's answer or with another state from the controller; the answer to a
+  change is taken only while the state is that very object, so changes are compared by identity.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class Committed:
+    """No change is under way."""
+
+    isr: tuple[int, ...]
+
+    @property
+    def maximal(self) -> tuple[int, ...]:
+        return self.isr
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class PendingExpand:
+    """``joining`` has caught up. The controller may have taken it in already."""
+
+    isr: tuple[int, ...]
+    joining: int
+
+    @property
+    def maximal(self) -> tuple[int, ...]:
+        return (*self.isr, self.joining)
+
+    @property
+    def proposed(self) -> tuple[int, ...]:
+        return self.maximal
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class PendingShrink:
+    """``leaving`` have fallen behind. Until the controller has confirmed it, it may still elect one of them."""
+
+    isr: tuple[int, ...]
+    leaving: Collection[int]
+
+    @property
+    def maximal(self) -> tuple[int, ...]:
+        return self.isr
+
+    @property
+    def proposed(self) -> tuple[int, ...]:
+        return tuple(replica for replica in self.isr if replica not in self.leaving)
+
+
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
+class PendingRecovery:
+    """An unclean election made this broker the leader; the controller is told that it goes on from what it has (KIP-704)."""
+
+    isr: tuple[int, ...]
+
+    @property
+    def maximal(self) -> tuple[int, ...]:
+        return self.isr
+
+    @property
+    def proposed(self) -> tuple[int, ...]:
+        return self.isr
+
+
+PendingIsr = PendingExpand | PendingShrink | PendingRecovery
+IsrState = Committed | PendingIsr

@@ -1,0 +1,180 @@
+"""What a leader knows of its followers, and what follows from it: how far records are committed, and who is in sync.
+
+Nothing here waits or sends; ``Partition`` does that. Times are seconds of ``trio.current_time``, which never go back. All
+rules are those of Kafka's Partition and Replica:
+
+- A follower that fetches at offset X has everything below X: that is its ``log_end_offset`` here.
+- A follower is *caught up* while the last moment at which it had all that the leader had is not longer ago than
+  ``replica.lag.time.max.ms``. A follower of a busy leader never fetches at the leader's end; so it also counts if it now
+  fetches at what was the leader's end at its fetch before: then it had everything at the time of that one.
+- It *may join* the in-sync replicas when it has all that is committed and all that the leader had when it was elected. The
+  latter, because between the leader's high watermark and its end may be what the leader before it has acknowledged.
+- The high watermark is the lowest end of those that are, or may be, in sync (``isr``), and of those that are caught up and
+  about to join; else it would run away from a follower that is always a little behind. It stays where it is while fewer
+  than ``min.insync.replicas`` are in sync (KIP-966, since Kafka 3.7), or than there are replicas.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+
+from ..base.errors import ErrorCode, KafkaError
+from .isr import Committed, IsrState, PendingExpand, PendingShrink
+
+UNKNOWN_OFFSET = -1
+NO_BROKER_EPOCH = -1
+LONG_AGO = -math.inf
+
+
+class FollowerProgress:
+    """One follower, as its fetches show it; unknown (-1) until the first one under this leader."""
+
+    __slots__ = (
+        "_last_fetch",
+        "_leader_end_at_last_fetch",
+        "broker_epoch",
+        "broker_id",
+        "last_caught_up",
+        "log_end_offset",
+        "log_start_offset",
+    )
+
+    def __init__(self, broker_id: int) -> None:
+        self.broker_id = broker_id
+        self.broker_epoch = NO_BROKER_EPOCH
+        self.log_end_offset = UNKNOWN_OFFSET
+        self.log_start_offset = UNKNOWN_OFFSET
+        self.last_caught_up = LONG_AGO
+        self._last_fetch = LONG_AGO
+        self._leader_end_at_last_fetch = UNKNOWN_OFFSET
+
+    def begin_epoch(self, leader_end: int, now: float, *, is_in_sync: bool) -> None:
+        """The leader was elected, or elected again.
+
+        A follower in sync has all the time there is to show that it still is; another one must not hold the high watermark
+        up, nor be taken for caught up by a fetch of the epoch before.
+        """
+        self.last_caught_up = self._last_fetch = now if is_in_sync else LONG_AGO
+        self._leader_end_at_last_fetch = leader_end
+
+    def fetched(self, offset: int, log_start: int, leader_end: int, now: float, broker_epoch: int) -> None:
+        """It has asked for ``offset`` when the leader's log ended at ``leader_end``."""
+        if offset >= leader_end:
+            self.last_caught_up = max(self.last_caught_up, now)
+        elif offset >= self._leader_end_at_last_fetch:
+            self.last_caught_up = max(self.last_caught_up, self._last_fetch)
+        self.log_end_offset = offset
+        self.log_start_offset = log_start
+        self.broker_epoch = broker_epoch
+        self._leader_end_at_last_fetch = max(self._leader_end_at_last_fetch, leader_end)
+        self._last_fetch = now
+
+    def is_caught_up(self, leader_end: int, now: float, lag_seconds: float) -> bool:
+        return self.log_end_offset == leader_end or now - self.last_caught_up <= lag_seconds
+
+
+class LeaderRole:
+    """This broker leads a partition. ``followers`` are the other replicas, by broker id; a lone replica has none."""
+
+    __slots__ = ("_broker_id", "_is_alive", "_lag_seconds", "epoch_start_offset", "followers", "isr")
+
+    def __init__(self, broker_id: int, is_alive: Callable[[int], bool], lag_seconds: float) -> None:
+        """``is_alive`` tells of a broker whether it is in the cluster."""
+        self._broker_id = broker_id
+        self._is_alive = is_alive
+        self._lag_seconds = lag_seconds
+        self.followers: dict[int, FollowerProgress] = {}
+        self.isr: IsrState = Committed(())
+        self.epoch_start_offset = 0
+        """Where the log ended when this broker was elected."""
+
+    def assign(self, replicas: Iterable[int], isr: tuple[int, ...]) -> None:
+        """Take over the controller's state. A change that was under way is void."""
+        self.followers = {
+            replica: self.followers.get(replica) or FollowerProgress(replica)
+            for replica in replicas
+            if replica != self._broker_id
+        }
+        self.isr = Committed(isr)
+
+    def begin_epoch(self, leader_end: int, now: float) -> None:
+        """An election with this broker as its outcome, after ``assign``."""
+        self.epoch_start_offset = leader_end
+        for follower in self.followers.values():
+            follower.begin_epoch(leader_end, now, is_in_sync=follower.broker_id in self.isr.isr)
+
+    def follower(self, broker_id: int, broker_epoch: int, current_leader_epoch: int) -> FollowerProgress:
+        """The follower that fetches.
+
+        Raises UNKNOWN_LEADER_EPOCH for a broker that has no replica as far as is known here (the follower may have heard
+        of a reassignment first), NOT_LEADER_OR_FOLLOWER if it does not say under which leader it is, or when it is an
+        earlier life of that broker: what that one had, the present one may have lost (KIP-903).
+        """
+        follower = self.followers.get(broker_id)
+        if follower is None:
+            asks_with_epoch = current_leader_epoch >= 0
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH if asks_with_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise KafkaError(code, f"broker {broker_id} is not among the replicas")
+        if NO_BROKER_EPOCH < broker_epoch < follower.broker_epoch:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker epoch {broker_epoch} is past")
+        return follower
+
+    # --- committed ----------------------------------------------------------------------------------------------------
+
+    def min_in_sync(self, wanted: int) -> int:
+        """``min.insync.replicas``, but never more than there are replicas (KAFKA-15583)."""
+        return min(wanted, len(self.followers) + 1)
+
+    def is_under_min_isr(self, wanted: int) -> bool:
+        return len(self.isr.isr) < self.min_in_sync(wanted)
+
+    def committed_end(self, own_end: int, log_end: int, now: float) -> int:
+        """The offset up to which every replica that matters has the log.
+
+        ``own_end`` is how far this broker counts itself, ``log_end`` where its log ends.
+        """
+        end = own_end
+        maximal = self.isr.maximal
+        for follower in self.followers.values():
+            if follower.log_end_offset < end and (
+                follower.broker_id in maximal
+                or (follower.is_caught_up(log_end, now, self._lag_seconds) and self._is_alive(follower.broker_id))
+            ):
+                end = follower.log_end_offset
+        return end
+
+    def low_watermark(self, log_start: int) -> int:
+        """The offset below which no live replica has records."""
+        starts = (f.log_start_offset for f in self.followers.values() if self._is_alive(f.broker_id))
+        return min((log_start, *starts))
+
+    # --- in sync ------------------------------------------------------------------------------------------------------
+
+    def expansion(self, follower: FollowerProgress, high_watermark: int) -> PendingExpand | None:
+        """The change that takes a follower into the in-sync replicas, where it may join."""
+        state = self.isr
+        if (
+            isinstance(state, Committed)
+            and follower.broker_id not in state.isr
+            and follower.log_end_offset >= max(high_watermark, self.epoch_start_offset)
+            and self._is_alive(follower.broker_id)
+        ):
+            return PendingExpand(state.isr, follower.broker_id)
+        return None
+
+    def shrinkage(self, log_end: int, now: float) -> PendingShrink | None:
+        """The change that drops the followers that are no longer caught up; a member without a replica is dropped too."""
+        state = self.isr
+        if not isinstance(state, Committed):
+            return None
+        leaving = [
+            replica
+            for replica in state.isr
+            if replica != self._broker_id and not self._is_caught_up(replica, log_end, now)
+        ]
+        return PendingShrink(state.isr, leaving) if leaving else None
+
+    def _is_caught_up(self, replica: int, log_end: int, now: float) -> bool:
+        follower = self.followers.get(replica)
+        return follower is not None and follower.is_caught_up(log_end, now, self._lag_seconds)

@@ -1,0 +1,90 @@
+"""What a request costs one node: Python calls from the frame to the parts of its answer, counted to the call.
+
+Each costs about a tenth of a microsecond and there are as many for every request, so a part that is of use only to a
+cluster must not add one here. Whoever makes one less lowers the number.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import trio
+
+from ottla.base.config import Config
+from ottla.base.memory_network import MemoryNetwork
+from ottla.broker.dispatch import answer
+from ottla.broker.server import BrokerServer
+from ottla.compat_tests.raw.requests import batch, produce_request
+from ottla.controller.topics import NewTopic
+from ottla.handlers.call import Call
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.schema import Message
+
+from ..memory_broker import HOST, PORT, frame, running
+
+PRODUCE_CALLS = 63
+FETCH_CALLS = 51
+NEW_SESSION_CALLS = 61
+SESSION_CALLS = 53
+_SESSION_ID_AT = 4 + 2  # in the body, behind the throttle time and the error code
+
+
+async def test_the_calls_of_a_produce_and_of_a_fetch(tmp_path: Path) -> None:
+    config = Config({"log.dirs": str(tmp_path), "listeners": f"PLAINTEXT://{HOST}:{PORT}"})
+    server = BrokerServer(config, network=MemoryNetwork())
+    async with running(server):
+        services = server.assembly.services
+        await services.controller.create_topics([NewTopic("t", 1)])
+        call = Call(services, "PLAINTEXT", "peer", trio.lowlevel.checkpoint)
+        topic_id = services.metadata.topic_id("t")
+        assert topic_id is not None
+
+        def count(request: Message, version: int) -> tuple[Counter[str], list[Any]]:
+            return _count(call, memoryview(bytearray(frame(request, version, 1)))[4:])
+
+        def fetch(session_epoch: int, session_id: int = 0) -> FetchRequest:
+            asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20, current_leader_epoch=0)
+            return FetchRequest(
+                max_wait_ms=500,
+                min_bytes=1,
+                max_bytes=1 << 20,
+                topics=[FetchTopic(topic_id=topic_id, partitions=[asked])],
+                session_id=session_id,
+                session_epoch=session_epoch,
+            )
+
+        produce = produce_request("t", {0: batch(b"x")})
+        for _ in range(3):  # what is compiled once is compiled by the first ones
+            produced, _ = count(produce, 9)
+        for _ in range(3):
+            fetched, _ = count(fetch(-1), 17)
+            began, (_, body, *_) = count(fetch(0), 17)
+            (session_id,) = struct.unpack_from(">i", body, _SESSION_ID_AT)
+            went_on, _ = count(fetch(1, session_id), 17)
+        most = {PRODUCE_CALLS: produced, FETCH_CALLS: fetched, NEW_SESSION_CALLS: began, SESSION_CALLS: went_on}
+        for limit, calls in most.items():
+            assert calls.total() <= limit, (calls.total(), sorted(calls.items()))
+
+
+def _count(call: Call, request: memoryview) -> tuple[Counter[str], list[Any]]:
+    """The Python functions that are called to answer, without waiting; and the answer's parts."""
+    calls: Counter[str] = Counter()
+
+    def profile(of: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            calls[of.f_code.co_qualname] += 1
+
+    answering = answer(call, request)
+    sys.setprofile(profile)
+    try:
+        answering.send(None)
+    except StopIteration as stop:
+        parts = stop.value
+    finally:
+        sys.setprofile(None)
+    return calls, parts

@@ -1,0 +1,146 @@
+"""The partitions of one broker on a simulated disk, changed as a controller would; what they told is kept."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode, KafkaError
+from ottla.base.seams import InlineWorkers, SimulatedClock
+from ottla.log.log_manager import LogManager
+from ottla.log.memory_disk import MemoryDisk
+from ottla.log.settings import LogManagerSettings, LogSettings
+from ottla.replication.metadata_cache import MetadataCache
+from ottla.replication.partition import IsrChanges, Partition
+from ottla.replication.replica_manager import ReplicaManager
+from ottla.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from ottla.wire.messages.stop_replica import (
+    StopReplicaPartitionState,
+    StopReplicaRequest,
+    StopReplicaTopicState,
+)
+from ottla.wire.messages.update_metadata import UpdateMetadataBroker, UpdateMetadataRequest
+from ottla.wire.records import Record, build_batch
+
+ME, OTHER, THIRD = 1, 2, 3
+TOPIC_ID = b"i" * 16
+NOW_MS = 1_700_000_000_000
+LAG_SECONDS = 30.0
+
+
+class Submitted:
+    """``IsrChanges`` and ``Followers`` that keep what they are told."""
+
+    def __init__(self) -> None:
+        self.changed: list[Partition] = []
+        self.followed: list[tuple[int, int] | None] = []
+        """Leader and leader epoch; None where nobody is followed any more."""
+
+    def submit(self, partition: Partition) -> None:
+        self.changed.append(partition)
+
+    def follow(self, partition: Partition) -> None:
+        self.followed.append((partition.leader_id, partition.leader_epoch))
+
+    def unfollow(self, partition: Partition) -> None:
+        self.followed.append(None)
+
+
+class Replicas:
+    """A replica manager and the controller's requests to it; ``told`` is what its leadership listener heard."""
+
+    def __init__(
+        self, manager: ReplicaManager, logs: LogManager, metadata: MetadataCache, submitted: Submitted
+    ) -> None:
+        self.manager = manager
+        self.logs = logs
+        self.metadata = metadata
+        self.submitted = submitted
+        manager.fetchers = self.submitted
+        self.told: list[tuple[str, int, int | None]] = []
+        manager.leadership_listeners.append(lambda *change: self.told.append(change))
+
+    def live(self, *broker_ids: int) -> None:
+        """These brokers are in the cluster."""
+        brokers = [UpdateMetadataBroker(id=broker_id) for broker_id in broker_ids]
+        self.metadata.update(UpdateMetadataRequest(live_brokers=brokers))
+
+    def lead(
+        self,
+        leader: int = ME,
+        epoch: int = 0,
+        *,
+        isr: tuple[int, ...] = (ME,),
+        replicas: tuple[int, ...] = (ME,),
+        controller_epoch: int = 1,
+        topic_id: bytes = TOPIC_ID,
+        **fields: Any,
+    ) -> int:
+        """Let ``leader`` lead partition 0 of "t"; the error code, of the request or else of the partition."""
+        fields.setdefault("partition_epoch", epoch)
+        state = LeaderAndIsrPartitionState(
+            partition_index=0,
+            leader=leader,
+            leader_epoch=epoch,
+            isr=list(isr),
+            replicas=list(replicas),
+            **fields,
+        )
+        topic = LeaderAndIsrTopicState(topic_name="t", topic_id=topic_id, partition_states=[state])
+        answer = self.manager.leader_and_isr(
+            LeaderAndIsrRequest(controller_epoch=controller_epoch, topic_states=[topic])
+        )
+        return answer.error_code or answer.topics[0].partition_errors[0].error_code
+
+    def stop(self, *, delete: bool = False, epoch: int = -1, controller_epoch: int = 1) -> int:
+        """Stop the replica; the error code, of the request or else of the partition."""
+        state = StopReplicaPartitionState(partition_index=0, leader_epoch=epoch, delete_partition=delete)
+        topic = StopReplicaTopicState(topic_name="t", partition_states=[state])
+        answer = self.manager.stop_replica(StopReplicaRequest(controller_epoch=controller_epoch, topic_states=[topic]))
+        return answer.error_code or answer.partition_errors[0].error_code
+
+    def fetched(self, broker_id: int, offset: int, *, log_start: int = 0, broker_epoch: int = -1) -> None:
+        """A follower has fetched at ``offset``."""
+        partition = self.partition
+        assert partition.leader is not None
+        follower = partition.leader.follower(broker_id, broker_epoch, partition.leader_epoch)
+        partition.fetched_by(follower, offset, log_start, partition.log.log_end_offset, broker_epoch)
+
+    @property
+    def partition(self) -> Partition:
+        return self.manager.partition("t", 0)
+
+
+@asynccontextmanager
+async def replicas(isr_changes: IsrChanges | None = None, **settings: Any) -> AsyncIterator[Replicas]:
+    """``settings`` are those of the logs."""
+    log_settings = LogSettings(settings)
+    logs = LogManager(
+        MemoryDisk(), ["data"], log_settings, LogManagerSettings(), SimulatedClock(), InlineWorkers(), random.Random(1)
+    )
+    await logs.start(ME)
+    metadata = MetadataCache("cluster")
+    submitted = Submitted()
+    manager = ReplicaManager(
+        ME, logs, log_settings, lambda topic: {}, metadata, isr_changes or submitted, int(1000 * LAG_SECONDS)
+    )
+    world = Replicas(manager, logs, metadata, submitted)
+    world.live(ME, OTHER, THIRD)
+    yield world
+    await logs.stop()
+
+
+def batch(*values: bytes) -> bytearray:
+    return build_batch([Record(timestamp=NOW_MS, value=value) for value in values or (b"a",)])
+
+
+def refused(code: ErrorCode) -> pytest.RaisesExc[KafkaError]:
+    return pytest.RaisesExc(KafkaError, check=lambda error: error.code is code)
