@@ -195,9 +195,12 @@ class Controller:
         """The outcome by name; a topic with a replica on a dead broker goes when that broker is back. Raises KafkaError."""
         return await self._request(lambda term: term.deletions.begin(names))
 
-    async def elect_again(self, key: TopicPartition) -> int:
-        """Let a partition's leader go on as after an election that it won: the new leader epoch. Raises KafkaError."""
-        return await self._request(lambda term: term.elect_again(key))
+    async def elect_again(self, key: TopicPartition, leader: int | None = None) -> int:
+        """Let a partition's leader go on as after an election that it won: the new leader epoch. Raises KafkaError.
+
+        ``leader`` names another in-sync replica that is to win it.
+        """
+        return await self._request(lambda term: term.elect_again(key, leader))
 
     async def elect_leaders(
         self, kind: ElectionType, keys: Iterable[TopicPartition] | None

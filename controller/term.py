@@ -228,8 +228,8 @@ class Term:
 
     # --- requests of administrators -----------------------------------------------------------------------------------
 
-    async def elect_again(self, key: TopicPartition) -> int:
-        """Let a partition's leader go on as after an election that it won: the new leader epoch. Raises KafkaError, too."""
+    async def elect_again(self, key: TopicPartition, leader: int | None) -> int:
+        """Have an election that the leader wins, or the in-sync replica ``leader``: the new epoch. Raises KafkaError, too."""
         context = self.context
         if context.find(key) is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{key} does not exist")
@@ -238,7 +238,10 @@ class Term:
             state = partition.state
             if state is None or state.leader not in context.brokers:
                 raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"nobody leads {key}")
-            return state._replace(leader_epoch=state.leader_epoch + 1, controller_epoch=context.epoch)
+            winner = state.leader if leader is None else leader
+            if winner not in state.isr or winner not in context.eligible(key):
+                raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"{winner} is no in-sync replica of {key}")
+            return state._replace(leader=winner, leader_epoch=state.leader_epoch + 1, controller_epoch=context.epoch)
 
         self._leaders.tell(await self._leaders.change([key], decide))
         elected = context.partition(key).state

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from . import administration
@@ -176,6 +177,29 @@ class Cluster:
             return set() if state is None else set(state.isr)
 
         return self._loop.call(find)
+
+    def move_leader(self, topic: str, partition: int = 0, to: int | None = None) -> int:
+        """Have another in-sync replica lead a partition, ``to`` or any: the new leader, of which every broker knows.
+
+        Raises KafkaError, TimeoutError.
+        """
+
+        async def move() -> int:
+            state = await self._running.state(topic, partition)
+            others = [] if state is None else [replica for replica in state.isr if replica != state.leader]
+            if to is None and not others:
+                raise KafkaError(
+                    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"{topic}-{partition} has no other in-sync replica"
+                )
+            leader = others[0] if to is None else to
+            await self._running.at_controller(
+                lambda services: services.controller.elect_again(TopicPartition(topic, partition), leader),
+                _ADMIN_SECONDS,
+            )
+            await self._running.wait_known(topic, _ADMIN_SECONDS)
+            return leader
+
+        return self._loop.call(move)
 
     def wait_in_sync(self, topic: str, timeout: float = 30.0) -> None:
         """Wait until a topic is as well as it can be, at most ``timeout`` seconds.

@@ -118,6 +118,15 @@ async def test_an_election_by_hand_begins_with_what_another_writer_left() -> Non
         await cluster.session.multi([Set(znodes.state_path("t", 0), state)])
         assert await cluster.controller.elect_again(TopicPartition("t", 0)) == 8
         assert leader(cluster, "t") == (1, 8, [1])
+        with pytest.raises(KafkaError, match="2 is no in-sync replica"):
+            await cluster.controller.elect_again(TopicPartition("t", 0), 2)
+
+
+async def test_an_election_by_hand_may_have_another_winner() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [1, 2]}))
+        assert await cluster.controller.elect_again(TopicPartition("t", 0), 2) == 1
+        assert leader(cluster, "t") == (2, 1, [1, 2])
 
 
 async def test_partitions_are_added_to_a_topic_as_another_writer_left_it() -> None:

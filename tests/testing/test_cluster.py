@@ -127,6 +127,10 @@ def test_what_cannot_be_is_told_to_the_caller(cluster: Cluster) -> None:
     cluster.create_topic("small", replication_factor=1)
     with pytest.raises(KafkaError, match="small-1 does not exist"):
         cluster.isr_of("small", 1)
+    with pytest.raises(KafkaError, match="no other in-sync replica"):
+        cluster.move_leader("small")
+    with pytest.raises(KafkaError, match="ELIGIBLE_LEADERS_NOT_AVAILABLE"):
+        cluster.move_leader("small", to=other_than(cluster, cluster.leader_of("small")))
     with pytest.raises(TimeoutError, match="0 committed records, not 1"):
         cluster.records("small", 1, timeout=0.02)
     with pytest.raises(ValueError, match="one broker"):
