@@ -18,8 +18,12 @@ import trio
 from ..base.partitions import TopicPartition
 from ..base.wording import counted
 from .checkpoints import (
+    CLEANER_OFFSET_CHECKPOINT,
+    HIGH_WATERMARK_CHECKPOINT,
     LOCK,
+    LOG_START_OFFSET_CHECKPOINT,
     OFFSET_CHECKPOINTS,
+    RECOVERY_POINT_CHECKPOINT,
     CorruptFileError,
     MetaProperties,
     read_meta_properties,
@@ -53,8 +57,7 @@ class FolderLogs:
         self._is_loaded = False
         self._checkpoint_lock = threading.Lock()
         self._checkpoint_ticket = 0
-        self._written_ticket = 0
-        self._written: tuple[Offsets, ...] = ()
+        self._written: dict[str, tuple[int, Offsets | None]] = {}  # ticket and content, by checkpoint
         folder.write_checkpoints = self._write_checkpoints_now
 
     # --- start --------------------------------------------------------------------------------------------------------
@@ -205,39 +208,61 @@ class FolderLogs:
                 except OSError as error:
                     folder.fail("cannot write the checkpoints", error)
 
+    async def run_high_watermarks(self, interval: float) -> None:
+        """Write the high watermarks every ``interval`` seconds; a follower that crashed goes on with what they say."""
+        folder = self.folder
+        while not folder.is_offline:
+            await trio.sleep(interval)
+            if not folder.is_offline:
+                try:
+                    await self._write({HIGH_WATERMARK_CHECKPOINT: self._high_watermarks()})
+                except OSError as error:
+                    folder.fail("cannot write the checkpoints", error)
+
     async def write_checkpoints(self) -> None:
         """Write the offset checkpoints that have changed. Raises OSError."""
-        self._checkpoint_ticket += 1
         deleted_logs = self.folder.deleted_logs
-        await self.folder.workers.run(self._store_checkpoints, self._checkpoint_ticket, self._gather_offsets())
+        await self._write(self._gather_offsets())
         self.folder.checkpointed_deletions = max(self.folder.checkpointed_deletions, deleted_logs)
+
+    async def _write(self, gathered: dict[str, Offsets]) -> None:
+        self._checkpoint_ticket += 1
+        await self.folder.workers.run(self._store_checkpoints, self._checkpoint_ticket, gathered)
 
     def _write_checkpoints_now(self) -> None:
         self._checkpoint_ticket += 1
         self._store_checkpoints(self._checkpoint_ticket, self._gather_offsets())
         self.folder.checkpointed_deletions = self.folder.deleted_logs
 
-    def _gather_offsets(self) -> tuple[Offsets, ...]:
+    def _gather_offsets(self) -> dict[str, Offsets]:
+        """The content of each checkpoint by its name."""
         written = [(key, log) for key, log in self.logs.items() if log.segments]
-        return (
-            {key: log.recovery_point for key, log in written},
-            {key: log.log_start_offset for key, log in written if log.log_start_offset > log.segments[0].base_offset},
-            {key: log.high_watermark for key, log in written},
-            {key: log.cleaned_offset for key, log in written if log.cleaned_offset is not None},
-        )
+        starts = {
+            key: log.log_start_offset for key, log in written if log.log_start_offset > log.segments[0].base_offset
+        }
+        return {
+            RECOVERY_POINT_CHECKPOINT: {key: log.recovery_point for key, log in written},
+            LOG_START_OFFSET_CHECKPOINT: starts,
+            HIGH_WATERMARK_CHECKPOINT: self._high_watermarks(),
+            CLEANER_OFFSET_CHECKPOINT: {
+                key: log.cleaned_offset for key, log in written if log.cleaned_offset is not None
+            },
+        }
 
-    def _store_checkpoints(self, ticket: int, offsets: tuple[Offsets, ...]) -> None:
+    def _high_watermarks(self) -> Offsets:
+        return {key: log.high_watermark for key, log in self.logs.items() if log.segments}
+
+    def _store_checkpoints(self, ticket: int, gathered: dict[str, Offsets]) -> None:
         """In a worker or on the loop; offsets gathered earlier never replace later ones. Raises OSError."""
         with self._checkpoint_lock:
-            if ticket < self._written_ticket:
-                return
-            self._written_ticket = ticket
-            old = self._written or (None,) * len(offsets)
-            self._written = ()
-            for name, new_offsets, old_offsets in zip(OFFSET_CHECKPOINTS, offsets, old, strict=True):
-                if new_offsets != old_offsets:
-                    write_offsets(self.folder.disk, join(self.folder.path, name), new_offsets)
-            self._written = offsets
+            for name, offsets in gathered.items():
+                written_ticket, written = self._written.get(name, (0, None))
+                if ticket < written_ticket:
+                    continue
+                self._written[name] = ticket, None
+                if offsets != written:
+                    write_offsets(self.folder.disk, join(self.folder.path, name), offsets)
+                self._written[name] = ticket, offsets
 
     # --- stop ---------------------------------------------------------------------------------------------------------
 

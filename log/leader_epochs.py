@@ -40,6 +40,20 @@ class LeaderEpochCache:
         self.start_offsets.append(start_offset)
         self.is_dirty = True
 
+    def correct(self, epoch: int, first: int, last: int) -> None:
+        """The records from offset ``first`` to ``last`` are of ``epoch``: entries that say otherwise go, and those behind.
+
+        The file can have them of records that were truncated after it was written. Those of an old leader, which it had
+        written alone, have a later epoch than what took their place.
+        """
+        if epoch < 0 or self.epoch_for_offset(first) == epoch == self.epoch_for_offset(last):
+            return
+        while self.epochs and (self.epochs[-1] > epoch or self.start_offsets[-1] > first):
+            self.epochs.pop()
+            self.start_offsets.pop()
+            self.is_dirty = True
+        self.assign(epoch, first)
+
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest known epoch at or below ``epoch`` and the offset where it ends; (-1, -1) when that is unknown."""
         if epoch == UNDEFINED_EPOCH:

@@ -393,6 +393,7 @@ class LogManager:
             for part in self._parts:
                 nursery.start_soon(part.run_timers)
                 nursery.start_soon(part.run_checkpoints, max(checkpoint_ms, 1) / 1000)
+                nursery.start_soon(part.run_high_watermarks, manager.high_watermark_checkpoint_interval_ms / 1000)
             nursery.start_soon(self._run_flushes)
             nursery.start_soon(self.cleaner.run)
             nursery.start_soon(_repeat, manager.retention_check_interval_ms / 1000, self.delete_old_segments)

@@ -122,7 +122,7 @@ class PartitionLog(StoredLog):
             append_time,
             self.log_start_offset,
             False,
-            self._is_flush_due(first_offset),
+            self.is_flush_due(first_offset),
         )
 
     def _duplicate(self, known: BatchMetadata) -> AppendResult:
@@ -157,7 +157,7 @@ class PartitionLog(StoredLog):
             NO_TIMESTAMP,
             self.log_start_offset,
             False,
-            self._is_flush_due(first_offset),
+            self.is_flush_due(first_offset),
         )
 
     def _write(self, batch: RecordBatch, leader_epoch: int, now_ms: int) -> None:
@@ -183,22 +183,42 @@ class PartitionLog(StoredLog):
                 segment = self.roll()
             segment.append(batch.view, last_offset, max_timestamp, settings.index_interval_bytes)
         except OSError as error:
-            raise self._write_failed(error) from error
+            raise self.write_failed(error) from error
         if leader_epoch != self.leader_epochs.latest_epoch:
             self.leader_epochs.assign(leader_epoch, batch.base_offset)
         self.log_end_offset = end_offset = last_offset + 1
         producer_state = self.producer_state
         if batch.producer_id >= 0 and (aborted := producer_state.update(batch)) is not None:
-            self._note_aborted(segment, aborted)
+            self.note_aborted(segment, aborted)
         producer_state.map_end_offset = end_offset
 
-    def _note_aborted(self, segment: LogSegment, aborted: AbortedTransaction) -> None:
+    def write_together(self, batches: list[RecordBatch], data: memoryview) -> None:
+        """``write_stamped`` for several batches, end to end in ``data``, that fit into the active segment: with one write."""
+        segment = self.segments[-1]
+        try:
+            segment.append_all(data, batches, self.settings.index_interval_bytes)
+        except OSError as error:
+            raise self.write_failed(error) from error
+        latest_epoch = self.leader_epochs.latest_epoch
+        for batch in batches:
+            if batch.partition_leader_epoch not in (latest_epoch, -1):
+                latest_epoch = batch.partition_leader_epoch
+                self.leader_epochs.assign(latest_epoch, batch.base_offset)
+        self.log_end_offset = end_offset = batches[-1].next_offset
+        producer_state = self.producer_state
+        for batch in batches:
+            if batch.producer_id >= 0 and (aborted := producer_state.update(batch)) is not None:
+                self.note_aborted(segment, aborted)
+        producer_state.map_end_offset = end_offset
+
+    def note_aborted(self, segment: LogSegment, aborted: AbortedTransaction) -> None:
+        """Write a transaction into the index of its marker's segment. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
         try:
             segment.aborted.append(aborted)
         except OSError as error:
             raise self.folder.fail(f"cannot write to {self.directory}", error) from error
 
-    def _write_failed(self, error: OSError) -> KafkaError:
+    def write_failed(self, error: OSError) -> KafkaError:
         """Cut what the failed write left, then take the folder offline."""
         active = self.segments.active
         if active is not None:
@@ -208,7 +228,8 @@ class PartitionLog(StoredLog):
                 logger.error("%s: the rest of a failed write could not be cut: %s", active.path, second)
         return self.folder.fail(f"cannot write to {self.directory}", error)
 
-    def _is_flush_due(self, first_offset: int) -> bool:
+    def is_flush_due(self, first_offset: int) -> bool:
+        """Whether records from ``first_offset`` on wait for a flush by ``flush.messages``, which is asked for then."""
         settings = self.settings
         recovery_point = self._flusher.recovery_point
         if settings.flush_ms != LONG_MAX and recovery_point >= first_offset:
@@ -338,17 +359,18 @@ class PartitionLog(StoredLog):
         except OSError as error:
             raise self.folder.fail(f"cannot truncate {self.directory}", error, is_half_done=True) from error
 
-    # --- becoming a copy ----------------------------------------------------------------------------------------------
+    # --- after another log ----------------------------------------------------------------------------------------------
 
     def skip_to(self, offset: int) -> None:
         """Go on in a new segment at ``offset``, behind a gap that compaction has left. Raises KafkaError."""
         if not self.size:
             self.truncate_fully_and_start_at(offset)
             return
-        if self.cleaned_offset is None:
-            self.cleaned_offset = self.log_start_offset  # or recovery would take the gap for a loss
-        self.segments[-1].next_offset = self.log_end_offset = offset
         try:
+            if self.cleaned_offset is None:
+                self.cleaned_offset = self.log_start_offset  # or recovery would take the gap for a loss
+                self.folder.checkpoint_now()
+            self.segments[-1].next_offset = self.log_end_offset = offset
             self.roll()
         except OSError as error:
             raise self.folder.fail(f"cannot write to {self.directory}", error) from error

@@ -95,8 +95,7 @@ class LogRecovery:
                 )
                 valid_size = position + batch.size
                 next_offset = batch.next_offset
-                if batch.partition_leader_epoch > epochs.latest_epoch:
-                    epochs.assign(batch.partition_leader_epoch, batch.base_offset)
+                epochs.correct(batch.partition_leader_epoch, batch.base_offset, batch.last_offset)
                 aborted = _follow(self._producers, batch)
                 if aborted is not None:
                     segment.aborted.append(aborted)

@@ -9,7 +9,7 @@ A read gives a ``SegmentSlice``: not bytes, but where they are; it pins the file
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import RecordBatch
@@ -133,6 +133,18 @@ class LogSegment:
         indexes.add(last_offset, max_timestamp, position, nbytes, index_interval)
         file.size = position + nbytes
         self.next_offset = last_offset + 1
+
+    def append_all(self, data: Bytes, batches: Iterable[RecordBatch], index_interval: int) -> None:
+        """``append`` for several batches, end to end in ``data``, with one write."""
+        file, indexes = self.file, self.indexes
+        indexes.loaded()
+        position = file.size
+        file.open().write(data, position)
+        for batch in batches:
+            indexes.add(batch.last_offset, batch.max_timestamp, position, batch.size, index_interval)
+            position += batch.size
+            self.next_offset = batch.next_offset
+        file.size = position
 
     def cut_failed_write(self) -> None:
         """Take back what a failed ``append`` left behind ``size``. Raises OSError."""

@@ -318,6 +318,13 @@ class LogManagerSettings(Settings):
         at_least=0,
         doc="Time between two writings of the log start offsets.",
     )
+    high_watermark_checkpoint_interval_ms: int = setting(
+        "replica.high.watermark.checkpoint.interval.ms",
+        default=5_000,
+        at_least=1,
+        kind=Kind.LONG,
+        doc="Time between two writings of the high watermarks.",
+    )
     recovery_threads_per_data_dir: int = setting(
         "num.recovery.threads.per.data.dir",
         default=2,

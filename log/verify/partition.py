@@ -210,25 +210,24 @@ class PartitionCheck:
             self._judge_indexes(slot, start)
 
     def _judge_epochs(self, start: Start) -> None:
-        """Believed is what the file says; scanning adds epochs that are newer than its last."""
+        """Believed is what the file says, but for the batches that are scanned."""
         if self._epochs_are_lost:
             return
         said = self._epochs.entries()
         taken = LeaderEpochCache(said)
         for slot, segment in enumerate(self._segments):
-            for epoch, offset in segment.epochs if start.scans(slot) else ():
-                if epoch > taken.latest_epoch:
-                    taken.assign(epoch, offset)
+            for epoch, first, last in segment.epochs if start.scans(slot) else ():
+                taken.correct(epoch, first, last)
         taken.truncate_from_end(start.end_offset)
         if not self._has_epochs:
             consequence = "drops what does not fit" if _ascends(taken.entries()) else "believes it"
             self._findings.add(LEADER_EPOCH_CHECKPOINT, "its entries do not ascend", consequence)
             return
-        for is_newer, (offset, epoch, known) in sorted(self._epoch_problems.items()):
+        for _, (offset, epoch, known) in sorted(self._epoch_problems.items()):
             found = taken.epoch_for_offset(offset)
             is_added = found == epoch
-            if offset >= start.end_offset or (is_newer and is_added and not self._expected.is_clean):
-                continue  # it goes, or, after a crash, the file may not have heard of it yet
+            if offset >= start.end_offset or (is_added and not self._expected.is_clean):
+                continue  # it goes, or, after a crash, the file may not have heard of it, or of a truncation, yet
             consequence = "adds that epoch" if is_added else f"takes epoch {found} for it"
             problem = f"offset {offset} is of epoch {epoch}, and {known} by this file"
             self._findings.add(LEADER_EPOCH_CHECKPOINT, problem, "believes the file" if found == known else consequence)

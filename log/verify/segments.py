@@ -27,7 +27,7 @@ class SegmentCheck:
     notice every damage; None when it notices one. The problems are of its index files by suffix, each with whether the
     file cannot be read at all. ``lags_in_time``: the time index has not, as its last entry, the largest
     timestamp; ``lacks_times``: it has none at all, although the first batch has a timestamp, which a reader notices.
-    ``epochs``: the leader epochs of the valid batches, each with the offset where it begins.
+    ``epochs``: the leader epochs of the valid batches, each with its first and its last offset there.
     """
 
     base_offset: int
@@ -42,7 +42,7 @@ class SegmentCheck:
     lags_in_time: bool = False
     lacks_times: bool = False
     aborted: list[AbortedTransaction] = field(default_factory=list)
-    epochs: list[tuple[int, int]] = field(default_factory=list)
+    epochs: list[tuple[int, int, int]] = field(default_factory=list)
 
     @property
     def log_name(self) -> str:
@@ -107,8 +107,10 @@ class SegmentReader:
         if check.damage is None:
             check.valid_size = position + batch.size
             check.next_offset = batch.next_offset
-            if not check.epochs or batch.partition_leader_epoch != check.epochs[-1][0]:
-                check.epochs.append((batch.partition_leader_epoch, batch.base_offset))
+            epoch, first = batch.partition_leader_epoch, batch.base_offset
+            if check.epochs and check.epochs[-1][0] == epoch:
+                first = check.epochs.pop()[1]
+            check.epochs.append((epoch, first, batch.last_offset))
             on_batch(batch)
 
     def _damage_of(self, batch: RecordBatch) -> str | None:

@@ -1,0 +1,80 @@
+"""High watermarks on disk: when they are written, and what a start makes of them."""
+
+from __future__ import annotations
+
+import trio
+import trio.testing
+
+from ottla.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, read_offsets, write_offsets
+
+from .conftest import TOPIC_ID, HeldWorkers, World
+
+
+def written(world: World, name: str = HIGH_WATERMARK_CHECKPOINT) -> dict[tuple[str, int], int]:
+    return read_offsets(world.disk, f"{world.path}/{name}")
+
+
+async def test_they_are_written_every_five_seconds(memory_world: World, autojump_clock: trio.testing.MockClock) -> None:
+    world = memory_world
+    manager = await world.start()
+    log = manager.get_or_create("t", 0, TOPIC_ID)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(manager.run)
+        world.append(log, "a", "b", "c")
+        log.high_watermark = 2
+        await trio.sleep(5.5)
+        assert written(world) == {("t", 0): 2}
+        assert written(world, RECOVERY_POINT_CHECKPOINT) == {}, "it has an interval of its own"
+        log.high_watermark = 3
+        await trio.sleep(5)
+        assert written(world) == {("t", 0): 3}
+        nursery.cancel_scope.cancel()
+    world.kill()
+    assert (await world.start()).get("t", 0).high_watermark == 3  # type: ignore[union-attr]
+
+
+async def test_a_stop_writes_them(memory_world: World) -> None:
+    manager = await memory_world.start()
+    log = manager.get_or_create("t", 0, TOPIC_ID)
+    memory_world.append(log, "a", "b", "c")
+    log.high_watermark = 1
+    await manager.stop()
+    assert (await memory_world.start()).get("t", 0).high_watermark == 1  # type: ignore[union-attr]
+
+
+async def test_start_keeps_them_within_the_log(memory_world: World) -> None:
+    world = memory_world
+    for start, checkpointed, expected in ((0, 99, 4), (2, 1, 2), (2, 3, 3), (0, None, 0)):
+        manager = await world.start()
+        log = manager.get_or_create("t", 0, TOPIC_ID)
+        log.truncate_fully_and_start_at(0)
+        for value in "abcd":
+            world.append(log, value)
+        log.delete_records_before(start)
+        await manager.stop()
+        offsets = {} if checkpointed is None else {("t", 0): checkpointed}
+        write_offsets(world.disk, f"{world.path}/{HIGH_WATERMARK_CHECKPOINT}", offsets)
+        manager = await world.start()
+        assert manager.get("t", 0).high_watermark == expected  # type: ignore[union-attr]
+        await manager.stop()
+
+
+async def test_what_was_gathered_earlier_does_not_replace_what_is_written(memory_world: World) -> None:
+    """The watermarks and the other checkpoints are written by two tasks, and workers keep no order."""
+    world = memory_world
+    manager = await world.start()
+    log = manager.get_or_create("t", 0, TOPIC_ID)
+    world.append(log, "a", "b")
+    log.high_watermark = 1
+    (part,) = manager._parts
+    workers = part.folder.workers
+    part.folder.workers = held = HeldWorkers(before=True)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(part.write_checkpoints)
+        await trio.testing.wait_all_tasks_blocked()
+        part.folder.workers = workers
+        log.high_watermark = 2
+        await part.write_checkpoints()
+        log.high_watermark = 1
+        held.release.set()
+    assert written(world) == {("t", 0): 2}
