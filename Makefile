@@ -7,7 +7,8 @@ COMPILEALL := $(PYTHON_IN_VENV) -m compileall -q -x '/[.]|/data/|/build/' .
 # Arguments of the program behind a target: make run ARGS='--log-level debug', make bench ARGS='--pairs 1 --scale 0.1'.
 ARGS :=
 
-# make simulate SEEDS=1000 runs the seeds 0 to 999, SEEDS=5000-5999 those, SEEDS=123-123 one, with all that happened in it.
+# make simulate SEEDS=1000 runs the seeds 0 to 999, SEEDS=5000-5999 those, SEEDS=123-123 one, with all that happened in it;
+# with CLUSTER=1 they are seeds of a cluster.
 SEEDS := 300
 
 .DEFAULT_GOAL := help
@@ -47,9 +48,9 @@ stress: ## a selection of tests many times beside processor load: ARGS="-k moves
 	@tools/setup.sh check
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) tools/stress.py $(ARGS)
 
-simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker in simulated time with crashes, torn disks and cut connections
+simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, in simulated time with crashes and cut connections
 	@tools/setup.sh check
-	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(SEEDS)
+	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(CLUSTER),--cluster) $(SEEDS)
 
 bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios in docs/bench.md
 	@tools/setup.sh bench

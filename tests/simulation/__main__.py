@@ -1,6 +1,7 @@
 """``make simulate SEEDS=1000`` runs the seeds 0 to 999, ``SEEDS=5000-5999`` those; one line for each that fails.
 
-With one seed (``SEEDS=123-123``) everything that happened is printed.
+With one seed (``SEEDS=123-123``) everything that happened is printed. With ``CLUSTER=1`` they are seeds of a cluster of several
+machines, else of one machine.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ import os
 import sys
 import time
 
-from ottla.tests.simulation.simulation import Result, simulate
+from ottla.tests.simulation.cluster.simulation import simulate_cluster
+from ottla.tests.simulation.outcome import Result
+from ottla.tests.simulation.simulation import simulate
 
 
 def parse_seeds(text: str) -> range:
@@ -19,21 +22,27 @@ def parse_seeds(text: str) -> range:
     return range(int(first), int(last) + 1) if dash else range(int(first))
 
 
-def main(text: str) -> int:
+def main(text: str, *, is_cluster: bool) -> int:
     seeds = parse_seeds(text)
+    run = simulate_cluster if is_cluster else simulate
     if len(seeds) == 1:
-        return _tell(simulate(seeds[0]))
+        return _tell(run(seeds[0]))
     started = time.monotonic()
     failed = []
     with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
-        for count, result in enumerate(pool.imap_unordered(simulate, seeds, chunksize=2), 1):
+        for count, result in enumerate(pool.imap_unordered(run, seeds, chunksize=2), 1):
             if result.violations:
                 failed.append(result.seed)
-                print(f"make simulate SEEDS={result.seed}-{result.seed}  # {summary(result)}", flush=True)
+                print(again(result, is_cluster=is_cluster), flush=True)
             if count % 100 == 0:
                 print(f"{count} of {len(seeds)}, {len(failed)} failed, {time.monotonic() - started:.0f} s", flush=True)
     print(f"{len(seeds)} seeds, {len(failed)} failed, {time.monotonic() - started:.0f} s")
     return 1 if failed else 0
+
+
+def again(result: Result, *, is_cluster: bool) -> str:
+    """How to see a seed that failed again, and why."""
+    return f"make simulate {'CLUSTER=1 ' * is_cluster}SEEDS={result.seed}-{result.seed}  # {summary(result)}"
 
 
 def summary(result: Result) -> str:
@@ -51,4 +60,5 @@ def _tell(result: Result) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else "300"))
+    arguments = [argument for argument in sys.argv[1:] if argument != "--cluster"]
+    sys.exit(main(arguments[0] if arguments else "300", is_cluster="--cluster" in sys.argv))

@@ -14,7 +14,7 @@ from ottla.log.segment import LogSegment
 from ottla.replication.coordinator_shards import CoordinatorShards
 from ottla.replication.partition import Partition
 from ottla.tests.simulation import every_step
-from ottla.tests.simulation.__main__ import parse_seeds, summary
+from ottla.tests.simulation.__main__ import again, parse_seeds
 from ottla.tests.simulation.simulation import simulate
 from ottla.tests.simulation.world import Mode
 from ottla.transaction_coordinator.coordinator import TransactionCoordinator
@@ -26,7 +26,7 @@ PARTS = 10
 
 def replay(seed: int) -> str:
     result = simulate(seed)
-    return f"make simulate SEEDS={seed}-{seed}  # {summary(result)}" if result.violations else ""
+    return again(result, is_cluster=False) if result.violations else ""
 
 
 def test_a_few_seeds() -> None:
