@@ -20,6 +20,7 @@ from .loading import decoded
 from .store import (
     BadVersionError,
     ClusterStore,
+    ConnectionLossError,
     Create,
     Delete,
     NodeExistsError,
@@ -178,8 +179,8 @@ class ConfigStore:
             if node is not None and node.stat.created_ms < limit:
                 try:
                     await self._store.multi([Delete(path)])
-                except NoNodeError:
-                    pass
+                except (NoNodeError, ConnectionLossError):
+                    pass  # gone, or there for another time
 
 
 def _number(name: str) -> int:

@@ -80,6 +80,7 @@ class EmbeddedSession:
         self._link = link
         self.timeout = math.inf if timeout is None else timeout
         self._state = SessionState.CONNECTED
+        self._changes = 0
         self._changed = trio.Event()
         self._connection = 1
         self._reconnect_at = math.inf
@@ -99,10 +100,14 @@ class EmbeddedSession:
     def state(self) -> SessionState:
         return self._state
 
-    async def wait_state_other_than(self, known: SessionState) -> SessionState:
-        while self._state is known:
+    @property
+    def changes(self) -> int:
+        return self._changes
+
+    async def wait_change(self, seen: int) -> int:
+        while self._changes == seen:
             await self._changed.wait()
-        return self._state
+        return self._changes
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -288,6 +293,7 @@ class EmbeddedSession:
     def _change(self, state: SessionState) -> None:
         if self._state is not SessionState.EXPIRED:
             self._state = state
+            self._changes += 1
             self._wake()
             self._store.time_changed()
 

@@ -55,19 +55,20 @@ class Membership:
 
     async def run(self) -> None:
         """Follow the session's life. Ends when the store has failed."""
-        known = SessionState.CONNECTED
+        seen = 0
         while True:
-            known = await self._session.wait_state_other_than(known)
+            seen = await self._session.wait_change(seen)
+            state = self._session.state
             try:
-                if known is SessionState.SUSPECTED:
+                if state is SessionState.SUSPECTED:
                     logger.warning("The cluster store does not answer; the controller waits")
                     self._controller.suspend()
-                elif known is SessionState.CONNECTED:
+                elif state is SessionState.CONNECTED:
                     await self._catch_up()
                 else:
                     logger.warning("The session at the cluster store has expired")
                     await self._controller.resign()
-                    known = await self._rejoin()
+                    seen = await self._rejoin()
             except StoreFailedError as error:
                 logger.error("The broker is in no cluster any more: %s", error)
                 return
@@ -81,11 +82,12 @@ class Membership:
             return
         self._controller.resume()
 
-    async def _rejoin(self) -> SessionState:
-        """Be a member again, however long it takes: the state of the session that it was done with."""
+    async def _rejoin(self) -> int:
+        """Be a member again, however long it takes: the session's ``changes`` before anything was read in it."""
         while True:
             try:
                 await self._session.renew()
+                seen = self._session.changes
                 await self._register()
                 await self._configs.start()
                 await self._controller.elect()
@@ -98,7 +100,7 @@ class Membership:
                 await trio.sleep(RETRY_SECONDS)
                 continue
             logger.info("The broker is back in the cluster, with epoch %d", self.broker_epoch)
-            return SessionState.CONNECTED
+            return seen
 
     async def _register(self) -> None:
         """Once in each session."""

@@ -34,8 +34,13 @@ class StoreSession(ClusterStore, Protocol):
         """Seconds for which the store keeps a session that it does not hear; infinite where it never ends by itself."""
         ...
 
-    async def wait_state_other_than(self, known: SessionState) -> SessionState:
-        """Return the state as soon as it is not ``known``."""
+    @property
+    def changes(self) -> int:
+        """How often the state has changed; two changes in a row can leave it as it was, but without watches."""
+        ...
+
+    async def wait_change(self, seen: int) -> int:
+        """Return ``changes`` as soon as they are not those that were ``seen``."""
         ...
 
 
@@ -45,6 +50,7 @@ class BrokerSession:
     def __init__(self, connect: Callable[[], Awaitable[StoreSession]], first: StoreSession) -> None:
         self._connect = connect
         self._session = first
+        self._changes_before = 0
 
     @property
     def session_id(self) -> int:
@@ -58,13 +64,20 @@ class BrokerSession:
     def timeout(self) -> float:
         return self._session.timeout
 
-    async def wait_state_other_than(self, known: SessionState) -> SessionState:
-        return await self._session.wait_state_other_than(known)
+    @property
+    def changes(self) -> int:
+        return self._changes_before + self._session.changes
+
+    async def wait_change(self, seen: int) -> int:
+        await self._session.wait_change(seen - self._changes_before)
+        return self.changes
 
     async def renew(self) -> None:
         """Open a new session if the present one has expired. Raises StoreError."""
         if self._session.state is SessionState.EXPIRED:
-            self._session = await self._connect()
+            session = await self._connect()
+            self._changes_before = self.changes + 1
+            self._session = session
 
     async def get(self, path: str, watch: Watch | None = None) -> Node:
         return await self._session.get(path, watch)

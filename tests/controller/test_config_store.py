@@ -7,13 +7,16 @@ from contextlib import asynccontextmanager
 
 import pytest
 import trio
+import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
 from ottla.controller import znodes
 from ottla.controller.config_store import BROKERS, DEFAULT_BROKER, NOTIFICATION_LIFETIME_MS, TOPICS, ConfigStore
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.session import SessionState
 from ottla.controller.store import Create, ensure_paths
+from ottla.controller.store_link import StoreLink
 
 
 class SettableClock:
@@ -121,6 +124,32 @@ async def test_old_notifications_are_removed() -> None:
         with trio.fail_after(5):
             while await session.children(znodes.CONFIG_CHANGES) != ["config_change_0000000001"]:
                 await trio.lowlevel.checkpoint()
+
+
+async def test_a_connection_lost_while_old_notifications_are_removed_ends_nothing() -> None:
+    clock = SettableClock()
+    store = EmbeddedStore(clock)
+    await store.open()
+    other = ConfigStore(store.session(), clock)
+    session = store.session(link := StoreLink())
+    await ensure_paths(session, znodes.PERSISTENT_PATHS)
+    configs = ConfigStore(session, clock)
+    await configs.start()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(configs.run)
+        await other.change(TOPICS, "t", lambda before: {"a": "1"})
+        await trio.testing.wait_all_tasks_blocked()
+        link.lose_connection_at_next_multi(is_executed=False)
+        clock.now += NOTIFICATION_LIFETIME_MS + 1
+        await other.change(TOPICS, "t", lambda before: {"a": "2"})
+        await trio.testing.wait_all_tasks_blocked()
+        assert session.state is SessionState.SUSPECTED
+        session.reconnect()
+        await configs.start()
+        await other.change(TOPICS, "t", lambda before: {"a": "3"})
+        await trio.testing.wait_all_tasks_blocked()
+        assert configs.topic_overrides("t") == {"a": "3"}
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_forgotten_topic_has_no_overrides() -> None:

@@ -85,6 +85,18 @@ async def test_a_suspected_controller_does_not_act_until_its_session_is_known_to
         assert await epoch_of(cluster, 1) == epoch
 
 
+async def test_a_connection_that_is_back_before_it_was_missed_has_lost_its_watches() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t"))
+        cluster.sessions[1].suspect()
+        cluster.sessions[1].reconnect()
+        await trio.testing.wait_all_tasks_blocked()
+        await ConfigStore(cluster.session, cluster.clock).change(TOPICS, "t", lambda before: {"retention.ms": "1"})
+        await cluster.sessions[2].expire()
+        await until(lambda: cluster.configs.topic_overrides("t") == {"retention.ms": "1"})
+        await until(lambda: not cluster.brokers[1].metadata.is_alive(2))
+
+
 async def test_configs_that_changed_between_two_sessions_are_read() -> None:
     async with running() as cluster:
         await cluster.create(NewTopic("t", configs={"retention.ms": "1"}), NewTopic("u", configs={"retention.ms": "1"}))
