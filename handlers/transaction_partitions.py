@@ -80,8 +80,12 @@ async def _ask(
     deadline = trio.current_time() + _END_OF_THE_LAST_SECONDS
     while True:
         try:
-            await coordinators.add(asked, call.flush)
-            return verifications, set()
+            while True:
+                await coordinators.add(asked, call.flush)
+                if _stand(verifications, producer[0], entries):
+                    return verifications, set()
+                # While the request was on its way the last transaction was ended here, and then at the coordinator.
+                verifications = _begin(call, producer, entries)
         except KafkaError as error:
             if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS or trio.current_time() >= deadline:
                 raise
@@ -98,6 +102,14 @@ def _begin(call: Call, producer: tuple[int, int], entries: dict[TopicPartition, 
         name: entry.partition.log.producer_state.begin_verification(*producer, entry.sequence, now_ms)
         for name, entry in entries.items()
     }
+
+
+def _stand(verifications: Verifications, producer_id: int, entries: dict[TopicPartition, Entry]) -> bool:
+    """Whether no end marker has come since the verifications began."""
+    return all(
+        entry.partition.log.producer_state.verifications.get(producer_id) is verifications[name]
+        for name, entry in entries.items()
+    )
 
 
 _TRY_AGAIN = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
@@ -216,6 +217,35 @@ async def test_a_coordinator_that_is_back_ends_what_was_decided(autojump_clock: 
         await until_true(lambda: _reads(cluster, other, []))
         await cluster.start(coordinator)
         await until_true(lambda: _reads(cluster, other, [b"paid"]))
+
+
+async def test_a_transaction_begins_while_the_last_one_is_being_ended(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The leader asks for the next transaction; before the coordinator hears of that, the last one is ended everywhere."""
+    async with cluster_with_topic() as (cluster, coordinator):
+        producer = Producer(cluster, coordinator, V2)
+        other = next(broker_id for broker_id in ALL if broker_id != coordinator)
+        assert await producer.initialize() == ErrorCode.NONE
+        assert await producer.send(other, other - 1, b"first") == ErrorCode.NONE
+        services = cluster.services(other)
+        write, add, asked = services.end_markers.write, services.transaction_entries.add, trio.Event()
+
+        async def write_late(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+            await asked.wait()
+            return await write(request)
+
+        async def add_late(*arguments: Any) -> None:
+            asked.set()
+            await trio.sleep(1)
+            await add(*arguments)
+
+        monkeypatch.setattr(services.end_markers, "write", write_late)
+        monkeypatch.setattr(services.transaction_entries, "add", add_late)
+        assert await producer.end() == ErrorCode.NONE
+        assert await producer.send(other, other - 1, b"second") == ErrorCode.NONE
+        assert await producer.end() == ErrorCode.NONE
+        await until_true(lambda: _reads(cluster, other, [b"first", b"second"]))
 
 
 async def test_the_markers_of_many_transactions_go_together(autojump_clock: trio.testing.MockClock) -> None:

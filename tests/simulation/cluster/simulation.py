@@ -66,7 +66,7 @@ class ClusterSimulation:
             *(IdempotentProducer(world, self.history, f"i{n}", pace * 2) for n in range(self._rng.randint(1, 2))),
             *(
                 TransactionalProducer(world, self.history, f"t{n}", pace, is_v2=self._rng.random() < 0.5)
-                for n in range(self._rng.randint(0, 0))
+                for n in range(self._rng.randint(1, 2))
             ),
             *(Member(world, self.history, f"m{n}", group) for n in range(self._rng.randint(1, 2))),
             *self._readers,
