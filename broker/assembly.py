@@ -38,9 +38,10 @@ from ..group_coordinator.settings import GroupSettings
 from ..handlers.auto_creation import coordinator_topics
 from ..handlers.services import Services
 from ..handlers.table import ServedApis
+from ..log.data_folders import LogStartError
 from ..log.disk import Disk
 from ..log.log_folder import LogFolder
-from ..log.log_manager import LogManager, LogStartError
+from ..log.log_manager import LogManager
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from ..replication.alter_partition import AlterPartitionManager
 from ..replication.controller_channel import ControllerChannel

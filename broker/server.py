@@ -32,8 +32,8 @@ from ..base.wording import explained, how_to_install
 from ..controller.store import StoreError
 from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
+from ..log.data_folders import LogStartError
 from ..log.disk import Disk, OsDisk
-from ..log.log_manager import LogStartError
 from ..replication.metadata_cache import MetadataCache
 from ..wire.api_keys import ApiKey
 from .acceptor import Acceptor

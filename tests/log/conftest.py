@@ -96,7 +96,7 @@ class World:
 
     def kill(self) -> None:
         """End the last manager as kill -9 would: nothing is written, descriptors and lock go."""
-        assert any(part._lock is not None for part in self.managers[-1]._parts)
+        assert any(part._lock is not None for part in self.managers[-1]._folders)
         self._let_go(self.managers[-1])
 
     def close(self) -> None:
@@ -106,7 +106,7 @@ class World:
 
     @staticmethod
     def _let_go(manager: LogManager) -> None:
-        for part in manager._parts:
+        for part in manager._folders:
             for partition_log in part.logs.values():
                 for segment in partition_log.segments:
                     segment.file.pins = 0

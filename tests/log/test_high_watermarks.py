@@ -66,7 +66,7 @@ async def test_what_was_gathered_earlier_does_not_replace_what_is_written(memory
     log = manager.get_or_create("t", 0, TOPIC_ID)
     world.append(log, "a", "b")
     log.high_watermark = 1
-    (part,) = manager._parts
+    (part,) = manager._folders
     workers = part.folder.workers
     part.folder.workers = held = HeldWorkers(before=True)
     async with trio.open_nursery() as nursery:
