@@ -34,7 +34,7 @@ file                       content                                              
 ``.log``                   record batches of format v2, end to end                                  ``wire.records``
 ``.index``                 int32 relative offset, int32 position; ascending                         ``offset_index``
 ``.timeindex``             int64 timestamp, int32 relative offset; ascending                        ``time_index``
-``.snapshot``              version, CRC-32C, and 46 bytes per producer                              ``producer_state``
+``.snapshot``              version, CRC-32C, and 46 bytes per producer                              ``producer_snapshot``
 checkpoints, metadata      small text files                                                         ``checkpoints``
 =========================  =======================================================================  ================
 

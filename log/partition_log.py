@@ -18,7 +18,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
 from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
-from .producer_state import BatchMetadata, ProducerState
+from .producer_snapshot import BatchMetadata, ProducerState
 from .retention import count_deletable
 from .segment import LogSegment, SegmentSlice
 from .settings import LONG_MAX, LogSettings

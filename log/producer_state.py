@@ -12,14 +12,8 @@ appended then would never be ended (KIP-890).
 What is *unstable*, and hidden from read_committed consumers, begins at the first offset of an open transaction, or of one
 whose end marker is not below the high watermark yet.
 
-File ``<offset, 20 digits>.snapshot``: the state after every batch below ``offset``, big-endian::
-
-    0 version int16 (1)    2 crc uint32 (CRC-32C of all behind it)    6 count int32    10 entries of 46 bytes:
-    producer_id int64, epoch int16, last_sequence int32, last_offset int64, offset_delta int32, timestamp int64,
-    coordinator_epoch int32, current_txn_first_offset int64
-
-Only the last batch survives in a snapshot. One is taken when the log rolls, named as the new segment, and when it
-closes. The state at any offset is the newest snapshot at or below it, plus the batches between.
+A snapshot (``producer_snapshot``) is taken when the log rolls, named as the new segment, and when it closes. The state at any
+offset is the newest snapshot at or below it, plus the batches between.
 """
 
 from __future__ import annotations
@@ -28,68 +22,22 @@ import logging
 from bisect import bisect_right, insort
 from collections.abc import Iterable
 from struct import Struct
-from struct import error as StructError
-
-from crc32c import crc32c
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.batch_layout import TRANSACTIONAL_BIT
-from ..wire.records import NO_PRODUCER_EPOCH, NO_SEQUENCE, RecordBatch
+from ..wire.records import NO_PRODUCER_EPOCH, RecordBatch
 from .disk import Disk, join
 from .files import SNAPSHOT_SUFFIX, file_name
+from .producer_snapshot import BatchMetadata, ProducerState, decode_snapshot, encode_snapshot
 from .transaction_index import AbortedTransaction
 
 logger = logging.getLogger(__name__)
 
 RETAINED_BATCHES = 5
-_VERSION = 1
-_HEAD = Struct(">hIi")
-_CRC_START = 6
-_ENTRY = Struct(">qhiqiqiq")
 _MARKER = Struct(">hi")
 _COMMIT = b"\0\1"  # behind the version, in the key of a commit marker
 _STRICT_MARKER_EPOCHS_FROM = 2  # transaction.version whose markers carry a higher epoch than the batches (KIP-890)
 _MAX_SEQUENCE = (1 << 31) - 1
-
-
-class BatchMetadata:
-    """One batch of a producer that is in the log. ``timestamp`` is its largest, ms."""
-
-    __slots__ = ("first_offset", "first_sequence", "last_offset", "last_sequence", "timestamp")
-
-    def __init__(
-        self, first_sequence: int, last_sequence: int, first_offset: int, last_offset: int, timestamp: int
-    ) -> None:
-        self.first_sequence = first_sequence
-        self.last_sequence = last_sequence
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.timestamp = timestamp
-
-
-class ProducerState:
-    """One producer. -1 stands for an epoch, a coordinator epoch or a transaction start that is not there."""
-
-    __slots__ = (
-        "batches",
-        "coordinator_epoch",
-        "current_txn_first_offset",
-        "last_timestamp",
-        "producer_epoch",
-        "producer_id",
-    )
-
-    def __init__(self, producer_id: int) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = NO_PRODUCER_EPOCH
-        self.coordinator_epoch = -1
-        self.last_timestamp = -1
-        self.current_txn_first_offset = -1
-        self.batches: list[BatchMetadata] = []
-
-    @property
-    def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
 
 
 class Verification:
@@ -405,52 +353,3 @@ def _read_marker(batch: RecordBatch) -> tuple[bool, int] | None:
         if record.key is not None and record.value is not None and len(record.value) >= _MARKER.size:
             return record.key[2:4] == _COMMIT, _MARKER.unpack_from(record.value)[1]
     return None
-
-
-def encode_snapshot(states: Iterable[ProducerState]) -> bytes:
-    """The content of a snapshot file."""
-    entries = bytearray()
-    count = 0
-    for state in states:
-        last = state.batches[-1] if state.batches else None
-        entries += _ENTRY.pack(
-            state.producer_id,
-            state.producer_epoch,
-            state.last_sequence,
-            -1 if last is None else last.last_offset,
-            0 if last is None else last.last_offset - last.first_offset,
-            state.last_timestamp,
-            state.coordinator_epoch,
-            state.current_txn_first_offset,
-        )
-        count += 1
-    body = count.to_bytes(4, "big") + bytes(entries)
-    return _HEAD.pack(_VERSION, crc32c(body), count) + body[4:]
-
-
-def decode_snapshot(data: bytes) -> list[ProducerState]:
-    """Read a snapshot file. Raises ValueError when it is damaged."""
-    try:
-        version, crc, count = _HEAD.unpack_from(data)
-    except StructError:
-        raise ValueError("it is too short") from None
-    if version != _VERSION:
-        raise ValueError(f"version {version} is unknown")
-    if crc32c(data[_CRC_START:]) != crc:
-        raise ValueError("its CRC is not that of its bytes")
-    if count < 0 or len(data) != _HEAD.size + count * _ENTRY.size:
-        raise ValueError(f"its length is not that of {count} producers")
-    states = []
-    for entry in _ENTRY.iter_unpack(data[_HEAD.size :]):
-        state = ProducerState(entry[0])
-        last_sequence, last_offset, offset_delta = entry[2:5]
-        state.producer_epoch = entry[1]
-        state.last_timestamp, state.coordinator_epoch, state.current_txn_first_offset = entry[5:]
-        if last_offset >= 0:
-            first_sequence = (last_sequence - offset_delta) & _MAX_SEQUENCE
-            first_offset = last_offset - offset_delta
-            state.batches.append(
-                BatchMetadata(first_sequence, last_sequence, first_offset, last_offset, state.last_timestamp)
-            )
-        states.append(state)
-    return states

@@ -16,7 +16,7 @@ from ...wire.records import RecordBatch
 from ..disk import Disk, OpenFile
 from ..files import INDEX_SUFFIX, LOG_SUFFIX
 from ..offset_index import CorruptIndexError
-from ..producer_state import decode_snapshot
+from ..producer_snapshot import decode_snapshot
 from ..scan import scan_batches
 from ..transaction_index import decode_transaction_index
 from .report import DumpError, Report, base_offset_of

@@ -27,7 +27,7 @@ from ..files import (
     parse_file_name,
 )
 from ..leader_epochs import LeaderEpochCache
-from ..producer_state import ProducerState, decode_snapshot
+from ..producer_snapshot import ProducerState, decode_snapshot
 from ..segment_swap import plan_swaps
 from .findings import Findings, reason
 from .producers import ProducerCheck

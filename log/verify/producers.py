@@ -13,7 +13,8 @@ from collections.abc import Mapping
 from ...wire.records import RecordBatch
 from ..disk import Disk
 from ..files import SNAPSHOT_SUFFIX, file_name
-from ..producer_state import ProducerState, ProducerStateManager
+from ..producer_snapshot import ProducerState
+from ..producer_state import ProducerStateManager
 from ..transaction_index import AbortedTransaction
 from .findings import Findings
 

@@ -19,7 +19,7 @@ from ottla.log.checkpoints import (
     read_topic_id,
 )
 from ottla.log.disk import OsDisk
-from ottla.log.producer_state import decode_snapshot
+from ottla.log.producer_snapshot import decode_snapshot
 from ottla.wire.records import iter_batches
 from ottla.wire.schema import uuid_to_text
 

@@ -8,7 +8,7 @@ import pytest
 from crc32c import crc32c
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.log.producer_state import decode_snapshot, encode_snapshot
+from ottla.log.producer_snapshot import decode_snapshot, encode_snapshot
 
 MAX_SEQUENCE = (1 << 31) - 1
 

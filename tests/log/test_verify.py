@@ -15,7 +15,7 @@ from ottla.log.checkpoints import read_leader_epochs, write_leader_epochs, write
 from ottla.log.disk import OsDisk
 from ottla.log.log_copy import LogCopy
 from ottla.log.partition_log import PartitionLog
-from ottla.log.producer_state import decode_snapshot, encode_snapshot
+from ottla.log.producer_snapshot import decode_snapshot, encode_snapshot
 from ottla.log.read_only_disk import ReadOnlyDisk
 from ottla.log.verify.folder import NotADataFolderError, verify_folder
 from ottla.wire.records import Record
