@@ -257,13 +257,15 @@ class LogSegment:
         A damaged batch ends them too, but for the first.
         """
         file, size = self.file.open(), self.file.size
-        with contextlib.suppress(KafkaError):
+        try:
             relative_offset, end = self.indexes.loaded()[0].boundary(start + max_bytes)
             if end > start:
                 next_offset, last_offset, _ = read_span(file, end, size)
                 if last_offset == self.base_offset + relative_offset:
                     self._remember(next_offset, end)
                     return end
+        except KafkaError:
+            pass  # the headers say where the damage begins
         end = start
         while end < size:
             try:
