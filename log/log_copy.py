@@ -105,4 +105,4 @@ class LogCopy:
         future.write_stamped(batch, batch.partition_leader_epoch, current.folder.clock.now_ms())
         if future.log_start_offset < current.log_start_offset <= future.log_end_offset:
             future.advance_log_start_offset(current.log_start_offset)
-        future.high_watermark = max(future.high_watermark, min(current.high_watermark, future.log_end_offset))
+        future.raise_high_watermark(current.high_watermark)

@@ -145,6 +145,10 @@ class StoredLog:
         self.log_start_offset = offset
         self.leader_epochs.truncate_from_start(offset)
 
+    def raise_high_watermark(self, offset: int) -> None:
+        """Let the high watermark be at least ``offset``, as far as the log reaches; for a copy, which nobody replicates."""
+        self.high_watermark = max(self.high_watermark, min(offset, self.log_end_offset))
+
     def delete_first(self, count: int) -> None:
         """Delete the first segments; the log starts behind them then."""
         if count == len(self.segments):
