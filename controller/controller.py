@@ -16,7 +16,7 @@ import contextlib
 import functools
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 import trio
@@ -60,6 +60,8 @@ T = TypeVar("T")
 RETRY_SECONDS = 0.1
 """Before an election that failed half way is tried again."""
 
+UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
+
 FIRST_BALANCE_SECONDS = 5.0
 """After an election, before leaders are first given back to their preferred brokers, as in Kafka."""
 
@@ -101,6 +103,8 @@ class Controller:
         self._term_changed = trio.Event()
         self._alterations = AlterPartitionQueue(lambda turn: self._ask(lambda term: turn(term.alter_partitions)))
         self._watches = self._make_watches()
+        self._elect_leaders = functools.partial(self._follow, lambda term: term.elect_leaders())
+        configs.on_topic_config.append(self._topic_config_changed)
         self._retries: trio.Nursery | None = None
         self._is_candidate = False
         self._is_resting = False
@@ -231,6 +235,11 @@ class Controller:
         self._log_settings = settings
         if self._term is not None:
             self._term.update_log_settings(settings)
+        self._events.put(self._elect_leaders)
+
+    def _topic_config_changed(self, topic: str, overrides: Mapping[str, str]) -> None:
+        if UNCLEAN_LEADER_ELECTION in overrides:
+            self._events.put(self._elect_leaders)
 
     # --- requests of brokers ------------------------------------------------------------------------------------------
 

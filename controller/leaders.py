@@ -108,9 +108,7 @@ class Leaders:
         held = [
             (key, partition)
             for key, partition in context.lasting()
-            if broker_id in partition.assignment.replicas
-            and len(partition.assignment.replicas) > 1
-            and partition.state is not None
+            if broker_id in partition.assignment.replicas and partition.state is not None
         ]
         led = [(key, p) for key, p in held if p.state is not None and p.state.leader == broker_id]
         followed = [(key, p) for key, p in held if p.state is not None and p.state.leader != broker_id]

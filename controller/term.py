@@ -248,5 +248,9 @@ class Term:
         assert elected is not None
         return elected.leader_epoch
 
+    async def elect_leaders(self) -> None:
+        """Have led what can be led now: whether a replica that is not in sync may lead has changed."""
+        self._leaders.tell(await self._leaders.elect())
+
     async def balance_leaders(self) -> None:
         await self.elections.balance(self._settings.leader_imbalance_per_broker_percentage)

@@ -31,7 +31,7 @@ from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrResponse,
     LeaderAndIsrTopicError,
 )
-from ottla.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from ottla.wire.messages.stop_replica import StopReplicaPartitionError, StopReplicaRequest, StopReplicaResponse
 from ottla.wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
 
 T = TypeVar("T")
@@ -73,7 +73,17 @@ class RecordingBroker:
 
     async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         self.requests.append(request)
-        return StopReplicaResponse()
+        return StopReplicaResponse(
+            partition_errors=[
+                StopReplicaPartitionError(
+                    topic_name=topic.topic_name,
+                    partition_index=state.partition_index,
+                    error_code=ErrorCode.KAFKA_STORAGE_ERROR if state.partition_index in self.lost else 0,
+                )
+                for topic in request.topic_states
+                for state in topic.partition_states
+            ]
+        )
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         self.requests.append(request)

@@ -10,6 +10,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.base.partitions import TopicPartition
 from ottla.controller import znodes
+from ottla.controller.config_store import TOPICS
 from ottla.controller.sender import Answer
 from ottla.controller.store import Set
 from ottla.controller.topics import NewTopic
@@ -73,6 +74,16 @@ async def test_a_leader_that_was_not_in_sync_is_recovering_until_it_says_otherwi
         recovered = ask(cluster, 3, "t", [3], leader_epoch=1, partition_epoch=2)
         assert only(await cluster.controller.alter_partition(recovered, 3)).leader_recovery_state == 0
         assert b"leader_recovery_state" not in (await cluster.session.get(znodes.state_path("t", 0))).data
+
+
+async def test_a_replica_that_is_not_in_sync_leads_as_soon_as_that_is_allowed() -> None:
+    async with running(brokers=3) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [2, 3]}))
+        assert only(await cluster.controller.alter_partition(ask(cluster, 2, "t", [2]), 3)).error_code == 0
+        await cluster.die(2)
+        assert await cluster.state("t") == LeaderState(-1, 1, (2,), 1)
+        await cluster.configs.change(TOPICS, "t", lambda before: {"unclean.leader.election.enable": "true"})
+        await cluster.until_state("t", LeaderState(3, 2, (3,), 1, is_recovering=True))
 
 
 async def test_the_answer_of_a_registration_that_is_over_says_nothing(autojump_clock: trio.testing.MockClock) -> None:

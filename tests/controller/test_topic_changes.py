@@ -68,16 +68,27 @@ async def test_partitions_added_in_the_store_get_their_first_leaders() -> None:
         assert await cluster.state("t", 0) == LeaderState(2, 0, (2, 1), 1)
 
 
+async def test_a_topic_that_another_broker_makes_again_is_watched_again() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t"))
+        await cluster.controller.delete_topics(["t"])
+        await until(lambda: cluster.controller._events.is_idle)
+        await cluster.session.multi(made_by_another_broker("t", (2, 1)))
+        await until(lambda: cluster.brokers[2].metadata.topic_id("t") == ID)
+        await cluster.session.multi([Set(znodes.topic_path("t"), topic_data((2, 1), (2, 1)))])
+        await until(lambda: len(cluster.brokers[2].metadata.topics["t"].partitions) == 2)
+
+
 async def test_topics_made_while_the_session_is_suspected_are_found_after_it() -> None:
     async with running(brokers=2) as cluster:
         await cluster.create(NewTopic("t", assignment={0: [2, 1]}))
         cluster.controller.suspend()
+        cluster.sessions[1]._data_watches.clear()
+        cluster.sessions[1]._child_watches.clear()
         await cluster.session.multi(made_by_another_broker("auto", (2, 1)))
         node = znodes.decode_topic((await cluster.session.get(znodes.topic_path("t"))).data)
         grown = topic_data((2, 1), (1, 2), topic_id=node.topic_id)
         await cluster.session.multi([Set(znodes.topic_path("t"), grown)])
-        cluster.sessions[1]._data_watches.clear()
-        cluster.sessions[1]._child_watches.clear()
         cluster.controller.resume()
         await until(lambda: cluster.brokers[2].metadata.topic("auto") is not None)
         await until(lambda: len(cluster.brokers[2].metadata.topics["t"].partitions) == 2)
@@ -136,6 +147,19 @@ async def test_a_deletion_goes_as_far_as_it_can_and_is_finished_when_the_last_br
         (stop,) = cluster.brokers[2].told(StopReplicaRequest)
         assert [p.delete_partition for p in stop.topic_states[0].partition_states] == [True, True]
         assert cluster.brokers[2].told(LeaderAndIsrRequest) == []
+
+
+async def test_a_replica_that_could_not_be_deleted_waits_for_the_restart_of_its_broker() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [1, 2]}))
+        cluster.brokers[2].lost = {0}
+        await cluster.controller.delete_topics(["t"])
+        await until(lambda: cluster.brokers[2].told(StopReplicaRequest) != [])
+        await cluster.create(NewTopic("other"))
+        assert await cluster.session.children(znodes.DELETE_TOPICS) == ["t"]
+        cluster.brokers[2].lost = set()
+        await cluster.restart(2)
+        await gone(cluster, znodes.delete_topic_path("t"))
 
 
 async def test_topics_are_made_and_enlarged_while_a_broker_is_down() -> None:
