@@ -1,15 +1,19 @@
 """ListOffsets (key 2): the ends of a partition, or the first offset at or after a timestamp.
 
-Behaviour: -1 is the end a consumer may read (the high watermark, or the last stable offset at isolation 1), -2 the log
-start; both are answered from memory, because Spark asks for them after every poll. A timestamp of 0 or more is looked
-up by record, inside batches too; -1 with no error when every record is older. -3 is the record with the largest
-timestamp, -4 the earliest local offset (the log start: nothing is tiered), -5 the last tiered and -6 the earliest
-pending upload, of which there is none. A partition that is named twice is answered once, with INVALID_REQUEST. An
-isolation level that does not exist is INVALID_REQUEST too (Kafka: UNKNOWN_SERVER_ERROR). A segment whose records have no
-timestamps is passed over; Kafka, which takes the time of its file for theirs, may look no further than there.
+Behaviour: -1 is the end a consumer may read (the high watermark, or the last stable offset at isolation 1) and the end of
+the log for a follower, -2 the log start; both are answered from memory, because Spark asks for them after every poll. A
+timestamp of 0 or more is looked up by record, inside batches too; -1 with no error when every record is older. -3 is the
+record with the largest timestamp, -4 the earliest local offset (the log start: nothing is tiered), -5 the last tiered and
+-6 the earliest pending upload, of which there is none. After an election the leader's high watermark may be behind what
+consumers saw of the leader before: until it has reached the offset at which the epoch began, they are answered
+OFFSET_NOT_AVAILABLE for -1 and for a timestamp beyond (KIP-207). A partition that is named twice is answered once, with
+INVALID_REQUEST. An isolation level that does not exist is INVALID_REQUEST too (Kafka: UNKNOWN_SERVER_ERROR). A segment
+whose records have no timestamps is passed over; Kafka, which takes the time of its file for theirs, may look no further
+than there.
 
-Version notes: 1 is the first with one offset per partition; 2 adds the isolation level; 4 leader epochs; 6 is flexible;
-7, 8, 9 and 11 admit -3, -4, -5 and -6; 10 adds a timeout for tiered look-ups.
+Version notes: 1 is the first with one offset per partition; 2 adds the isolation level; 4 leader epochs; 5 admits
+OFFSET_NOT_AVAILABLE, in place of LEADER_NOT_AVAILABLE; 6 is flexible; 7, 8, 9 and 11 admit -3, -4, -5 and -6; 10 adds a
+timeout for tiered look-ups.
 """
 
 from __future__ import annotations
@@ -37,6 +41,7 @@ EARLIEST_PENDING_UPLOAD = -6
 _FIRST_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 _NO_VERSION = 1 << 15
 _CONSUMER_REPLICA_ID = -1
+_FIRST_NOT_AVAILABLE_VERSION = 5
 
 
 async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse:
@@ -72,21 +77,33 @@ async def _answer(
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} at version {call.version}")
     partition.check_leader(asked.current_leader_epoch)
     log = partition.log
+    is_consumer = request.replica_id == _CONSUMER_REPLICA_ID
+    end = partition.fetchable_end(request.isolation_level) if is_consumer else log.log_end_offset
     if timestamp == LATEST:
-        consumer = request.replica_id == _CONSUMER_REPLICA_ID
-        end = partition.fetchable_end(request.isolation_level) if consumer else log.log_end_offset
+        if is_consumer:
+            _check_end_is_known(call, partition)
         return _found(call, asked, end, -1, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return _found(call, asked, log.log_start_offset, -1, _epoch_of_start(partition))
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
-    up_to = partition.fetchable_end(request.isolation_level)
     await call.flush()
     if timestamp == MAX_TIMESTAMP:
-        offset, found, epoch = await log.max_timestamp(up_to)
+        offset, found, epoch = await log.max_timestamp(end)
     else:
-        offset, found, epoch = await log.offset_for_timestamp(timestamp, up_to)
+        offset, found, epoch = await log.offset_for_timestamp(timestamp, end)
+    if offset < 0 and is_consumer:
+        _check_end_is_known(call, partition)
     return _found(call, asked, offset, found, epoch)
+
+
+def _check_end_is_known(call: Call, partition: Partition) -> None:
+    """Raises OFFSET_NOT_AVAILABLE while a new leader's high watermark may be below that of the leader before (KIP-207)."""
+    leader = partition.leader
+    if leader is not None and partition.log.high_watermark < leader.epoch_start_offset:
+        known = call.version >= _FIRST_NOT_AVAILABLE_VERSION
+        code = ErrorCode.OFFSET_NOT_AVAILABLE if known else ErrorCode.LEADER_NOT_AVAILABLE
+        raise KafkaError(code, f"the high watermark has not reached {leader.epoch_start_offset} yet")
 
 
 def _epoch_of_start(partition: Partition) -> int:

@@ -1,12 +1,13 @@
 """Produce (key 0): append record batches.
 
-Behaviour: each partition's records must be exactly one batch of format v2; it is validated and appended in one piece,
-and one partition's error does not touch the others. Where ``flush.messages`` is reached the answer waits for the flush.
-acks=1 answers after the append, acks=-1 once the high watermark passed the records or the timeout went by, acks=0 gets no
-answer at all: there, an error closes the connection, as in Kafka. A repeated batch of an idempotent producer is answered
-with the offset it was given the first time. A batch of a transaction needs the request's transactional id, which alone
-does not matter, as in Kafka; where the transaction begins in a partition, its coordinator is asked
-(``transaction_partitions``). To the coordinators' topics nobody writes but who calls himself ``__admin_client``.
+Behaviour: each partition's records must be exactly one batch of format v2; it is validated and appended in one piece, and
+one partition's error does not touch the others. Where ``flush.messages`` is reached the answer waits for the flush. acks=1
+answers after the append, acks=-1 once the high watermark passed the records or the timeout went by, and then with
+NOT_ENOUGH_REPLICAS_AFTER_APPEND if by then fewer than ``min.insync.replicas`` are in sync; acks=0 gets no answer at all:
+there, an error closes the connection, as in Kafka. A repeated batch of an idempotent producer is answered with the offset
+it was given the first time. A batch of a transaction needs the request's transactional id, which alone does not matter, as
+in Kafka; where the transaction begins in a partition, its coordinator is asked (``transaction_partitions``). To the
+coordinators' topics nobody writes but who calls himself ``__admin_client``.
 
 Other than Kafka: errors carry a text wherever there is something to say; null records are refused (Kafka never answers),
 and so are records behind the first batch when they are cut short (Kafka drops them and answers no error); a partition
@@ -14,9 +15,10 @@ that is named twice is appended to twice (Kafka forgets the first one); a repeat
 append time (Kafka gives the time of its last record, which is not that of the others); a header's largest timestamp is
 believed where it can be true (Kafka always takes the records'; ``log.validation`` says when that is done here).
 
-Version notes: 0-2 (old record formats) are advertised but refused; 7 is the first that may carry zstd; 8 adds the
-error text and the index of the record at fault; 9 is flexible; 11 knows TRANSACTION_ABORTABLE; 12 is transactions V2: the
-leader adds the partition to the transaction (KIP-890); 13 names topics by id.
+Version notes: 0-2 (old record formats) are advertised but refused; 7 is the first that may carry zstd; 8 adds the error
+text and the index of the record at fault; 9 is flexible; 10 says who leads instead, and where (KIP-951); 11 knows
+TRANSACTION_ABORTABLE; 12 is transactions V2: the leader adds the partition to the transaction (KIP-890); 13 names topics by
+id.
 """
 
 from __future__ import annotations
@@ -33,6 +35,8 @@ from ..wire.batch_layout import CODEC_MASK, TRANSACTIONAL_BIT, low_attributes
 from ..wire.compression import ZSTD
 from ..wire.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
@@ -41,9 +45,11 @@ from ..wire.messages.produce import (
 )
 from ..wire.records import RecordBatch
 from .call import Call, CloseConnection
+from .leader_hints import NO_HINT, LeaderHints
 from .transaction_partitions import Entry, as_seen_by_producers, enter
 
 _ADMIN_CLIENT_ID = "__admin_client"
+_FIRST_HINT_VERSION = 10
 _FIRST_ABORTABLE_VERSION = 11
 _FIRST_V2_VERSION = 12
 _FIRST_ZSTD_VERSION = 7
@@ -97,7 +103,25 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
         return None
     if waiting:
         await _wait(call, waiting, request)
-    return ProduceResponse(responses=topics)
+    response = ProduceResponse(responses=topics)
+    if call.failed and call.version >= _FIRST_HINT_VERSION:
+        _name_leaders(call, response)
+    return response
+
+
+def _name_leaders(call: Call, response: ProduceResponse) -> None:
+    """Say who leads where it is not this broker (KIP-951)."""
+    hints = LeaderHints(call)
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                name = topic.name or call.broker.metadata.topic_name(topic.topic_id) or ""
+                leader_id, epoch = hints.leader(name, answer.index)
+                if (leader_id, epoch) != NO_HINT:
+                    answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
+    response.node_endpoints = [
+        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in hints.nodes()
+    ]
 
 
 async def _enter_transaction(call: Call, request: ProduceRequest, transactional_id: str) -> Refusals:

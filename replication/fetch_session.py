@@ -1,4 +1,4 @@
-"""Incremental fetch sessions (KIP-227): what a consumer fetches, remembered between its requests.
+"""Incremental fetch sessions (KIP-227): what a consumer or follower fetches, remembered between its requests.
 
 Rules:
 
@@ -8,8 +8,8 @@ Rules:
 - A session that has forgotten its last partition is over: it is answered once more, with id 0 and no partitions.
 - An incremental answer holds the partitions with data, an error, or a high watermark, last stable offset or log start
   that changed. A partition that had data goes to the end of the order, so that none starves.
-- The cache is bounded: when it is full the session used longest ago makes room once it was idle for two minutes; else
-  the fetch goes on without a session.
+- The cache is bounded: when it is full the session used longest ago makes room once it was idle for two minutes; for a
+  follower a consumer's does at once. Else the fetch goes on without a session.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class FetchedPartition:
         "current_leader_epoch",
         "fetch_offset",
         "last_fetched_epoch",
+        "log_start_offset",
         "max_bytes",
         "number",
         "partition",
@@ -70,15 +71,23 @@ class FetchedPartition:
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
+        self.log_start_offset = asked.log_start_offset
 
 
 class FetchSession:
-    """One consumer's partitions, in the order they are served."""
+    """The partitions of one consumer or follower, in the order they are served."""
 
-    __slots__ = ("last_used", "next_epoch", "partitions", "session_id", "uses_topic_ids")
+    __slots__ = ("is_followers", "last_used", "next_epoch", "partitions", "session_id", "uses_topic_ids")
 
-    def __init__(self, session_id: int, uses_topic_ids: bool, partitions: dict[PartitionKey, FetchedPartition]) -> None:
+    def __init__(
+        self,
+        session_id: int,
+        uses_topic_ids: bool,
+        partitions: dict[PartitionKey, FetchedPartition],
+        is_followers: bool,
+    ) -> None:
         self.session_id = session_id
+        self.is_followers = is_followers
         self.uses_topic_ids = uses_topic_ids
         self.partitions = partitions
         self.next_epoch = 1
@@ -137,17 +146,19 @@ class FetchSessionCache:
         """The consumer wants the session no more."""
         self._sessions.pop(session_id, None)
 
-    def create(self, by_id: bool, partitions: dict[PartitionKey, FetchedPartition]) -> FetchSession | None:
+    def create(
+        self, by_id: bool, partitions: dict[PartitionKey, FetchedPartition], *, is_followers: bool = False
+    ) -> FetchSession | None:
         """A new session, or None when there is no room."""
-        if not self._make_room():
+        if not self._make_room(is_followers):
             return None
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = self._randomness.randint(1, _MAX_ID)
-        session = self._sessions[session_id] = FetchSession(session_id, by_id, partitions)
+        session = self._sessions[session_id] = FetchSession(session_id, by_id, partitions, is_followers)
         return session
 
-    def _make_room(self) -> bool:
+    def _make_room(self, for_follower: bool) -> bool:
         if len(self._sessions) < self._slots:
             return True
         if not self._sessions:
@@ -155,7 +166,11 @@ class FetchSessionCache:
         # Sessions are kept in the order of their last use.
         oldest = next(iter(self._sessions.values()))
         if trio.current_time() - oldest.last_used < _MIN_EVICTION_SECONDS:
-            return False
+            consumers = (session for session in self._sessions.values() if not session.is_followers)
+            evicted = next(consumers, None) if for_follower else None
+            if evicted is None:
+                return False
+            oldest = evicted
         del self._sessions[oldest.session_id]
         logger.debug("Fetch session %d makes room for another; %d is the most", oldest.session_id, self._slots)
         return True

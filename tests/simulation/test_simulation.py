@@ -115,7 +115,7 @@ def answer_before_it_is_committed(patch: pytest.MonkeyPatch) -> None:
 
 
 def show_aborted_records(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("ottla.handlers.fetch.aborted_transactions", lambda *args: [])
+    patch.setattr("ottla.replication.fetching.aborted_transactions", lambda *args: [])
 
 
 def commit_nothing_stable(patch: pytest.MonkeyPatch) -> None:

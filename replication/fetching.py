@@ -1,0 +1,232 @@
+"""The engine of a fetch: partitions read within limits, and the wait where there is too little.
+
+Rules:
+
+- A consumer reads up to the high watermark, or to the last stable offset when it wants committed records only; a follower up
+  to the end of the log. Both only from the leader.
+- Partitions are read in their order; at most ``max_bytes`` in all and each one's own limit, but the first batch found is
+  returned whole even when it is larger (KIP-74). What is read are slices of files, which whoever takes the results releases.
+- With less than ``min_bytes`` there is a wait, unless a partition has an error, diverges (KIP-595) or filled its own
+  limit; then everything is read once more. Unknown partitions do not end the wait of the others.
+- That a follower asks for an offset proves that it has what is below. It is noted after its partition was read, so the
+  high watermark in an answer is the one before, and only by the first reading: after a wait nothing new is known
+  (Partition.fetchRecords and ReplicaManager.readFromLog in Kafka). A fetch that fails or diverges proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import NamedTuple
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..log.partition_log import PartitionLog
+from ..log.segment import SegmentSlice
+from ..log.transactional_reads import aborted_transactions
+from ..wire.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+from .fetch_session import FetchedPartition
+from .leader import FollowerProgress
+from .metadata_cache import MetadataCache
+from .partition import Partition
+from .replica_manager import ReplicaManager
+from .waiters import FetchWaiter
+
+EMPTY = b""
+UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+class FollowerId(NamedTuple):
+    """The broker that replicates; an epoch of -1 is unknown."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+class Reads:
+    """The results of reading the partitions of one fetch; ``min_bytes`` is never more than ``max_bytes``.
+
+    ``failure`` says why a partition has an error, the last one for all.
+    """
+
+    __slots__ = (
+        "_by_id",
+        "_follower",
+        "_has_waited",
+        "_isolation_level",
+        "_limit",
+        "_metadata",
+        "_replicas",
+        "enough",
+        "failure",
+        "min_bytes",
+        "results",
+        "total",
+    )
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        metadata: MetadataCache,
+        by_id: bool,
+        isolation_level: int,
+        follower: FollowerId | None,
+        min_bytes: int,
+        max_bytes: int,
+    ) -> None:
+        """``by_id``: topics are found by their ids. ``follower`` is None for a consumer."""
+        self._replicas = replicas
+        self._metadata = metadata
+        self._by_id = by_id
+        self._isolation_level = isolation_level
+        self._follower = follower
+        self._limit = max_bytes
+        self._has_waited = False
+        self.min_bytes = min(min_bytes, max_bytes)
+        self.results: list[PartitionData] = []
+        self.total = 0
+        self.enough = False
+        self.failure: str | None = None
+
+    async def wait_for_more(
+        self, fetched: Iterable[FetchedPartition], seconds: float, flush: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Wait for the bytes that are missing, then read everything again. ``flush`` is called before the wait."""
+        waiter = FetchWaiter(self.min_bytes - self.total, read_committed=self._isolation_level == 1)
+        self._release()
+        partitions = [state.partition for state in fetched if state.partition is not None]
+        waiting = [p.fetch_waiters if self._follower is None else p.replica_waiters for p in partitions]
+        for waiters in waiting:
+            waiters.add(waiter)
+        try:
+            await flush()
+            with trio.move_on_after(seconds):
+                await waiter.event.wait()
+        finally:
+            for waiters in waiting:
+                waiters.discard(waiter)
+        self._has_waited = True
+        self.read_all(fetched)
+
+    def _release(self) -> None:
+        """Let go of the slices that were read."""
+        for result in self.results:
+            if result.records:
+                result.records.release()  # type: ignore[union-attr]
+        self.results = []
+        self.total = 0
+
+    def read_all(self, fetched: Iterable[FetchedPartition]) -> None:
+        """Read each partition within the limits; ``enough`` when the answer needs no waiting."""
+        self.enough = False
+        remaining = self._limit
+        for state in fetched:
+            try:
+                result, size = self._read(state, remaining)
+            except KafkaError as error:
+                state.partition = None
+                self.failure = error.message or ""
+                result = refused_partition(state.number, error)
+                size = 0
+                # Of a partition that is not here nothing can be said that would make an answer urgent.
+                self.enough |= error.code not in UNKNOWN_PARTITION
+            self.results.append(result)
+            self.total += size
+            remaining -= size
+        if self.total >= self.min_bytes:
+            self.enough = True
+
+    def _read(self, state: FetchedPartition, remaining: int) -> tuple[PartitionData, int]:
+        topic = state.topic
+        if self._by_id:
+            topic = self._metadata.topic_name(state.topic_id) or ""
+            if not topic:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+        partition = self._replicas.partition(topic, state.number)
+        if self._by_id and partition.topic_id != state.topic_id:
+            raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the log is of another topic of that name")
+        partition.check_leader(state.current_leader_epoch)
+        follower = None if self._follower is None else self._progress(partition, state, *self._follower)
+        state.partition = partition
+        log = partition.log
+        if state.last_fetched_epoch >= 0 and (diverging := _divergence(log, state)) is not None:
+            self.enough = True
+            return self._result(partition, state, None, diverging), 0
+        up_to = log.log_end_offset if follower is not None else partition.fetchable_end(self._isolation_level)
+        records: SegmentSlice | None = None
+        size = 0
+        max_bytes = min(state.max_bytes, remaining)
+        if max_bytes > 0 or self.total == 0:
+            records = partition.read(state.fetch_offset, max(max_bytes, 0), up_to, at_least_one=self.total == 0)
+            if records is not None:
+                size = records.nbytes
+                if size >= state.max_bytes:
+                    self.enough = True
+        elif not log.log_start_offset <= state.fetch_offset <= log.log_end_offset:
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {state.fetch_offset} is not in the log")
+        result = self._result(partition, state, records, None)
+        if follower is not None and self._follower is not None and not self._has_waited:
+            epoch = self._follower.broker_epoch
+            partition.fetched_by(follower, state.fetch_offset, state.log_start_offset, log.log_end_offset, epoch)
+        return result, size
+
+    @staticmethod
+    def _progress(partition: Partition, state: FetchedPartition, broker_id: int, broker_epoch: int) -> FollowerProgress:
+        assert partition.leader is not None
+        return partition.leader.follower(broker_id, broker_epoch, state.current_leader_epoch)
+
+    def _result(
+        self,
+        partition: Partition,
+        state: FetchedPartition,
+        records: SegmentSlice | None,
+        diverging: EpochEndOffset | None,
+    ) -> PartitionData:
+        log = partition.log
+        result = PartitionData(
+            partition_index=state.number,
+            high_watermark=log.high_watermark,
+            last_stable_offset=log.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=None,
+            records=EMPTY if records is None else records,
+        )
+        if self._isolation_level and diverging is None:
+            result.aborted_transactions = _aborted(log, state.fetch_offset, records)
+        if diverging is not None:
+            result.diverging_epoch = diverging
+        return result
+
+
+def _divergence(log: PartitionLog, state: FetchedPartition) -> EpochEndOffset | None:
+    """Where the reader's log and this one were last the same, if they are not up to the offset it asks for (KIP-595).
+
+    Raises OFFSET_OUT_OF_RANGE where that is not known, or nothing of it is left here.
+    """
+    epoch, end_offset = log.end_offset_for_epoch(state.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"no epoch at or below {state.last_fetched_epoch}")
+    if state.fetch_offset < log.log_start_offset:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"the log begins at {log.log_start_offset}")
+    if epoch < state.last_fetched_epoch or end_offset < state.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None
+
+
+def _aborted(log: PartitionLog, offset: int, records: SegmentSlice | None) -> list[AbortedTransaction]:
+    """The aborted transactions a read_committed consumer is to leave out of ``records``."""
+    if records is None:
+        return []
+    found = aborted_transactions(log, offset, records)
+    return [AbortedTransaction(producer_id=entry.producer_id, first_offset=entry.first_offset) for entry in found]
+
+
+def refused_partition(number: int, error: KafkaError) -> PartitionData:
+    """What is answered for a partition; without the list of transactions when there is none to make a list of."""
+    return PartitionData(
+        partition_index=number,
+        error_code=error.code,
+        high_watermark=-1,
+        aborted_transactions=[] if error.code in UNKNOWN_PARTITION else None,
+        records=EMPTY,
+    )
