@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller import znodes
-from ..controller.producer_ids import BLOCK_SIZE
+from ..controller.producer_id_blocks import BLOCK_SIZE
 from ..controller.registration import random_uuid
 from ..controller.store import ClusterStore, Create, Operation
 from ..controller.znodes import LeaderState, ReplicaAssignment, TopicAssignment

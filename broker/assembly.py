@@ -19,6 +19,7 @@ import trio
 from ..base.config import Config
 from ..base.network import Network
 from ..base.seams import Clock, Workers
+from ..controller.allocated_producer_ids import AllocatedProducerIds
 from ..controller.broker_configs import BrokerConfigs
 from ..controller.channels import BrokerChannel
 from ..controller.config_store import ConfigStore
@@ -30,7 +31,8 @@ from ..controller.registration import ensure_cluster, report_failed_folder
 from ..controller.remote_channel import RemoteChannel
 from ..controller.session import BrokerSession
 from ..controller.settings import ControllerSettings
-from ..controller.store import SessionExpiredError, StoreError
+from ..controller.store import ClusterStore, SessionExpiredError, StoreError
+from ..controller.topic_writer import TopicWriter
 from ..controller.znodes import BrokerEndpoint, BrokerRegistration
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
@@ -60,11 +62,15 @@ from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..transaction_coordinator.settings import TransactionSettings
 from .adoption import adopt_logs
 from .cluster_home import ClusterHome
+from .controlled_shutdown import hand_over
 from .listeners import Endpoint
 from .local_channel import LocalChannel
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
+
+_LEAVE_SECONDS = 5.0
+"""How long a stop waits for a store that does not answer; it ends the session by itself in the end."""
 
 
 class Assembly:
@@ -139,7 +145,7 @@ class Assembly:
             self._clock,
             self._randomness,
         )
-        to_controller = ControllerChannel(self._broker_id, metadata, self._peers, controller, "alter-partition")
+        to_controller = self._controller_channel(metadata, controller, "alter-partition")
         self._isr_changes = AlterPartitionManager(self._broker_id, to_controller, self._broker_epoch)
         replicas = ReplicaManager(
             self._broker_id,
@@ -153,7 +159,7 @@ class Assembly:
         log_dir_moves = LogDirMoves(replicas, self.logs, metadata)
         log = CoordinatorPartitionLog(OFFSETS_TOPIC, replicas, metadata, self._clock, self._workers)
         groups = GroupCoordinator(log, config.settings(GroupSettings), self._clock, self._randomness)
-        producer_ids = ProducerIds(store, self._broker_id)
+        producer_ids = self._producer_ids(store, metadata, controller)
         end_markers = EndMarkers(replicas, self._clock)
         end_markers.owners[OFFSETS_TOPIC] = groups.end_transaction
         transactions = TransactionCoordinator(
@@ -169,6 +175,7 @@ class Assembly:
         self.services = Services(
             broker_id=self._broker_id,
             broker_epoch=self._broker_epoch,
+            is_alone=self._is_alone,
             cluster_id=self.cluster_id,
             config=config,
             clock=self._clock,
@@ -179,6 +186,7 @@ class Assembly:
             fetch_sessions=FetchSessionCache(slots, self._randomness),
             metadata=metadata,
             controller=controller,
+            topic_writer=TopicWriter(store, config, self._randomness),
             configs=configs,
             groups=groups,
             transactions=transactions,
@@ -210,6 +218,18 @@ class Assembly:
     def _broker_epoch(self) -> int:
         return -1 if self._member is None else self._member.broker_epoch
 
+    def _producer_ids(
+        self, store: ClusterStore, metadata: MetadataCache, controller: Controller
+    ) -> ProducerIds | AllocatedProducerIds:
+        if self._is_alone:
+            return ProducerIds(store, self._broker_id)
+        channel = self._controller_channel(metadata, controller, "forwarding")
+        return AllocatedProducerIds(channel, self._broker_id, self._broker_epoch)
+
+    def _controller_channel(self, metadata: MetadataCache, controller: Controller, purpose: str) -> ControllerChannel:
+        assert self._peers is not None
+        return ControllerChannel(self._broker_id, metadata, self._peers, controller, purpose)
+
     def _channel_to(self, broker: LiveBroker) -> BrokerChannel:
         """How this broker, as the controller, tells a broker what it decides."""
         registration = broker.registration
@@ -230,7 +250,7 @@ class Assembly:
         session = self._session = BrokerSession(self._home.connect, await self._home.connect())
         if state_folder is not None:
             # Such a store is this broker's alone, and knows no topics when another broker has filled the folder.
-            topics = coordinator_topics(self._config, brokers=1)
+            topics = coordinator_topics(self._config, most_replicas=1)
             configs = {name: topic.configs for name, topic in topics.items()}
             await adopt_logs(session, self._broker_id, self.logs.logs(), configs, self._randomness)
         return session
@@ -306,20 +326,41 @@ class Assembly:
         nursery.start_soon(self.services.controller.run)
         assert self._member is not None
         nursery.start_soon(self._member.run)
+        if isinstance(self.services.producer_ids, AllocatedProducerIds):
+            nursery.start_soon(self.services.producer_ids.run)
         nursery.start_soon(self.services.groups.run)
         nursery.start_soon(self.services.transactions.run)
 
+    async def hand_over(self) -> None:
+        """Before the stop, while everything works still: have other brokers lead instead of this one."""
+        if not self._is_alone:
+            settings, metadata = self._config.settings(BrokerSettings), self.services.metadata
+            channel = self._controller_channel(metadata, self.services.controller, "controlled-shutdown")
+            await hand_over(channel, metadata, self._broker_id, self._broker_epoch(), settings)
+
     async def stop(self) -> None:
-        """Flush, mark the data folders clean, and let go of everything."""
+        """Flush, mark the data folders clean, and let go of everything.
+
+        The broker leaves the cluster last (KafkaServer ``shutdown``); a store of its own ends before the folder that it is in.
+        """
         self._loads = None
         self.services.groups.stop()
         self.services.transactions.stop()
         if self._peers is not None:
             self._peers.close()
+        if self._is_alone:
+            await self._leave()
+            await self.logs.stop()
+        else:
+            await self.logs.stop()
+            await self._leave()
+
+    async def _leave(self) -> None:
+        """End the session at the cluster's store: the broker is not registered any more."""
         if self._session is not None:
-            await self._session.close()
+            with trio.move_on_after(_LEAVE_SECONDS):
+                await self._session.close()
         self._home.close()
-        await self.logs.stop()
 
     async def abandon(self) -> None:
         """After a start that failed: let go of what was taken, marking nothing clean."""

@@ -5,8 +5,8 @@ open the cluster store, join the cluster, become controller, load the coordinato
 another broker is the controller, its requests wait in the listener's backlog until then; the broker is ready once the first
 UpdateMetadata was answered.
 
-Two nurseries give the stop its order: connections end first, then what works behind them, then the logs are flushed and
-marked clean.
+Stop: the controller moves leaderships to other brokers, if there are some; connections end, then what works behind them, for
+which there are two nurseries; the logs are flushed and marked clean, and the broker leaves the cluster.
 """
 
 from __future__ import annotations
@@ -260,6 +260,8 @@ class BrokerServer:
                     self._is_accepting = True
                     connections.start_soon(self._tell_ready, assembly.services.metadata, on_ready)
                     await self._stop_asked.wait()
+                    if self._failure is None:
+                        await assembly.hand_over()
                     await self._end_connections(acceptor, bound)
                     connections.cancel_scope.cancel()
                 background.cancel_scope.cancel()

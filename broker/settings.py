@@ -89,6 +89,24 @@ class BrokerSettings(Settings):
         dynamic=True,
         doc="Connections at a time from one address.",
     )
+    controlled_shutdown_enable: bool = setting(
+        "controlled.shutdown.enable",
+        default=True,
+        doc="Whether a broker of a cluster has its leaderships moved to other brokers before it stops.",
+    )
+    controlled_shutdown_max_retries: int = setting(
+        "controlled.shutdown.max.retries",
+        default=3,
+        at_least=1,
+        doc="How often the controller is asked for it, before the broker stops without.",
+    )
+    controlled_shutdown_retry_backoff_ms: int = setting(
+        "controlled.shutdown.retry.backoff.ms",
+        kind=Kind.LONG,
+        default=5000,
+        at_least=0,
+        doc="Time between two of these requests.",
+    )
     connections_max_idle_ms: int = setting(
         "connections.max.idle.ms",
         kind=Kind.LONG,

@@ -1,14 +1,12 @@
-"""Producer ids, unique in the cluster: each broker takes blocks of a thousand from ``/latest_producer_id_block``."""
+"""Producer ids of a broker that has the cluster's store for itself: it takes blocks of a thousand there, as it needs them."""
 
 from __future__ import annotations
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from . import znodes
-from .store import BadVersionError, ClusterStore, Set, StoreError
-
-BLOCK_SIZE = 1000
+from .producer_id_blocks import BLOCK_SIZE, take_block
+from .store import ClusterStore, StoreError
 
 
 class ProducerIds:
@@ -27,21 +25,9 @@ class ProducerIds:
             async with self._lock:
                 if self._next >= self._end:
                     try:
-                        await self._take_block()
+                        self._next = await take_block(self._store, self._broker_id)
                     except StoreError as error:
                         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+                    self._end = self._next + BLOCK_SIZE
         self._next += 1
         return self._next - 1
-
-    async def _take_block(self) -> None:
-        while True:
-            node = await self._store.get(znodes.PRODUCER_ID_BLOCK)
-            first = znodes.decode_producer_id_block(node.data)[1] + 1 if node.data else 0
-            last = first + BLOCK_SIZE - 1
-            data = znodes.encode_producer_id_block(self._broker_id, first, last)
-            try:
-                await self._store.multi([Set(znodes.PRODUCER_ID_BLOCK, data, node.stat.version)])
-            except BadVersionError:
-                continue
-            self._next, self._end = first, last + 1
-            return

@@ -1,7 +1,7 @@
 """Settings of the group coordinator: ``group.*``, ``offsets.*`` and ``offset.metadata.max.bytes``, under Kafka's names.
 
 Two defaults are not Kafka's: ``group.initial.rebalance.delay.ms`` is 0, so that a lone consumer gets its partitions at
-once, and ``offsets.topic.replication.factor`` is a wish that a cluster with fewer brokers reads as all of them.
+once, and a broker with a store of its own, which can have no other beside it, reads ``offsets.topic.replication.factor`` as 1.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GroupSettings(Settings):
         default=3,
         kind=Kind.SHORT,
         at_least=1,
-        doc="Replicas of __consumer_offsets; all brokers where there are fewer.",
+        doc="Replicas of __consumer_offsets, which is not made before there are brokers enough; 1 where there can be only one.",
     )
     offsets_topic_compression_codec: int = setting(
         "offsets.topic.compression.codec",

@@ -1,12 +1,17 @@
 """Topics made because somebody asked for them: by Metadata, or by the first client that needs a coordinator.
 
-An ordinary topic gets the broker's defaults. A coordinator's own topic is compacted and has the partitions, replicas (all
-brokers where there are fewer) and segment size of the coordinator's settings, as in Kafka.
+An ordinary topic gets the broker's defaults. A coordinator's own topic is compacted and has the partitions, replicas and
+segment size of the coordinator's settings, as in Kafka: until there are brokers enough it is not made, and there is no
+coordinator. Only a broker that cannot have others beside it makes do with one replica.
+
+Where another broker is the controller, the topic is written to the store, and the controller finds it there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+
+import trio
 
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
@@ -17,6 +22,9 @@ from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..transaction_coordinator.settings import TransactionSettings
 from .services import Services
 
+_LED_SECONDS = 2.0
+"""How long a client waits for the leaders of a topic that the controller has yet to find in the store."""
+
 _BEING_MADE = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NOT_CONTROLLER)
 
 
@@ -25,35 +33,53 @@ async def create_missing(broker: Services, names: Iterable[str]) -> dict[str, Er
 
     LEADER_NOT_AVAILABLE asks the client to try again: somebody else is making or deleting the topic right now.
     """
-    try:
-        results = await broker.controller.create_topics([new_topic(broker, name) for name in names])
-    except KafkaError as error:
-        return {name: _told(error.code) for name in names}
-    return {
-        name: _told(result.code) if isinstance(result, KafkaError) else ErrorCode.NONE
-        for name, result in results.items()
-    }
+    outcomes = await create(broker, names)
+    return {name: ErrorCode.NONE if error is None else _told(error.code) for name, error in outcomes.items()}
 
 
 def _told(code: ErrorCode) -> ErrorCode:
     return ErrorCode.LEADER_NOT_AVAILABLE if code in _BEING_MADE else code
 
 
-def new_topic(broker: Services, name: str) -> NewTopic:
+async def create(broker: Services, names: Iterable[str]) -> dict[str, KafkaError | None]:
+    """Make topics that do not exist: why that failed, by name. What was made is known here, unless it takes too long."""
+    topics = [_new_topic(broker, name) for name in names]
+    try:
+        if broker.controller.is_active:
+            made = await broker.controller.create_topics(topics)
+            return {name: result if isinstance(result, KafkaError) else None for name, result in made.items()}
+        outcomes = await broker.topic_writer.create(topics)
+    except KafkaError as error:
+        return {topic.name: error for topic in topics}
+    expected = [
+        name
+        for name, error in outcomes.items()
+        if error is None or error.code is ErrorCode.TOPIC_ALREADY_EXISTS  # by another broker, just now
+    ]
+    with trio.move_on_after(_LED_SECONDS):
+        await broker.metadata.wait_until(lambda: all(name in broker.metadata.topics for name in expected))
+    return outcomes
+
+
+def _new_topic(broker: Services, name: str) -> NewTopic:
     """What is made for a name: a coordinator's own topic, or one with the broker's defaults."""
-    brokers = len(list(broker.metadata.broker_ids()))
-    return coordinator_topics(broker.config, brokers).get(name) or NewTopic(name)
+    topics = coordinator_topics(broker.config, 1 if broker.is_alone else None)
+    return topics.get(name) or NewTopic(name)
 
 
-def coordinator_topics(config: Config, brokers: int) -> dict[str, NewTopic]:
-    """``__consumer_offsets`` and ``__transaction_state`` as they are made in a cluster of so many brokers."""
+def coordinator_topics(config: Config, most_replicas: int | None) -> dict[str, NewTopic]:
+    """``__consumer_offsets`` and ``__transaction_state`` as they are made where there are at most so many brokers."""
     groups = config.settings(GroupSettings)
     transactions = config.settings(TransactionSettings)
-    transaction_replicas = min(transactions.transaction_state_log_replication_factor, brokers)
+    offsets_replicas = groups.offsets_topic_replication_factor
+    transaction_replicas = transactions.transaction_state_log_replication_factor
+    if most_replicas is not None:
+        offsets_replicas = min(offsets_replicas, most_replicas)
+        transaction_replicas = min(transaction_replicas, most_replicas)
     offsets = NewTopic(
         OFFSETS_TOPIC,
         partition_count=groups.offsets_topic_num_partitions,
-        replication_factor=min(groups.offsets_topic_replication_factor, brokers),
+        replication_factor=offsets_replicas,
         configs={
             "compression.type": "producer",
             "cleanup.policy": "compact",

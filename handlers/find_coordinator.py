@@ -2,7 +2,8 @@
 
 Behaviour: the coordinator is the leader of the partition of ``__consumer_offsets`` that the group's id hashes to, or of
 ``__transaction_state`` and the transactional id. The first request creates that topic and is answered once its leader is
-known. Share groups are not served: INVALID_REQUEST, as in a Kafka without them.
+known; until there are brokers enough for its replicas the answer is COORDINATOR_NOT_AVAILABLE. Share groups are not served:
+INVALID_REQUEST, as in a Kafka without them.
 
 Version notes: 1 adds the key's type (before, it is a group), the throttle time and a text with the error; 3 is flexible;
 4 asks for many keys at once (KIP-699), answered each for itself; 5 allows TRANSACTION_ABORTABLE in the answer; 6 adds the
@@ -23,7 +24,7 @@ from ..replication.metadata_cache import Node
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from .auto_creation import new_topic
+from .auto_creation import create
 from .call import Call
 from .joining import wait_known
 
@@ -91,10 +92,9 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
 
 
 async def _create_topic(call: Call, topic: str) -> None:
-    try:
-        outcome = (await call.broker.controller.create_topics([new_topic(call.broker, topic)]))[topic]
-    except KafkaError as error:
-        outcome = error
-    if isinstance(outcome, KafkaError) and outcome.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-        logger.warning("%s could not be created: %s", topic, outcome)
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, outcome.message)
+    error = (await create(call.broker, [topic]))[topic]
+    if error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+        # Of brokers that are yet to come clients ask again and again.
+        level = logging.INFO if error.code is ErrorCode.INVALID_REPLICATION_FACTOR else logging.WARNING
+        logger.log(level, "%s could not be created: %s", topic, error)
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ..base.seams import Clock, Workers
     from ..controller.config_store import ConfigStore
     from ..controller.controller import Controller
-    from ..controller.producer_ids import ProducerIds
+    from ..controller.topic_writer import TopicWriter
     from ..group_coordinator.coordinator import GroupCoordinator
     from ..log.log_manager import LogManager
     from ..replication.end_markers import EndMarkers
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..replication.replica_manager import ReplicaManager
     from ..transaction_coordinator.coordinator import TransactionCoordinator
     from ..transaction_coordinator.entries import TransactionEntries
+    from ..transaction_coordinator.producer_ids import ProducerIdSource
     from .table import ServedApis
 
 
@@ -28,12 +29,14 @@ if TYPE_CHECKING:
 class Services:
     """One broker's parts.
 
-    ``broker_epoch`` tells that of its present registration, -1 before the first. ``served`` may be replaced while the broker
+    ``broker_epoch`` tells that of its present registration, -1 before the first. ``is_alone``: the cluster's
+    store is its own, so no other broker can be in the cluster. ``served`` may be replaced while the broker
     runs; dispatch looks at it with every request.
     """
 
     broker_id: int
     broker_epoch: Callable[[], int]
+    is_alone: bool
     cluster_id: str
     config: Config
     clock: Clock
@@ -44,10 +47,11 @@ class Services:
     fetch_sessions: FetchSessionCache
     metadata: MetadataCache
     controller: Controller
+    topic_writer: TopicWriter
     configs: ConfigStore
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     transaction_entries: TransactionEntries
     end_markers: EndMarkers
-    producer_ids: ProducerIds
+    producer_ids: ProducerIdSource
     served: ServedApis

@@ -50,6 +50,10 @@ HANDLERS = (
     Handler(ApiKey.LEADER_AND_ISR, 0, 7),
     Handler(ApiKey.STOP_REPLICA, 0, 4),
     Handler(ApiKey.UPDATE_METADATA, 0, 8),
+    # To a controller of ZooKeeper mode, likewise.
+    Handler(ApiKey.CONTROLLED_SHUTDOWN, 0, 3),
+    Handler(ApiKey.ALTER_PARTITION, 0, 3),
+    Handler(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0),
     Handler(ApiKey.OFFSET_COMMIT, 2, 10),
     Handler(ApiKey.OFFSET_FETCH, 1, 10),
     Handler(ApiKey.FIND_COORDINATOR, 0, 6),

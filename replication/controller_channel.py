@@ -54,12 +54,19 @@ class ControllerChannel:
         self._turn = trio.StrictFIFOLock()  # not round state: the next request is sent after this one's answer
 
     async def send(
-        self, request: ControllerRequest, *, highest: int | None = None, timeout: float | None = None
+        self,
+        request: ControllerRequest,
+        *,
+        highest: int | None = None,
+        timeout: float | None = None,
+        patience: float | None = None,
     ) -> Any:
-        """The controller's answer, which never is NOT_CONTROLLER; ``highest`` bounds the version, ``timeout`` is in seconds.
+        """The controller's answer, which never is NOT_CONTROLLER; ``highest`` bounds the version.
 
-        Raises PeerUnavailableError when the time is up, and KafkaError (UNSUPPORTED_VERSION) for a controller that is too old.
+        ``timeout`` are the seconds for all of it, ``patience`` those after which no controller is looked for any more. Raises
+        PeerUnavailableError when either is up, and KafkaError (UNSUPPORTED_VERSION) for a controller that is too old.
         """
+        given_up_at = math.inf if patience is None else trio.current_time() + patience
         try:
             with trio.fail_after(math.inf if timeout is None else timeout):
                 async with self._turn:
@@ -67,6 +74,8 @@ class ControllerChannel:
                         response = await self._ask(request, highest)
                         if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
                             return response
+                        if trio.current_time() >= given_up_at:
+                            raise PeerUnavailableError("there is no controller to be found")
                         await trio.sleep(RETRY_SECONDS)
         except trio.TooSlowError:
             raise PeerUnavailableError(f"no controller has answered within {timeout:g} s") from None

@@ -96,6 +96,9 @@ class MemoryCluster:
         assert assembly is not None
         return assembly
 
+    def disk(self, broker_id: int) -> MemoryDisk:
+        return self._disks[broker_id]
+
     def controller_id(self) -> int:
         """Which broker is the controller, or -1."""
         active = [i for i, s in self.servers.items() if s.assembly and s.assembly.services.controller.is_active]

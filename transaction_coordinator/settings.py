@@ -1,7 +1,7 @@
 """Settings of the transaction coordinator: ``transaction.*`` and ``transactional.id.*``, under Kafka's names.
 
-As with ``__consumer_offsets``, ``transaction.state.log.replication.factor`` and ``transaction.state.log.min.isr`` are wishes
-that a cluster with fewer brokers reads as all of them.
+As with ``__consumer_offsets``, a broker with a store of its own reads ``transaction.state.log.replication.factor`` and
+``transaction.state.log.min.isr`` as 1.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class TransactionSettings(Settings):
         default=3,
         kind=Kind.SHORT,
         at_least=1,
-        doc="Replicas of __transaction_state; all brokers where there are fewer.",
+        doc="Replicas of __transaction_state, which is not made before there are brokers enough; 1 where there can be only one.",
     )
     transaction_state_log_min_isr: int = setting(
         "transaction.state.log.min.isr",

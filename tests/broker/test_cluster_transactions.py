@@ -43,8 +43,13 @@ class Producer:
         self._sequences: dict[int, int] = {}
 
     async def initialize(self) -> int:
+        """As often as the coordinator says that it has no producer id yet."""
         request = InitProducerIdRequest(transactional_id=ID, transaction_timeout_ms=60_000)
-        answer = await self._cluster.ask(self.coordinator, request, 4 if self._protocol == CLASSIC else 5)
+        while True:
+            answer = await self._cluster.ask(self.coordinator, request, 4 if self._protocol == CLASSIC else 5)
+            if answer.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                break
+            await trio.sleep(0.1)
         self._producer = answer.producer_id, answer.producer_epoch
         self._sequences.clear()
         code: int = answer.error_code

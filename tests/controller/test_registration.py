@@ -12,7 +12,8 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
 from ottla.controller import znodes
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
-from ottla.controller.producer_ids import BLOCK_SIZE, ProducerIds
+from ottla.controller.producer_id_blocks import BLOCK_SIZE
+from ottla.controller.producer_ids import ProducerIds
 from ottla.controller.registration import ensure_cluster, random_uuid, register_broker, register_when_free
 from ottla.controller.store import ConnectionLossError, ensure_paths
 from ottla.controller.store_link import StoreLink

@@ -40,6 +40,7 @@ from ottla.wire.messages.fetch import (
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import Message
 
@@ -432,7 +433,7 @@ async def test_a_broker_in_memory(tmp_path: Path) -> None:
         client = BrokerClient(network, *ADDRESS, "broker-1")
         await write_and_read(client)
         with pytest.raises(PeerUnavailableError, match="the peer closed the connection"):
-            await client.send(ControlledShutdownRequest(broker_id=2), 3)  # an API that is not served
+            await client.send(UnregisterBrokerRequest(broker_id=2), 0)  # an API that is not served
         await client.send(MetadataRequest(topics=[]), 12)
         client.close()
 

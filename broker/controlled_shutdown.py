@@ -1,0 +1,82 @@
+"""Before a broker of a cluster stops it hands its leaderships over: the controller moves them to replicas in sync.
+
+Clients find the new leaders while this broker still answers them (Kafka: KafkaServer ``controlledShutdown``). Where that does
+not succeed the broker stops nevertheless, and its partitions are without leaders until the controller notices. Unlike Kafka's
+it does not wait where no other replica of a partition is alive.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+import trio
+
+from ..base.errors import KafkaError
+from ..base.wording import counted
+from ..replication.broker_client import PeerUnavailableError
+from ..replication.controller_channel import ControllerChannel
+from ..replication.metadata_cache import MetadataCache
+from ..wire.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+from .settings import BrokerSettings
+
+logger = logging.getLogger(__name__)
+
+_ANSWER_SECONDS = 30.0
+_CONTROLLER_SECONDS = 1.0
+"""How long a controller that is not reached is looked for: the next one is elected in a moment, if there is one."""
+
+
+async def hand_over(
+    channel: ControllerChannel, metadata: MetadataCache, broker_id: int, broker_epoch: int, settings: BrokerSettings
+) -> None:
+    """Return once this broker leads nothing that another one could lead, or when that was tried often enough."""
+    if not settings.controlled_shutdown_enable:
+        return
+    request = ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch)
+    attempts = settings.controlled_shutdown_max_retries
+    for attempt in range(1, attempts + 1):
+        if not any(other != broker_id for other in metadata.broker_ids()):
+            return  # there is nobody to hand anything to
+        try:
+            response: ControlledShutdownResponse = await channel.send(
+                request, timeout=_ANSWER_SECONDS, patience=_CONTROLLER_SECONDS
+            )
+        except (PeerUnavailableError, KafkaError) as error:
+            logger.warning("The leaderships of this broker are not handed over: %s", error)
+            return
+        left = response.remaining_partitions
+        if not response.error_code and not _could_be_taken_over(left, metadata):
+            return
+        logger.log(
+            logging.INFO if attempt < attempts else logging.WARNING,
+            "After %d of %d requests to the controller this broker leads %s still%s",
+            attempt,
+            attempts,
+            counted(len(left), "partition"),
+            f": error {response.error_code}" if response.error_code else "",
+        )
+        if attempt < attempts:
+            with trio.move_on_after(settings.controlled_shutdown_retry_backoff_ms / 1000):
+                await _wait_until_none_could(left, metadata)
+
+
+async def _wait_until_none_could(left: Sequence[RemainingPartition], metadata: MetadataCache) -> None:
+    """Return as soon as asking again has become useless; never when it was an error that kept the controller from it."""
+    await metadata.wait_until(lambda: bool(left) and not _could_be_taken_over(left, metadata))
+
+
+def _could_be_taken_over(partitions: Sequence[RemainingPartition], metadata: MetadataCache) -> bool:
+    """Whether another replica of one of them is alive, which may be in sync soon."""
+    states = [metadata.partition(each.topic_name, each.partition_index) for each in partitions]
+    return any(
+        metadata.is_alive(replica)
+        for state in states
+        if state is not None
+        for replica in state.replicas
+        if replica != state.leader
+    )

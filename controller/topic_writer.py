@@ -1,0 +1,91 @@
+"""Topics made straight in the store, as any broker of a ZooKeeper cluster may: for clients that name one that is missing.
+
+Only its nodes are written, the topic's and that of its configs. The controller watches the folder of topics, gives the
+partitions their leaders and tells every broker (Kafka: AutoTopicCreationManager ``createTopicsInZk``, AdminZkClient).
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterable, Mapping
+
+from ..base.config import Config
+from ..base.errors import ErrorCode, KafkaError
+from ..log.settings import LogSettings
+from . import znodes
+from .assignment import assign_replicas
+from .loading import load_brokers
+from .partition_states import refusal
+from .registration import random_uuid
+from .settings import ControllerSettings
+from .store import ClusterStore, Create, NodeExistsError, Set, StoreError
+from .topic_configs import check_overrides
+from .topic_names import check_collision, check_name
+from .topics import MAX_PARTITIONS_PER_REQUEST, NewTopic, check_room
+from .znodes import ReplicaAssignment, TopicAssignment
+
+logger = logging.getLogger(__name__)
+
+
+class TopicWriter:
+    """Makes topics of which the number of partitions and replicas is given, or the broker's default."""
+
+    def __init__(self, store: ClusterStore, config: Config, randomness: random.Random) -> None:
+        self._store = store
+        self._config = config
+        self._randomness = randomness
+
+    async def create(self, topics: Iterable[NewTopic]) -> dict[str, KafkaError | None]:
+        """The outcome by name; one topic's failure does not touch the others. Raises KafkaError when the store is gone."""
+        outcomes: dict[str, KafkaError | None] = {}
+        try:
+            racks = {i: broker.registration.rack for i, broker in (await load_brokers(self._store)).items()}
+            existing = await self._store.children(znodes.TOPICS)
+            for new in topics:
+                outcomes[new.name] = await self._create(new, existing, racks)
+                existing.append(new.name)
+        except StoreError as error:
+            raise refusal(error) from error
+        return outcomes
+
+    async def _create(
+        self, new: NewTopic, existing: Iterable[str], racks: Mapping[int, str | None]
+    ) -> KafkaError | None:
+        assert new.assignment is None, "clients that name a topic say nothing of its replicas"
+        settings = self._config.settings(ControllerSettings)
+        count = settings.num_partitions if new.partition_count == -1 else new.partition_count
+        factor = settings.default_replication_factor if new.replication_factor == -1 else new.replication_factor
+        try:
+            check_name(new.name)
+            if new.name in existing:
+                raise _exists(new.name)
+            check_collision(new.name, existing)
+            check_room(count, MAX_PARTITIONS_PER_REQUEST)
+            assignment = assign_replicas(racks, count, factor, self._randomness)
+            overrides = check_overrides(self._config.settings(LogSettings), new.configs)
+            await self._write(new.name, assignment, overrides)
+        except KafkaError as error:
+            return error
+        return None
+
+    async def _write(self, name: str, assignment: Mapping[int, Iterable[int]], overrides: Mapping[str, str]) -> None:
+        """Raises KafkaError TOPIC_ALREADY_EXISTS when another broker was faster."""
+        partitions = {number: ReplicaAssignment(tuple(replicas)) for number, replicas in assignment.items()}
+        topic = znodes.encode_topic(TopicAssignment(random_uuid(self._randomness), partitions))
+        config_path, config = znodes.topic_config_path(name), znodes.encode_config(overrides)
+        has_config = await self._store.exists(config_path) is not None
+        try:
+            await self._store.multi(
+                [
+                    Set(config_path, config) if has_config else Create(config_path, config),
+                    Create(znodes.topic_path(name), topic),
+                ]
+            )
+        except NodeExistsError:
+            raise _exists(name) from None
+        logger.info("Created topic %s in the store, for the controller to have it led", name)
+
+
+def _exists(name: str) -> KafkaError:
+    return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")

@@ -1,0 +1,23 @@
+"""AlterPartition (key 56): a partition's leader tells the controller which replicas are in sync (KIP-497).
+
+Behaviour: only the controller does it (NOT_CONTROLLER), and only for the present registration of the broker that asks
+(STALE_BROKER_EPOCH); what is wrong with a partition is said in its part of the answer.
+
+Version notes: 1 has the leader recovery state (KIP-704), 2 names topics by their ids, 3 has the broker epochs of the in-sync
+replicas (KIP-903), which a controller of ZooKeeper mode does not look at.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import KafkaError
+from ..wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from .call import Call
+
+
+async def handle(call: Call, request: AlterPartitionRequest) -> AlterPartitionResponse:
+    await call.flush()
+    return await call.broker.controller.alter_partition(request, call.version)
+
+
+def error_response(request: AlterPartitionRequest, error: KafkaError) -> AlterPartitionResponse:
+    return AlterPartitionResponse(error_code=error.code)

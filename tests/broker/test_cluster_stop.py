@@ -1,0 +1,164 @@
+"""A broker that stops hands its leaderships over first, and leaves the cluster last."""
+
+from __future__ import annotations
+
+import pytest
+import trio
+import trio.testing
+
+from ottla.base.errors import ErrorCode
+from ottla.base.memory_network import MemoryNetwork
+from ottla.broker.controlled_shutdown import hand_over
+from ottla.broker.settings import BrokerSettings
+from ottla.controller import znodes
+from ottla.controller.store import WatchEvent
+from ottla.replication.controller_channel import ControllerChannel
+from ottla.replication.metadata_cache import MetadataCache
+from ottla.replication.peers import Peers
+from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from ottla.wire.messages.controlled_shutdown import (
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+from ottla.wire.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+
+from ..memory_cluster import MemoryCluster, running
+
+ALL = (1, 2, 3)
+PATIENCE = 2.0
+"""More than a stop may take that nothing holds up."""
+
+
+def leader(cluster: MemoryCluster, asked: int, topic: str = "topic") -> int:
+    state = cluster.services(asked).metadata.partition(topic, 0)
+    return -1 if state is None else state.leader
+
+
+async def test_another_broker_leads_before_the_first_one_is_gone(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(*ALL) as cluster:
+        controller = cluster.controller_id()
+        stopping, heir = (broker_id for broker_id in ALL if broker_id != controller)
+        await cluster.create("topic", [stopping, heir])
+        metadata = cluster.services(controller).metadata
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cluster.stop, stopping)
+            with trio.fail_after(PATIENCE):
+                await metadata.wait_until(lambda: leader(cluster, controller) == heir)
+            assert metadata.is_alive(stopping)
+        assert (await cluster.metadata(heir, "topic")).topics[0].partitions[0].isr_nodes == [heir]
+
+
+async def test_a_controller_that_stops_hands_over_too(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(*ALL) as cluster:
+        controller = cluster.controller_id()
+        heir, third = (broker_id for broker_id in ALL if broker_id != controller)
+        await cluster.create("topic", [controller, heir])
+        metadata = cluster.services(third).metadata
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cluster.stop, controller)
+            with trio.fail_after(PATIENCE):
+                await metadata.wait_until(lambda: leader(cluster, third) == heir)
+            assert metadata.is_alive(controller)
+
+
+class Reluctant:
+    """A controller that takes over nothing, the first ``times`` that it is asked."""
+
+    def __init__(self, times: int) -> None:
+        self.asked = 0
+        self._times = times
+
+    async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        self.asked += 1
+        if self.asked > self._times:
+            return ControlledShutdownResponse()
+        return ControlledShutdownResponse(remaining_partitions=[RemainingPartition(topic_name="topic")])
+
+    async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
+        raise AssertionError("nobody asks for that")
+
+    async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
+        raise AssertionError("nobody asks for that")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "reluctant", "asked", "seconds"),
+    [([1, 2], 0, 1, 0), ([1, 2], 1, 2, 5), ([1, 2], 9, 3, 10), ([1, 3], 9, 1, 0)],
+    ids=["at once", "the second time", "never", "to nobody alive"],
+)
+async def test_the_controller_is_asked_three_times_with_5_s_between(
+    replicas: list[int], reluctant: int, asked: int, seconds: float, autojump_clock: trio.testing.MockClock
+) -> None:
+    metadata = MetadataCache("cluster")
+    state = UpdateMetadataPartitionState(leader=1, replicas=replicas)
+    topic = UpdateMetadataTopicState(topic_name="topic", partition_states=[state])
+    alive = [UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2)]
+    metadata.update(UpdateMetadataRequest(controller_id=1, live_brokers=alive, topic_states=[topic]))
+    controller = Reluctant(reluctant)
+    channel = ControllerChannel(1, metadata, Peers(MemoryNetwork(), 1, "PLAINTEXT", metadata), controller, "test")
+    began = trio.current_time()
+    await hand_over(channel, metadata, 1, 7, BrokerSettings())
+    assert (controller.asked, trio.current_time() - began) == (asked, pytest.approx(seconds))
+
+
+async def test_a_broker_stops_though_nobody_is_the_controller(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(*ALL) as cluster:
+        stopping = next(broker_id for broker_id in ALL if broker_id != cluster.controller_id())
+        cluster.services(stopping).metadata.controller_id = -1
+        began = trio.current_time()
+        await cluster.stop(stopping)
+        assert trio.current_time() - began < PATIENCE
+
+
+async def test_a_broker_can_be_told_to_hand_nothing_over(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(*ALL, controlled_shutdown_enable="false") as cluster:
+        controller = cluster.controller_id()
+        stopping, other = (broker_id for broker_id in ALL if broker_id != controller)
+        await cluster.create("topic", [stopping, other])
+        metadata = cluster.services(controller).metadata
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cluster.stop, stopping)
+            with trio.fail_after(PATIENCE):
+                await metadata.wait_until(lambda: leader(cluster, controller) != stopping)
+            assert not metadata.is_alive(stopping)
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_the_last_brokers_do_not_wait_for_one_another(
+    at_once: bool, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(*ALL) as cluster:
+        await cluster.create("topic", [1, 2], [2, 3], [3, 1])
+        began = trio.current_time()
+        if at_once:
+            async with trio.open_nursery() as nursery:
+                for broker_id in ALL:
+                    nursery.start_soon(cluster.stop, broker_id)
+        else:
+            await cluster.stop(*ALL)
+        # Those that stop at once take each other for heirs: each asks until the others are gone, or three times.
+        assert trio.current_time() - began < (10 + PATIENCE if at_once else PATIENCE)
+
+
+async def test_a_broker_leaves_the_cluster_once_its_logs_are_marked_clean(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with running(1, 2) as cluster:
+        await cluster.create("topic", [2])
+        assert await cluster.produce(2, "topic", 0, b"kept") == ErrorCode.NONE
+        marked: list[bool] = []
+
+        def left(event: WatchEvent) -> None:
+            marked.append(cluster.disk(2).exists("/data/.kafka_cleanshutdown"))
+
+        session = cluster.store.session()
+        await session.exists(znodes.broker_path(2), left)
+        await cluster.stop(2)
+        assert marked == [True]
