@@ -313,6 +313,18 @@ async def test_a_state_of_the_controller_makes_a_change_void() -> None:
         assert (world.partition.isr, world.partition.partition_epoch) == ((ME,), 1)
 
 
+async def test_the_answer_to_a_change_before_says_nothing_of_the_next_one() -> None:
+    async with replicas() as world:
+        world.lead(isr=(ME,), replicas=ALL)
+        world.fetched(OTHER, 0)
+        before = pending(world)
+        world.partition.isr_refused(before)
+        world.fetched(THIRD, 0)
+        world.partition.isr_changed(before, (ME, OTHER), 0, 1)
+        world.partition.isr_refused(before)
+        assert (pending(world).proposed, world.partition.isr) == ((ME, THIRD), (ME,))
+
+
 @pytest.mark.parametrize(("epochs", "isr"), [((0, 0), (ME, OTHER)), ((0, 5), (ME, OTHER)), ((1, 5), (ME,))])
 async def test_an_answer_counts_by_its_epochs(epochs: tuple[int, int], isr: tuple[int, ...]) -> None:
     async with replicas() as world:
