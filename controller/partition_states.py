@@ -136,6 +136,11 @@ async def _read_again(
     states: Mapping[TopicPartition, LeaderState],
     conflicts: Iterable[TopicPartition],
 ) -> set[TopicPartition]:
-    """Have those in conflict as they are stored; which of them are not as they were to be written."""
-    await load_states(store, {key: context.partition(key) for key in conflicts})
-    return {key for key in conflicts if context.partition(key).state != states[key]}
+    """Have those in conflict as they are stored; which of them are not as they were to be written.
+
+    What is not understood is written over if the controller knows the state before it, else there is nothing to decide.
+    """
+    found = {key: context.partition(key) for key in conflicts}
+    lost = await load_states(store, found)
+    hopeless = {key for key in lost if found[key].state is None}
+    return {key for key, partition in found.items() if partition.state != states[key]} - hopeless

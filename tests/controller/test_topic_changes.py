@@ -13,8 +13,9 @@ from ottla.controller.store import Create, Delete, Operation, Set
 from ottla.controller.topics import NewTopic
 from ottla.controller.znodes import LeaderState, ReplicaAssignment, TopicAssignment
 from ottla.tests.controller.cluster import Cluster, running, until
+from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest
-from ottla.wire.messages.stop_replica import StopReplicaRequest
+from ottla.wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ottla.wire.messages.update_metadata import UpdateMetadataRequest
 from ottla.wire.schema import ZERO_UUID
 
@@ -162,6 +163,30 @@ async def test_a_replica_that_could_not_be_deleted_waits_for_the_restart_of_its_
         await gone(cluster, znodes.delete_topic_path("t"))
 
 
+async def test_a_replica_that_was_only_stopped_is_not_deleted_yet() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [1, 2]}))
+        original = cluster.brokers[2].stop_replica
+        answers = [trio.Event(), trio.Event()]
+        asked: list[StopReplicaRequest] = []
+
+        async def stop_replica(request: StopReplicaRequest) -> StopReplicaResponse:
+            asked.append(request)
+            await answers[len(asked) - 1].wait()
+            return await original(request)
+
+        cluster.brokers[2].stop_replica = stop_replica  # type: ignore[method-assign]
+        await cluster.controller.controlled_shutdown(ControlledShutdownRequest(broker_id=2))
+        await until(lambda: len(asked) == 1)
+        await cluster.controller.delete_topics(["t"])
+        answers[0].set()
+        await until(lambda: len(asked) == 2)
+        await cluster.create(NewTopic("other", assignment={0: [1]}))  # the answer was handled before
+        assert await cluster.session.children(znodes.DELETE_TOPICS) == ["t"]
+        answers[1].set()
+        await gone(cluster, znodes.delete_topic_path("t"))
+
+
 async def test_topics_are_made_and_enlarged_while_a_broker_is_down() -> None:
     async with running(brokers=3) as cluster:
         await cluster.create(NewTopic("t", assignment={0: [2, 1]}))
@@ -246,6 +271,16 @@ async def test_a_state_that_is_not_understood_any_more_is_written_again() -> Non
         await cluster.session.multi([Set(znodes.state_path("t", 0), b"nonsense")])
         await cluster.die(2)
         assert await cluster.state("t") == LeaderState(1, 1, (1,), 1)
+
+
+async def test_a_first_state_that_is_not_understood_is_passed_over() -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.controller.controlled_shutdown(ControlledShutdownRequest(broker_id=2))
+        await cluster.create(NewTopic("t", assignment={0: [2]}))
+        await cluster.session.multi([Create(znodes.state_path("t", 0), b"nonsense")])
+        await cluster.restart(2)
+        await cluster.create(NewTopic("other", assignment={0: [2]}))
+        await cluster.until_state("other", LeaderState(2, 0, (2,), 1))
 
 
 async def test_a_topic_that_another_program_removed_is_forgotten() -> None:
