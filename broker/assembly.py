@@ -46,10 +46,12 @@ from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from ..replication.alter_partition import AlterPartitionManager
+from ..replication.broker_client import BrokerClient
 from ..replication.controller_channel import ControllerChannel
 from ..replication.coordinator_partition_log import CoordinatorPartitionLog
 from ..replication.end_markers import EndMarkers
 from ..replication.fetch_session import FetchSessionCache
+from ..replication.fetchers import Fetchers
 from ..replication.log_dir_moves import LogDirMoves
 from ..replication.marker_channels import SETTLING_SECONDS, MarkerChannels
 from ..replication.metadata_cache import MetadataCache
@@ -156,6 +158,7 @@ class Assembly:
             self._isr_changes,
             config.settings(ReplicationSettings).replica_lag_time_max_ms,
         )
+        self._fetchers = replicas.fetchers = self._make_fetchers(self._peers)
         log_dir_moves = LogDirMoves(replicas, self.logs, metadata)
         log = CoordinatorPartitionLog(OFFSETS_TOPIC, replicas, metadata, self._clock, self._workers)
         groups = GroupCoordinator(log, config.settings(GroupSettings), self._clock, self._randomness)
@@ -229,6 +232,15 @@ class Assembly:
     def _controller_channel(self, metadata: MetadataCache, controller: Controller, purpose: str) -> ControllerChannel:
         assert self._peers is not None
         return ControllerChannel(self._broker_id, metadata, self._peers, controller, purpose)
+
+    def _make_fetchers(self, peers: Peers) -> Fetchers:
+        settings = self._config.settings(ReplicationSettings)
+        timeout = settings.replica_socket_timeout_ms / 1000
+
+        def connect(broker_id: int) -> BrokerClient:
+            return peers.client(broker_id, "fetcher", timeout=timeout, max_in_flight=1)
+
+        return Fetchers(self._broker_id, connect, settings, self._broker_epoch)
 
     def _channel_to(self, broker: LiveBroker) -> BrokerChannel:
         """How this broker, as the controller, tells a broker what it decides."""
@@ -320,6 +332,7 @@ class Assembly:
         nursery.start_soon(self.logs.run)
         nursery.start_soon(self.services.log_dir_moves.run)
         nursery.start_soon(self.services.replicas.run)
+        nursery.start_soon(self._fetchers.run)
         nursery.start_soon(self._isr_changes.run)
         nursery.start_soon(self._report_failed_folders)
         nursery.start_soon(self.services.configs.run)

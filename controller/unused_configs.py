@@ -37,7 +37,6 @@ _FOR_ALL_BROKERS = [
     _unused("metric.reporters", Kind.LIST, None),
     _unused("num.io.threads", Kind.INT, 1),
     _unused("num.network.threads", Kind.INT, 1),
-    _unused("num.replica.fetchers", Kind.INT, 1),
     _unused("remote.fetch.max.wait.ms", Kind.INT, 1),
     _unused("remote.list.offsets.request.timeout.ms", Kind.LONG, 1),
     _unused("remote.log.index.file.cache.total.size.bytes", Kind.LONG, 1),

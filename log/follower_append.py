@@ -10,8 +10,9 @@ Rules, Apache Kafka's (``UnifiedLog.appendAsFollower``, ``Partition.appendRecord
 - The records of data batches are not looked at. Leader and producer have answered for keys, timestamps, sizes and
   sequences, and ``max_timestamp`` of the header is what the leader made of it (``validation``). End markers are read, as
   on the leader: they end transactions, fill the transaction index and carry the coordinator's epoch.
-- A log without records may start inside the first batch, when the leader's start lies there (DeleteRecords). The log then
-  starts anew where that batch does; the leader's start follows with its watermarks.
+- The leader's log may start inside the first batch (DeleteRecords). A log that has nothing from that start on then begins
+  anew where the batch does; the leader's start follows with its watermarks. Kafka does so for an empty log only, and gives
+  up a replica whose last records the leader never had.
 
 Batches that fit into the active segment are written together, with one call of the disk.
 """
@@ -35,8 +36,10 @@ class FollowerAppend(NamedTuple):
     flush_due: bool
 
 
-def append_as_follower(log: PartitionLog, records: Bytes, fetch_epoch: int) -> FollowerAppend:
+def append_as_follower(log: PartitionLog, records: Bytes, fetch_epoch: int, leader_start: int = 0) -> FollowerAppend:
     """Append the batches of a fetched answer; ``fetch_epoch`` is the leader epoch that the fetch was made with.
+
+    ``leader_start`` is where the leader's log starts.
 
     Raises KafkaError: CORRUPT_MESSAGE and INVALID_RECORD for what is no batch, UNKNOWN_SERVER_ERROR for offsets that do
     not follow, KAFKA_STORAGE_ERROR. Nothing was appended then, but for the last one.
@@ -45,7 +48,7 @@ def append_as_follower(log: PartitionLog, records: Bytes, fetch_epoch: int) -> F
     batches = _judged(records, fetch_epoch)
     if not batches:
         return FollowerAppend(0, False)
-    _meet_log_end(log, batches)
+    _meet_log_end(log, batches, leader_start)
     first_offset = log.log_end_offset
     size = sum(batch.size for batch in batches)
     _write(log, batches, memoryview(records)[:size])
@@ -84,12 +87,12 @@ def _check_readable(batch: RecordBatch) -> None:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"the control batch cannot be read: {error.message}") from error
 
 
-def _meet_log_end(log: PartitionLog, batches: list[RecordBatch]) -> None:
+def _meet_log_end(log: PartitionLog, batches: list[RecordBatch], leader_start: int) -> None:
     """Let the first batch begin at the log's end or behind it. Raises KafkaError where it cannot."""
     first, end = batches[0].base_offset, log.log_end_offset
     if first >= end:
         return
-    if log.log_start_offset < end or batches[-1].last_offset < end:
+    if max(log.log_start_offset, leader_start) < end or batches[-1].last_offset < end:
         raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"offset {first} comes where {end} is the next one")
     log.truncate_fully_and_start_at(first)
 

@@ -26,3 +26,46 @@ class ReplicationSettings(Settings):
         kind=Kind.LONG,
         doc="A follower that has not had all that its leader has for so long is out of sync. Looked at each half of it.",
     )
+    num_replica_fetchers: int = setting(
+        "num.replica.fetchers",
+        default=1,
+        at_least=1,
+        dynamic=True,
+        doc="Taken, and nothing is changed by it: a broker fetches from each leader in one task, on its one loop.",
+    )
+    replica_fetch_wait_max_ms: int = setting(
+        "replica.fetch.wait.max.ms",
+        default=500,
+        at_least=0,
+        doc="The longest that a leader waits for records before it answers a follower; less than replica.lag.time.max.ms.",
+    )
+    replica_fetch_min_bytes: int = setting(
+        "replica.fetch.min.bytes",
+        default=1,
+        at_least=0,
+        doc="With fewer bytes a leader waits before it answers a follower.",
+    )
+    replica_fetch_max_bytes: int = setting(
+        "replica.fetch.max.bytes",
+        default=1 << 20,
+        at_least=0,
+        doc="The most bytes of one partition that a follower fetches at once; a first batch may be larger.",
+    )
+    replica_fetch_response_max_bytes: int = setting(
+        "replica.fetch.response.max.bytes",
+        default=10 << 20,
+        at_least=0,
+        doc="The most bytes that a follower fetches at once, over all partitions; a first batch may be larger.",
+    )
+    replica_fetch_backoff_ms: int = setting(
+        "replica.fetch.backoff.ms",
+        default=1_000,
+        at_least=0,
+        doc="How long a follower waits after an error before it fetches again: a partition, or from a leader.",
+    )
+    replica_socket_timeout_ms: int = setting(
+        "replica.socket.timeout.ms",
+        default=30_000,
+        at_least=1,
+        doc="How long a follower waits for its leader's answer; at least replica.fetch.wait.max.ms.",
+    )

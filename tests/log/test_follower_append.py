@@ -130,6 +130,17 @@ async def test_log_of_a_leader_that_starts_inside_a_batch(make_world):
     assert sent(pair.follower) == sent(pair.leader, 2)
 
 
+async def test_records_below_the_leaders_start_give_way_to_its_first_batch(make_world):
+    """They are not the leader's, which cannot be seen any more: what it had there is deleted."""
+    pair = await make_pair(make_world)
+    append_as_follower(pair.follower, batch_at(0, "alone", epoch=1), 1)
+    data = batch_at(0, "a", "b", epoch=2)
+    with refused(ErrorCode.UNKNOWN_SERVER_ERROR):
+        append_as_follower(pair.follower, data, 2, 0)
+    append_as_follower(pair.follower, data, 2, 1)
+    assert values(pair.follower) == [(0, "a"), (1, "b")]
+
+
 async def test_last_batches_of_a_producer_and_its_transaction_are_known(make_world):
     pair = await make_pair(make_world)
     producer = {"producer_id": 7, "producer_epoch": 0, "is_transactional": True}

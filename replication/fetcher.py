@@ -1,0 +1,254 @@
+"""One leader's partitions, fetched from it by one task: a request, its answer, the next request (Kafka's fetcher thread).
+
+There is one request under way at a time, in one fetch session. Partitions come, go and get other leader epochs while it is;
+an answer to what was asked before is passed over (``follower.take_answer``). A partition that has to wait is left out of the
+requests meanwhile: an answer with an error comes at once, and would come again and again.
+
+What a round costs goes by the partitions with news, not by those there are: only what has ``_changed`` is named in a
+session. Once a second all are looked at, because retention here moves a log's start without anybody's telling.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..base.network import size_of
+from ..wire.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
+from ..wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from .broker_client import BrokerClient, MalformedResponseError, PeerUnavailableError
+from .follower import (
+    Outcome,
+    Position,
+    begin_following,
+    known_code,
+    position_of,
+    reset_to_leader,
+    take_answer,
+    take_reset_error,
+)
+from .leader_session import Key, LeaderSession
+from .partition import Partition
+from .settings import ReplicationSettings
+
+logger = logging.getLogger(__name__)
+
+FETCH_VERSION = 17
+LIST_OFFSETS_VERSION = 9
+"""Those of inter.broker.protocol.version 3.9: a follower does not ask what its leader can."""
+
+_LATEST, _EARLIEST = -1, -2
+_BYTES_PER_TURN = 256 << 10
+_FULL_LOOK_SECONDS = 1.0
+_SESSION_ERRORS = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+
+
+class Fetcher:
+    """Follows one leader. ``connect`` gives the way to a broker and raises PeerUnavailableError where there is none."""
+
+    def __init__(
+        self,
+        leader_id: int,
+        broker_id: int,
+        connect: Callable[[int], BrokerClient],
+        settings: ReplicationSettings,
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self.leader_id = leader_id
+        self._broker_id = broker_id
+        self._connect = connect
+        self._settings = settings
+        self._broker_epoch = broker_epoch
+        self._session = LeaderSession()
+        self._followed: dict[Key, Partition] = {}
+        self._delayed: dict[Key, float] = {}  # until when, by trio's clock
+        self._changed: dict[Key, None] = {}
+        self._looked_at = 0.0
+        self._came = trio.Event()
+        self._is_reachable = True
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether there is nothing to fetch, now or later."""
+        return not self._followed
+
+    def follow(self, partition: Partition) -> None:
+        """Fetch a partition, or go on under another leader epoch; with it a partition that was stopped begins again."""
+        key = _key(partition)
+        self._forget(key)
+        try:
+            begin_following(partition)
+        except KafkaError as error:
+            partition.log.folder.log_failed(f"{partition.topic}-{key[1]} is not replicated", error)
+            return
+        self._followed[key] = partition
+        self._came.set()
+
+    def unfollow(self, partition: Partition) -> None:
+        """Fetch a partition no more; an answer that is under way is not appended to it."""
+        self._forget(_key(partition))
+
+    def _forget(self, key: Key) -> None:
+        self._followed.pop(key, None)
+        self._delayed.pop(key, None)
+        self._changed[key] = None
+
+    # --- rounds -------------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Fetch until cancelled."""
+        while True:
+            await self._wait_for_partitions()
+            request = self._request()
+            try:
+                response = await self._connect(self.leader_id).send(request, FETCH_VERSION)
+            except (PeerUnavailableError, MalformedResponseError) as error:
+                self._session.lose()
+                await self._back_off(error)
+                continue
+            self._is_reachable = True
+            await self._take(response)
+
+    async def _wait_for_partitions(self) -> None:
+        """Return when a partition can be fetched."""
+        while True:
+            now = trio.current_time()
+            for key in [key for key, until in self._delayed.items() if until <= now]:
+                del self._delayed[key]
+                self._changed[key] = None
+            if len(self._followed) > len(self._delayed):
+                return
+            self._came = trio.Event()
+            with trio.move_on_at(min(self._delayed.values(), default=float("inf"))):
+                await self._came.wait()
+
+    async def _back_off(self, error: Exception) -> None:
+        """Leave the leader alone for a while; a partition that comes may mean that it is back."""
+        level = logging.WARNING if self._is_reachable else logging.DEBUG
+        logger.log(level, "Nothing can be fetched from broker %d: %s", self.leader_id, error)
+        self._is_reachable = False
+        self._came = trio.Event()
+        with trio.move_on_after(self._settings.replica_fetch_backoff_ms / 1000):
+            await self._came.wait()
+
+    def _request(self) -> FetchRequest:
+        settings, session = self._settings, self._session
+        request = FetchRequest(
+            replica_state=ReplicaState(replica_id=self._broker_id, replica_epoch=self._broker_epoch()),
+            max_wait_ms=settings.replica_fetch_wait_max_ms,
+            min_bytes=settings.replica_fetch_min_bytes,
+            max_bytes=settings.replica_fetch_response_max_bytes,
+            session_id=session.session_id,
+            session_epoch=session.epoch,
+        )
+        now = trio.current_time()
+        if session.is_full or now >= self._looked_at + _FULL_LOOK_SECONDS:
+            self._changed |= dict.fromkeys(self._followed)
+            self._looked_at = now
+        positions = {key: self._position(key) for key in self._changed}
+        self._changed = {}
+        partition_max = settings.replica_fetch_max_bytes
+        if session.is_full:
+            wanted = {key: position for key, position in positions.items() if position is not None}
+            request.topics = session.begin(wanted, partition_max)
+        else:
+            request.topics, request.forgotten_topics_data = session.change(positions, partition_max)
+        return request
+
+    def _position(self, key: Key) -> Position | None:
+        partition = self._followed.get(key)
+        return None if partition is None or key in self._delayed else position_of(partition)
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    async def _take(self, response: FetchResponse) -> None:
+        """Do what each partition's part of the answer asks for; other tasks have their turn in between."""
+        if not self._session.take(response):
+            if response.error_code not in _SESSION_ERRORS:
+                await self._back_off(KafkaError(known_code(response.error_code), "the answer is not to what was asked"))
+            return
+        taken = 0
+        later: list[tuple[Key, Partition, Outcome]] = []
+        for topic in response.responses:
+            for data in topic.partitions:
+                key = topic.topic_id, data.partition_index
+                partition = self._followed.get(key)
+                if partition is None or key in self._delayed:
+                    continue
+                outcome = self._take_one(key, partition, data)
+                if outcome in (Outcome.FLUSH, Outcome.RESET):
+                    later.append((key, partition, outcome))
+                taken += size_of(data.records or b"")
+                if taken >= _BYTES_PER_TURN:
+                    taken = 0
+                    await trio.lowlevel.checkpoint()
+        for key, partition, outcome in later:
+            if outcome is Outcome.RESET:
+                await self._reset(key, partition)
+            else:
+                await self._flush(partition)
+
+    def _take_one(self, key: Key, partition: Partition, data: PartitionData) -> Outcome:
+        outcome = take_answer(partition, self._session.asked[key], data)
+        self._go_on(key, partition, outcome)
+        return outcome
+
+    def _go_on(self, key: Key, partition: Partition, outcome: Outcome) -> None:
+        if self._followed.get(key) is not partition:
+            return  # its folder failed while the answer was taken
+        self._changed[key] = None
+        if outcome is Outcome.STOP:
+            self._forget(key)
+        elif outcome is Outcome.BACK_OFF:
+            self._delayed[key] = trio.current_time() + self._settings.replica_fetch_backoff_ms / 1000
+
+    async def _flush(self, partition: Partition) -> None:
+        try:
+            await partition.log.flush()
+        except KafkaError as error:
+            partition.log.folder.log_failed(f"flush of {partition.log.directory} failed", error)
+
+    async def _reset(self, key: Key, partition: Partition) -> None:
+        """Begin anew where the leader's log allows it (Kafka's fetchOffsetAndTruncate)."""
+        asked = position_of(partition)
+        outcome = Outcome.BACK_OFF
+        try:
+            leader_end = await self._leader_offset(partition, _LATEST)
+            leader_start = await self._leader_offset(partition, _EARLIEST) if leader_end >= asked.offset else -1
+            if position_of(partition)[:2] != asked[:2]:
+                return
+            outcome = reset_to_leader(partition, leader_start, leader_end)
+        except KafkaError as error:
+            outcome = take_reset_error(partition, error.code)
+        except (PeerUnavailableError, MalformedResponseError) as error:
+            logger.info("%s-%d: where its leader's log ends cannot be asked: %s", partition.topic, key[1], error)
+        if position_of(partition).leader_epoch == asked.leader_epoch:
+            self._go_on(key, partition, outcome)
+
+    async def _leader_offset(self, partition: Partition, which: int) -> int:
+        """Where the leader's log starts or ends. Raises KafkaError, PeerUnavailableError, MalformedResponseError."""
+        number = partition.log.partition
+        asked = ListOffsetsPartition(
+            partition_index=number, current_leader_epoch=partition.leader_epoch, timestamp=which
+        )
+        topic = ListOffsetsTopic(name=partition.topic, partitions=[asked])
+        request = ListOffsetsRequest(replica_id=self._broker_id, isolation_level=0, topics=[topic])
+        response: ListOffsetsResponse = await self._connect(self.leader_id).send(request, LIST_OFFSETS_VERSION)
+        for answered in (data for topic in response.topics for data in topic.partitions):
+            if answered.error_code:
+                raise KafkaError(known_code(answered.error_code), "the leader refuses to say")
+            if answered.partition_index == number:
+                return answered.offset
+        raise MalformedResponseError(f"broker {self.leader_id} says nothing of {partition.topic}-{number}")
+
+
+def _key(partition: Partition) -> Key:
+    return partition.topic_id, partition.log.partition

@@ -1,0 +1,192 @@
+"""What a follower does with its leader's answers: append, truncate, move its watermarks, or leave it and ask again.
+
+Plain functions on a ``Partition`` that follows; ``fetcher`` sends the requests. Where the next fetch begins is always the
+end of the log, and the last epoch fetched is the newest one in the log's epochs: a follower has no other state.
+
+Rules (Kafka's AbstractFetcherThread, ReplicaFetcherThread; KIP-101, KIP-279, KIP-320, KIP-595):
+
+- An answer counts if offset and leader epoch are still those of the request (KAFKA-18991). Another leader, or a truncation,
+  has come between otherwise.
+- A leader in whose log the last fetched epoch ends before the fetch offset says where (``diverging_epoch``). The log is
+  truncated to there, and to where that epoch ends in it; nothing else of the answer is looked at, its watermark least of
+  all: it may be above what the two logs have in common.
+- The high watermark is the leader's, or the end of the log where that is lower. The log start follows the leader's;
+  segments below it go with the next look at retention.
+- A replica without epochs cannot be compared with its leader. It begins at its high watermark: what is above it, the leader
+  may not have.
+"""
+
+from __future__ import annotations
+
+import enum
+import logging
+from typing import NamedTuple
+
+from ..base.errors import ErrorCode, KafkaError
+from ..log.follower_append import append_as_follower
+from ..log.partition_log import PartitionLog
+from ..wire.messages.fetch import EpochEndOffset, PartitionData
+from .partition import Partition
+
+logger = logging.getLogger(__name__)
+
+_REPEATED_WHILE_LEADERS_CHANGE = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+)
+_RETRIED = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD)
+
+
+class Position(NamedTuple):
+    """What a fetch says of a partition: where it begins, under which leader epoch, and what the log before it is."""
+
+    offset: int
+    leader_epoch: int
+    last_fetched_epoch: int
+    log_start_offset: int
+
+
+class Outcome(enum.Enum):
+    """What comes next for a partition."""
+
+    FETCH = enum.auto()
+    FLUSH = enum.auto()
+    """Fetch, but not before the log is flushed: the fetch says that this replica has the records (``flush.messages``)."""
+    BACK_OFF = enum.auto()
+    """Fetch again after ``replica.fetch.backoff.ms``."""
+    RESET = enum.auto()
+    """Ask the leader where its log begins and ends, and begin anew from there."""
+    STOP = enum.auto()
+    """Nothing, until the controller says something new of the partition."""
+
+
+def position_of(partition: Partition) -> Position:
+    """Where the next fetch begins."""
+    log = partition.log
+    return Position(log.log_end_offset, partition.leader_epoch, log.latest_epoch, log.log_start_offset)
+
+
+def begin_following(partition: Partition) -> None:
+    """Prepare the log for the first fetch from a leader. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+    log = partition.log
+    if log.latest_epoch < 0 and log.high_watermark < log.log_end_offset:
+        _truncate(log, log.high_watermark)
+
+
+def take_answer(partition: Partition, asked: Position, data: PartitionData) -> Outcome:
+    """Do what a leader's answer asks for; ``asked`` is what it was asked."""
+    log = partition.log
+    if asked.offset != log.log_end_offset or asked.leader_epoch != partition.leader_epoch:
+        return Outcome.FETCH
+    try:
+        if data.error_code:
+            return _take_error(log, asked, known_code(data.error_code))
+        diverging = data.diverging_epoch
+        if diverging is not None and diverging.epoch >= 0:
+            _truncate(log, divergence(log, diverging))
+            return Outcome.FETCH
+        return _take_records(partition, asked, data)
+    except KafkaError as error:
+        return _take_failure(log, error)
+
+
+def _take_records(partition: Partition, asked: Position, data: PartitionData) -> Outcome:
+    records = data.records or b""
+    assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
+    appended = append_as_follower(partition.log, records, asked.leader_epoch, data.log_start_offset)
+    follow_watermarks(partition, data.high_watermark, data.log_start_offset)
+    if len(records) and not appended.size:
+        return Outcome.BACK_OFF  # all of it is of a leader that this broker has not heard of
+    return Outcome.FLUSH if appended.flush_due else Outcome.FETCH
+
+
+def follow_watermarks(partition: Partition, high_watermark: int, log_start_offset: int) -> None:
+    """Take over the leader's high watermark and log start, as far as the log reaches."""
+    log = partition.log
+    log.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
+    start = min(log_start_offset, log.high_watermark)
+    if start > log.log_start_offset:
+        log.advance_log_start_offset(start)
+    producers = log.producer_state
+    if producers.unreplicated:
+        producers.first_unstable_offset(log.high_watermark)  # forgets what is stable: nobody reads here who would ask
+
+
+def divergence(log: PartitionLog, leader: EpochEndOffset) -> int:
+    """Up to where the log is the leader's, as far as can be said by the end of one epoch in it; ``leader`` names it.
+
+    Kafka's getOffsetTruncationState. After the truncation the next fetch compares again, by an epoch before.
+    """
+    end_offset = log.log_end_offset
+    if leader.end_offset < 0:
+        return end_offset  # the leader does not know it either
+    epoch, epoch_end = log.end_offset_for_epoch(leader.epoch)
+    if epoch_end < 0:
+        return min(leader.end_offset, end_offset)
+    if epoch != leader.epoch:
+        return min(epoch_end, end_offset)  # all that is here of later epochs is not the leader's
+    return min(epoch_end, leader.end_offset, end_offset)
+
+
+def reset_to_leader(partition: Partition, leader_start: int, leader_end: int) -> Outcome:
+    """The fetch offset is not in the leader's log, which begins and ends there: go to the nearest offset that is in it."""
+    log = partition.log
+    end_offset = log.log_end_offset
+    try:
+        if leader_end < end_offset:
+            _truncate(log, leader_end)
+        elif leader_start > end_offset:
+            logger.warning("%s ends at %d, and its leader starts at %d", _name(log), end_offset, leader_start)
+            log.truncate_fully_and_start_at(leader_start)
+        else:
+            return Outcome.BACK_OFF  # the leader's log has changed meanwhile
+    except KafkaError as error:
+        return _take_failure(log, error)
+    return Outcome.FETCH
+
+
+def known_code(code: int) -> ErrorCode:
+    """The error that a leader names, who may know more of them."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def take_reset_error(partition: Partition, code: ErrorCode) -> Outcome:
+    """The leader refuses to say where its log begins and ends."""
+    position = position_of(partition)
+    return Outcome.BACK_OFF if code is ErrorCode.OFFSET_OUT_OF_RANGE else _take_error(partition.log, position, code)
+
+
+def _take_error(log: PartitionLog, asked: Position, code: ErrorCode) -> Outcome:
+    if code is ErrorCode.OFFSET_OUT_OF_RANGE:
+        return Outcome.RESET
+    if code is ErrorCode.FENCED_LEADER_EPOCH:
+        logger.info("%s: the leader has a later epoch than %d; waiting to be told", _name(log), asked.leader_epoch)
+        return Outcome.STOP
+    level = logging.DEBUG if code in _REPEATED_WHILE_LEADERS_CHANGE else logging.ERROR
+    logger.log(level, "%s: the leader answers %s at offset %d", _name(log), code.name, asked.offset)
+    return Outcome.BACK_OFF
+
+
+def _take_failure(log: PartitionLog, error: KafkaError) -> Outcome:
+    """Bad records are fetched again: the leader may have had a moment of it. What fails here, fails again."""
+    if error.code in _RETRIED:
+        logger.error("%s: bad records at offset %d: %s", _name(log), log.log_end_offset, error.message)
+        return Outcome.BACK_OFF
+    log.folder.log_failed(f"{_name(log)} is not replicated any more", error)
+    return Outcome.STOP
+
+
+def _truncate(log: PartitionLog, offset: int) -> None:
+    if offset < log.high_watermark:
+        logger.warning("%s: truncating below its high watermark %d", _name(log), log.high_watermark)
+    log.truncate_to(offset)
+
+
+def _name(log: PartitionLog) -> str:
+    return f"{log.topic}-{log.partition}"

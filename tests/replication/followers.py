@@ -1,0 +1,101 @@
+"""Replicas for the tests of followers: their logs, and what a leader would send them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+from ottla.base.seams import InlineWorkers, SimulatedClock
+from ottla.log.follower_append import append_as_follower
+from ottla.log.log_manager import LogManager
+from ottla.log.memory_disk import MemoryDisk
+from ottla.log.partition_log import PartitionLog
+from ottla.log.settings import LogManagerSettings, LogSettings
+from ottla.replication.metadata_cache import MetadataCache
+from ottla.replication.partition import Partition
+from ottla.replication.replica_manager import ReplicaManager
+from ottla.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from ottla.wire.records import Record, build_batch, iter_batches
+
+from .replicas import ME, TOPIC_ID, Submitted
+
+
+def batch(offset: int, *values: str, epoch: int = 0, timestamp: int = 1_000, **header: Any) -> bytes:
+    """A batch as a leader of this epoch has it in its log."""
+    records = [Record(timestamp=timestamp, value=value.encode()) for value in values or ("a",)]
+    return bytes(build_batch(records, base_offset=offset, leader_epoch=epoch, **header))
+
+
+def filled(log: PartitionLog, epochs: Sequence[int]) -> None:
+    """Give the log a record of each of these leader epochs."""
+    for epoch in epochs:
+        append_as_follower(log, batch(log.log_end_offset, f"{log.log_end_offset}/{epoch}", epoch=epoch), epoch)
+
+
+def texts(log: PartitionLog) -> list[str]:
+    """The values in the log, in their order."""
+    return list(records(log).values())
+
+
+def records(log: PartitionLog) -> dict[int, str]:
+    """The values in the log by their offsets."""
+    found: dict[int, str] = {}
+    start = offset = log.log_start_offset
+    while (piece := log.read(offset, 1 << 20, up_to=log.log_end_offset, at_least_one=True)) is not None:
+        data = piece.read()
+        piece.release()
+        for each in iter_batches(data):
+            found |= {r.offset: (r.value or b"").decode() for r in each.records() if r.offset >= start}
+            offset = each.next_offset
+    return found
+
+
+class Replicas:
+    """The partitions of topic "t" on broker 1, as its controller says."""
+
+    def __init__(self, manager: ReplicaManager, logs: LogManager) -> None:
+        self.manager = manager
+        self._logs = logs
+
+    def kill(self) -> None:
+        """End as kill -9 does: nothing more is written, and the folder's lock goes."""
+        for part in self._logs._folders:
+            part.let_go()
+
+    def lead(self, leader: int, epoch: int, number: int = 0) -> Partition:
+        """From now on this broker leads the partition in this epoch."""
+        state = LeaderAndIsrPartitionState(
+            partition_index=number,
+            leader=leader,
+            leader_epoch=epoch,
+            partition_epoch=epoch,
+            isr=[1, 2],
+            replicas=[1, 2, 3],
+        )
+        topic = LeaderAndIsrTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
+        answer = self.manager.leader_and_isr(LeaderAndIsrRequest(topic_states=[topic]))
+        assert answer.topics[0].partition_errors[0].error_code == 0
+        return self.manager.partition("t", number)
+
+
+async def follower_world(disk: MemoryDisk | None = None, **settings: Any) -> Replicas:
+    """A broker's replicas on a disk in memory; ``settings`` are those of the log."""
+    log_settings = LogSettings(settings)
+    logs = LogManager(
+        disk or MemoryDisk(),
+        ["data"],
+        log_settings,
+        LogManagerSettings(),
+        SimulatedClock(),
+        InlineWorkers(),
+        random.Random(1),
+    )
+    await logs.start(ME)
+    metadata = MetadataCache("cluster")
+    manager = ReplicaManager(ME, logs, log_settings, lambda topic: {}, metadata, Submitted(), 30_000)
+    return Replicas(manager, logs)

@@ -1,0 +1,288 @@
+"""What a follower makes of its leader's answers, by rule; the logs are real, on a simulated disk."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from ottla.base.errors import ErrorCode
+from ottla.log.memory_disk import MemoryDisk
+from ottla.replication.follower import (
+    Outcome,
+    begin_following,
+    position_of,
+    reset_to_leader,
+    take_answer,
+    take_reset_error,
+)
+from ottla.replication.partition import Partition
+from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
+from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
+
+from .followers import batch, filled, follower_world, texts
+
+EPOCH = 5
+
+
+async def following(epochs: Sequence[int] = (), high_watermark: int = 0, **settings: Any) -> Partition:
+    """A partition that follows broker 2 in EPOCH; its log has one record of each of these leader epochs."""
+    partition = (await follower_world(**settings)).lead(2, EPOCH)
+    filled(partition.log, epochs)
+    partition.log.high_watermark = high_watermark
+    return partition
+
+
+def answer(
+    records: bytes = b"",
+    *,
+    high_watermark: int = 0,
+    log_start: int = 0,
+    error: ErrorCode = ErrorCode.NONE,
+    diverging: tuple[int, int] | None = None,
+) -> PartitionData:
+    data = PartitionData(
+        partition_index=0,
+        error_code=error,
+        high_watermark=high_watermark,
+        log_start_offset=log_start,
+        records=memoryview(records),
+    )
+    if diverging is not None:
+        data.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+    return data
+
+
+def take(partition: Partition, data: PartitionData) -> Outcome:
+    return take_answer(partition, position_of(partition), data)
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+async def test_records_are_appended_and_the_next_fetch_begins_behind_them() -> None:
+    partition = await following()
+    assert position_of(partition) == (0, EPOCH, -1, 0)
+    assert take(partition, answer(batch(0, "a", "b", epoch=4), high_watermark=1)) is Outcome.FETCH
+    assert texts(partition.log) == ["a", "b"]
+    assert position_of(partition) == (2, EPOCH, 4, 0)
+
+
+@pytest.mark.parametrize("what", ["offset", "epoch"])
+async def test_answer_to_another_question_is_passed_over(what: str) -> None:
+    partition = await following((1, 1))
+    asked = position_of(partition)
+    asked = asked._replace(offset=1) if what == "offset" else asked._replace(leader_epoch=EPOCH - 1)
+    for data in (
+        answer(batch(2, "c", epoch=1), high_watermark=3),
+        answer(diverging=(0, 1)),
+        answer(error=ErrorCode.FENCED_LEADER_EPOCH),
+        answer(error=ErrorCode.OFFSET_OUT_OF_RANGE),
+    ):
+        assert take_answer(partition, asked, data) is Outcome.FETCH
+        assert (partition.log.log_end_offset, partition.log.high_watermark) == (2, 0)
+
+
+async def test_records_of_a_leader_not_heard_of_wait() -> None:
+    """KAFKA-18723. The watermark that comes with them holds for what is here, too."""
+    partition = await following((1,))
+    assert take(partition, answer(batch(1, "b", epoch=EPOCH + 1), high_watermark=2)) is Outcome.BACK_OFF
+    assert (partition.log.log_end_offset, partition.log.high_watermark) == (1, 1)
+
+
+async def test_bad_records_are_fetched_again() -> None:
+    partition = await following((1,))
+    bad = bytearray(batch(1, "b", epoch=1))
+    bad[-1] ^= 1
+    assert take(partition, answer(bytes(bad), high_watermark=2, log_start=1)) is Outcome.BACK_OFF
+    assert (partition.log.log_end_offset, partition.log.high_watermark, partition.log.log_start_offset) == (1, 0, 0)
+    assert take(partition, answer(batch(1, "b", epoch=1))) is Outcome.FETCH
+
+
+async def test_offsets_that_do_not_follow_stop_the_partition() -> None:
+    partition = await following((1, 1))
+    assert take(partition, answer(batch(0, "again", epoch=1))) is Outcome.STOP
+    assert partition.log.log_end_offset == 2
+
+
+async def test_disk_that_fails_stops_the_partition() -> None:
+    partition = await following((1,))
+    disk = partition.log.folder.disk
+    assert isinstance(disk, MemoryDisk)
+    disk.fail("write")
+    assert take(partition, answer(batch(1, "b", epoch=1))) is Outcome.STOP
+
+
+async def test_flush_messages_holds_for_followers() -> None:
+    partition = await following(flush_messages=2)
+    assert take(partition, answer(batch(0, epoch=1))) is Outcome.FETCH
+    assert take(partition, answer(batch(1, epoch=1))) is Outcome.FLUSH
+
+
+# --- watermarks -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("leaders", "expected"), [(0, 0), (2, 2), (3, 3), (9, 3)])
+async def test_high_watermark_is_the_leaders_as_far_as_the_log_reaches(leaders: int, expected: int) -> None:
+    partition = await following((1, 1))
+    take(partition, answer(batch(2, "c", epoch=1), high_watermark=leaders))
+    assert partition.log.high_watermark == expected
+
+
+async def test_high_watermark_moves_without_records() -> None:
+    partition = await following((1, 1))
+    take(partition, answer(high_watermark=2))
+    assert partition.log.high_watermark == 2
+
+
+async def test_log_start_follows_and_segments_below_it_go() -> None:
+    partition = await following((1,) * 6, segment_bytes=150)
+    log = partition.log
+    assert len(log.segments) > 2
+    take(partition, answer(high_watermark=6, log_start=5))
+    assert (log.log_start_offset, log.leader_epochs.entries()) == (5, [(1, 5)])
+    log.delete_old_segments(0)
+    assert log.segments[0].base_offset > 0
+    take(partition, answer(high_watermark=6, log_start=2))
+    assert log.log_start_offset == 5
+
+
+async def test_log_start_does_not_pass_the_high_watermark() -> None:
+    partition = await following((1,) * 6)
+    take(partition, answer(high_watermark=3, log_start=5))
+    assert (partition.log.log_start_offset, partition.log.high_watermark) == (3, 3)
+
+
+async def test_ended_transactions_are_forgotten_below_the_watermark() -> None:
+    partition = await following()
+    offset = 0
+    for _ in range(20):
+        marker = build_end_marker_batch(
+            EndTransactionMarker(ControlRecordType.COMMIT, 0), producer_id=7, producer_epoch=0, timestamp=1
+        )
+        marker[:8] = (offset + 1).to_bytes(8, "big")
+        data = batch(offset, epoch=0, producer_id=7, producer_epoch=0, base_sequence=offset // 2, is_transactional=True)
+        take(partition, answer(data + bytes(marker), high_watermark=offset))
+        offset += 2
+    assert len(partition.log.producer_state.unreplicated) <= 2
+
+
+# --- truncation -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mine", "leaders", "expected"),
+    [
+        pytest.param((1, 1, 1, 3), (1, 2), 2, id="the leader's epoch ends before mine does"),
+        pytest.param((1, 1, 3, 3), (1, 9), 2, id="mine ends before the leader's does"),
+        pytest.param((1, 1, 3, 3), (2, 3), 2, id="I have nothing of the leader's epoch"),
+        pytest.param((2, 2, 3), (1, 1), 0, id="I have only later ones"),
+        pytest.param((2, 2, 2), (2, 9), 3, id="it ends behind my log"),
+        pytest.param((2, 2, 2), (9, 1), 1, id="I know no such epoch"),
+        pytest.param((2, 2, 2), (1, -1), 3, id="the leader does not know either"),
+    ],
+)
+async def test_log_is_truncated_to_what_both_have(mine: Sequence[int], leaders: tuple[int, int], expected: int) -> None:
+    partition = await following(mine)
+    data = answer(batch(len(mine), "x", epoch=1), high_watermark=len(mine), log_start=1, diverging=leaders)
+    assert take(partition, data) is Outcome.FETCH
+    log = partition.log
+    assert log.log_end_offset == expected
+    assert (log.high_watermark, log.log_start_offset) == (0, 0), "nothing else of the answer counts"
+    assert all(start < expected for _, start in log.leader_epochs.entries())
+
+
+async def test_watermark_of_a_diverging_answer_does_not_count() -> None:
+    """Before the truncation it would commit what the leader does not have."""
+    partition = await following((1, 1, 3), high_watermark=1)
+    take(partition, answer(high_watermark=3, diverging=(1, 9)))
+    assert (partition.log.log_end_offset, partition.log.high_watermark) == (2, 1)
+
+
+async def test_truncation_below_the_watermark_takes_it_along() -> None:
+    partition = await following((1, 1, 3), high_watermark=3)
+    take(partition, answer(diverging=(1, 2)))
+    assert partition.log.high_watermark == 2
+
+
+async def test_epoch_that_this_broker_led_without_a_record_is_forgotten() -> None:
+    partition = await following((1, 1))
+    partition.log.become_leader(4)
+    assert position_of(partition).last_fetched_epoch == 4
+    take(partition, answer(diverging=(3, 7)))
+    assert position_of(partition)[:3] == (2, EPOCH, 1)
+
+
+async def test_log_without_epochs_begins_at_its_high_watermark() -> None:
+    partition = await following((-1, -1, -1), high_watermark=1)
+    assert partition.log.latest_epoch == -1
+    begin_following(partition)
+    assert partition.log.log_end_offset == 1
+
+
+async def test_log_with_epochs_is_compared_before_it_is_cut() -> None:
+    partition = await following((1, 1, 1), high_watermark=1)
+    begin_following(partition)
+    assert partition.log.log_end_offset == 3
+
+
+async def test_truncation_that_fails_stops_the_partition() -> None:
+    partition = await following((1, 1, 3))
+    disk = partition.log.folder.disk
+    assert isinstance(disk, MemoryDisk)
+    disk.fail("truncate")
+    assert take(partition, answer(diverging=(1, 2))) is Outcome.STOP
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        (ErrorCode.OFFSET_OUT_OF_RANGE, Outcome.RESET),
+        (ErrorCode.FENCED_LEADER_EPOCH, Outcome.STOP),
+        (ErrorCode.UNKNOWN_LEADER_EPOCH, Outcome.BACK_OFF),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, Outcome.BACK_OFF),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Outcome.BACK_OFF),
+        (ErrorCode.UNKNOWN_TOPIC_ID, Outcome.BACK_OFF),
+        (ErrorCode.INCONSISTENT_TOPIC_ID, Outcome.BACK_OFF),
+        (ErrorCode.KAFKA_STORAGE_ERROR, Outcome.BACK_OFF),
+        (ErrorCode.CORRUPT_MESSAGE, Outcome.BACK_OFF),
+        (9999, Outcome.BACK_OFF),
+    ],
+)
+async def test_errors(error: Any, outcome: Outcome) -> None:
+    partition = await following((1, 1))
+    assert take(partition, answer(batch(2, epoch=1), error=error, high_watermark=2)) is outcome
+    assert (partition.log.log_end_offset, partition.log.high_watermark) == (2, 0)
+
+
+# --- out of range -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected", "outcome"),
+    [
+        pytest.param(0, 2, (0, 2), Outcome.FETCH, id="the leader ends before"),
+        pytest.param(7, 9, (7, 7), Outcome.FETCH, id="the leader starts behind"),
+        pytest.param(3, 9, (0, 3), Outcome.BACK_OFF, id="the leader starts where the log ends"),
+        pytest.param(1, 3, (0, 3), Outcome.BACK_OFF, id="the offset is in the leader's log now"),
+    ],
+)
+async def test_reset(start: int, end: int, expected: tuple[int, int], outcome: Outcome) -> None:
+    partition = await following((1, 1, 1), high_watermark=3)
+    assert reset_to_leader(partition, start, end) is outcome
+    log = partition.log
+    assert (log.log_start_offset, log.log_end_offset) == expected
+    assert expected[0] <= log.high_watermark <= expected[1]
+    assert log.leader_epochs.entries() == ([] if expected[0] else [(1, 0)])
+
+
+async def test_refused_reset() -> None:
+    partition = await following((1, 1, 1))
+    assert take_reset_error(partition, ErrorCode.FENCED_LEADER_EPOCH) is Outcome.STOP
+    assert take_reset_error(partition, ErrorCode.UNKNOWN_LEADER_EPOCH) is Outcome.BACK_OFF
+    assert take_reset_error(partition, ErrorCode.OFFSET_OUT_OF_RANGE) is Outcome.BACK_OFF
+    assert partition.log.log_end_offset == 3
