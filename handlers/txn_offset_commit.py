@@ -69,6 +69,9 @@ async def _enter(call: Call, request: TxnOffsetCommitRequest) -> None:
         knows_abortable=call.version >= _ABORTABLE_FROM,
     )
     for reason in refused.values():
+        if reason.code is ErrorCode.NETWORK_EXCEPTION:
+            # Older clients do not expect that one (GroupMetadataManager.maybeConvertOffsetCommitError).
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, reason.message)
         raise reason
 
 

@@ -18,6 +18,12 @@ from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest,
 from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+from ottla.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from ottla.wire.messages.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
@@ -81,6 +87,19 @@ class Producer:
             self._sequences[partition] = self._sequences.get(partition, 0) + 1
         return code
 
+    async def commit_offset(self, group_coordinator: int, group: str) -> int:
+        part = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")
+        request = TxnOffsetCommitRequest(
+            transactional_id=ID,
+            group_id=group,
+            producer_id=self._producer[0],
+            producer_epoch=self._producer[1],
+            topics=[TxnOffsetCommitRequestTopic(name="paid", partitions=[part])],
+        )
+        answer = await self._cluster.ask(group_coordinator, request, 4 if self._protocol == CLASSIC else 5)
+        code: int = answer.topics[0].partitions[0].error_code
+        return code
+
     async def end(self, *, commit: bool = True) -> int:
         request = EndTxnRequest(
             transactional_id=ID, producer_id=self._producer[0], producer_epoch=self._producer[1], committed=commit
@@ -102,7 +121,9 @@ async def committed(cluster: MemoryCluster, leader: int) -> list[bytes | None]:
 @asynccontextmanager
 async def cluster_with_topic() -> AsyncIterator[tuple[MemoryCluster, int]]:
     """Three brokers, partition ``i - 1`` of the topic led by broker ``i``; and which broker coordinates."""
-    async with running(*ALL, transaction_state_log_replication_factor="1") as cluster:
+    async with running(
+        *ALL, transaction_state_log_replication_factor="1", offsets_topic_replication_factor="1"
+    ) as cluster:
         await cluster.create("paid", [1], [2], [3])
         coordinators = []
 
@@ -251,6 +272,40 @@ async def test_a_transaction_begins_while_the_last_one_is_being_ended(
         assert await producer.send(other, other - 1, b"second") == ErrorCode.NONE
         assert await producer.end() == ErrorCode.NONE
         await until_true(lambda: _reads(cluster, other, [b"first", b"second"]))
+
+
+async def test_offsets_are_tried_again_when_the_transactions_coordinator_is_out_of_reach(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with cluster_with_topic() as (cluster, coordinator):
+        await until_true(lambda: _found(cluster, "readers"))
+        group_coordinator = (await _find(cluster, "readers")).node_id
+        producer = Producer(cluster, coordinator, V2)
+        assert await producer.initialize() == ErrorCode.NONE
+        entries = cluster.services(group_coordinator).transaction_entries
+
+        async def unreachable(*arguments: object) -> None:
+            raise KafkaError(ErrorCode.NETWORK_EXCEPTION, "no connection")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(entries, "add", unreachable)
+            assert await producer.commit_offset(group_coordinator, "readers") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert await producer.commit_offset(group_coordinator, "readers") == ErrorCode.NONE
+
+
+async def _find(cluster: MemoryCluster, group: str) -> Any:
+    return await cluster.ask(1, FindCoordinatorRequest(key=group, key_type=0), 3)
+
+
+async def _found(cluster: MemoryCluster, group: str) -> bool:
+    """Whether the group's coordinator is there, and has loaded."""
+    for broker_id in ALL:
+        await cluster.ask(broker_id, FindCoordinatorRequest(key=group, key_type=0), 3)
+    found = await _find(cluster, group)
+    if found.error_code:
+        return False
+    answer = await cluster.ask(found.node_id, OffsetFetchRequest(group_id=group, topics=None), 5)
+    return bool(answer.error_code == ErrorCode.NONE)
 
 
 async def test_the_markers_of_many_transactions_go_together(autojump_clock: trio.testing.MockClock) -> None:

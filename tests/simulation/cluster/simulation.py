@@ -169,11 +169,11 @@ class ClusterSimulation:
     async def _recover_disk(self, machine: Machine) -> None:
         """The disk is well again: a broker that has given up on it starts anew."""
         self.world.log(machine.name, "its disk is well")
-        if machine.is_offline and machine.server is not None:
-            machine.server.stop()
         with trio.move_on_after(15):
-            await trio.sleep(0.2)
-            await machine.wait_ready()
+            while machine.is_offline or not machine.ready.is_set():
+                if machine.is_offline and machine.server is not None:
+                    machine.server.stop()
+                await trio.sleep(0.1)
         machine.is_faulty = False
 
     async def _jump(self) -> None:
