@@ -8,7 +8,8 @@ is told CONCURRENT_TRANSACTIONS when it begins its next transaction before they 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
 
 import trio
 
@@ -104,6 +105,19 @@ class TransactionCoordinator:
         offset = self._append(shard, transaction)
         await self._shards.committed(shard, offset, flush)
 
+    @asynccontextmanager
+    async def _certain(self, shard: TransactionShard, transactional_id: str, flush: Flush) -> AsyncIterator[None]:
+        """Let a refusal out once what it rests on is committed; a coordinator of the past learns then that it is one.
+
+        Its producer would take the refusal for final. Only CONCURRENT_TRANSACTIONS it takes for what it is, and asks again.
+        """
+        try:
+            yield
+        except KafkaError as error:
+            if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
+                await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
+            raise
+
     def _append(self, shard: TransactionShard, transaction: Transaction) -> int:
         try:
             offset = shard.write(transaction, self._clock.now_ms())
@@ -137,11 +151,13 @@ class TransactionCoordinator:
         if known is None:
             renewed = transitions.create(transactional_id, new_id, timeout_ms, now_ms)
         elif known.state is TransactionState.ONGOING:
-            transitions.check_expected(known, expected)
+            async with self._certain(shard, transactional_id, flush):
+                transitions.check_expected(known, expected)
             await self._write(shard, transitions.fence(known, TRANSACTIONS_V2, now_ms), flush)
             raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "the open transaction is being aborted")
         else:
-            renewed = transitions.initialize(known, expected, new_id, timeout_ms, now_ms)
+            async with self._certain(shard, transactional_id, flush):
+                renewed = transitions.initialize(known, expected, new_id, timeout_ms, now_ms)
         await self._write(shard, renewed, flush)
         return renewed.producer_id, renewed.producer_epoch
 
@@ -155,7 +171,8 @@ class TransactionCoordinator:
     ) -> None:
         """AddPartitionsToTxn and AddOffsetsToTxn; ``client_version`` 2 when the partition's leader asks for a V2 client."""
         shard = self._shard(transactional_id)
-        known = transitions.check_adding(shard.transactions.get(transactional_id), *producer)
+        async with self._certain(shard, transactional_id, flush):
+            known = transitions.check_adding(shard.transactions.get(transactional_id), *producer)
         changed = transitions.add_partitions(known, partitions, client_version, self._clock.now_ms())
         if changed is not None:
             await self._write(shard, changed, flush)
@@ -167,7 +184,8 @@ class TransactionCoordinator:
     ) -> set[TopicPartition]:
         """Those of ``partitions`` that are part of the producer's open transaction."""
         shard = self._shard(transactional_id)
-        known = transitions.check_producer(shard.transactions.get(transactional_id), *producer)
+        async with self._certain(shard, transactional_id, flush):
+            known = transitions.check_producer(shard.transactions.get(transactional_id), *producer)
         await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
         return {partition for partition in partitions if partition in known.partitions}
 
@@ -183,7 +201,8 @@ class TransactionCoordinator:
                 break
             await flush()
             new_id = await self._producer_ids.next_producer_id()
-        prepared = transitions.end(known, producer, commit, client_version, new_id, self._clock.now_ms())
+        async with self._certain(shard, transactional_id, flush):
+            prepared = transitions.end(known, producer, commit, client_version, new_id, self._clock.now_ms())
         if prepared is None:
             assert known is not None
             await self._shards.committed(shard, shard.depends_on(transactional_id), flush)

@@ -231,3 +231,33 @@ async def test_lists_by_pattern(run, autojump_clock):
             await coordinator.list_transactions(ListTransactionsRequest(transactional_id_pattern="("), no_flush)
 
     await run(test)
+
+
+@pytest.mark.parametrize("loses", [True, False], ids=["past", "present"])
+async def test_a_refusal_waits_until_what_it_rests_on_is_committed(run, autojump_clock, loses):
+    """A coordinator that was replaced without knowing may have ended a transaction that its successor knows to be open."""
+
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await coordinator.init_producer_id("id", 60_000, None, no_flush)
+        await coordinator.add_partitions("id", producer, PARTITIONS, V2, no_flush)
+        next_one = await coordinator.end_transaction("id", producer, False, V2, no_flush)
+        world.log.held = True
+        await coordinator.wait_ended("id")
+        codes = []
+
+        async def ask() -> None:
+            try:
+                await coordinator.end_transaction("id", next_one, True, V2, no_flush)
+            except KafkaError as error:
+                codes.append(error.code)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.testing.wait_all_tasks_blocked()
+            assert codes == []
+            if not loses:
+                world.log.release()
+        assert codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE if loses else ErrorCode.INVALID_TXN_STATE]
+
+    await run(test)

@@ -41,7 +41,7 @@ def simulate_cluster(seed: int) -> Result:
     session_timeout_ms = rng.choice((1500, 3000, 6000))
     return play(
         seed,
-        lambda: ClusterWorld(seed, mode, brokers=brokers, session_timeout_ms=session_timeout_ms, replication_factor=1),
+        lambda: ClusterWorld(seed, mode, brokers=brokers, session_timeout_ms=session_timeout_ms),
         lambda world: ClusterSimulation(world).run(),
     )
 
