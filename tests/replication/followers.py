@@ -67,14 +67,14 @@ class Replicas:
         for part in self._logs._folders:
             part.let_go()
 
-    def lead(self, leader: int, epoch: int, number: int = 0) -> Partition:
+    def lead(self, leader: int, epoch: int, number: int = 0, isr: Sequence[int] = (1, 2)) -> Partition:
         """From now on this broker leads the partition in this epoch."""
         state = LeaderAndIsrPartitionState(
             partition_index=number,
             leader=leader,
             leader_epoch=epoch,
             partition_epoch=epoch,
-            isr=[1, 2],
+            isr=list(isr),
             replicas=[1, 2, 3],
         )
         topic = LeaderAndIsrTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])

@@ -136,6 +136,16 @@ async def test_high_watermark_moves_without_records() -> None:
     assert partition.log.high_watermark == 2
 
 
+async def test_broker_alone_loses_nothing_by_an_old_watermark() -> None:
+    """After a crash its checkpoint is as old as it is; with nobody else in sync the end of its log is committed."""
+    disk = MemoryDisk()
+    world = await follower_world(disk)
+    filled(world.lead(1, EPOCH, isr=[1]).log, (EPOCH,) * 3)
+    world.kill()
+    partition = (await follower_world(disk)).lead(1, EPOCH + 1, isr=[1])
+    assert (texts(partition.log), partition.log.high_watermark) == ([f"{n}/{EPOCH}" for n in range(3)], 3)
+
+
 async def test_log_start_follows_and_segments_below_it_go() -> None:
     partition = await following((1,) * 6, segment_bytes=150)
     log = partition.log
