@@ -132,7 +132,7 @@ class Fetcher:
 
     async def _back_off(self, error: Exception) -> None:
         """Leave the leader alone for a while; a partition that comes may mean that it is back."""
-        level = logging.WARNING if self._is_reachable else logging.DEBUG
+        level = logging.INFO if self._is_reachable else logging.DEBUG
         logger.log(level, "Nothing can be fetched from broker %d: %s", self.leader_id, error)
         self._is_reachable = False
         self._came = trio.Event()
@@ -207,6 +207,8 @@ class Fetcher:
         self._changed[key] = None
         if outcome is Outcome.STOP:
             self._forget(key)
+        elif outcome is Outcome.ASK_ANEW:
+            self._session.lose()
         elif outcome is Outcome.BACK_OFF:
             self._delayed[key] = trio.current_time() + self._settings.replica_fetch_backoff_ms / 1000
 

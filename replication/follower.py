@@ -53,6 +53,8 @@ class Outcome(enum.Enum):
     """What comes next for a partition."""
 
     FETCH = enum.auto()
+    ASK_ANEW = enum.auto()
+    """Fetch in a new session: the watermarks of this answer were not taken, and in its session they would not come again."""
     FLUSH = enum.auto()
     """Fetch, but not before the log is flushed: the fetch says that this replica has the records (``flush.messages``)."""
     BACK_OFF = enum.auto()
@@ -80,14 +82,14 @@ def take_answer(partition: Partition, asked: Position, data: PartitionData) -> O
     """Do what a leader's answer asks for; ``asked`` is what it was asked."""
     log = partition.log
     if asked.offset != log.log_end_offset or asked.leader_epoch != partition.leader_epoch:
-        return Outcome.FETCH
+        return Outcome.ASK_ANEW
     try:
         if data.error_code:
             return _take_error(log, asked, known_code(data.error_code))
         diverging = data.diverging_epoch
         if diverging is not None and diverging.epoch >= 0:
             _truncate(log, divergence(log, diverging))
-            return Outcome.FETCH
+            return Outcome.ASK_ANEW
         return _take_records(partition, asked, data)
     except KafkaError as error:
         return _take_failure(log, error)

@@ -184,6 +184,30 @@ async def test_answer_under_the_epoch_before_is_not_appended(autojump_clock: tri
         assert partition.log.log_end_offset == 0
 
 
+@pytest.mark.parametrize("why", ["the epoch is past", "the logs diverge"])
+async def test_watermark_that_was_not_taken_is_asked_for_again(
+    autojump_clock: trio.testing.MockClock, why: str
+) -> None:
+    """The leader has told it, and would not again in this session."""
+    async with leader() as (peer, fetcher):
+        partition = peer.partition(epoch=5)
+        filled(partition.log, (3,))
+        fetcher.follow(partition)
+        await peer.fetch()
+        await peer.answer(data(0))
+        await peer.fetch()
+        if why == "the epoch is past":
+            fetcher.follow(peer.partition(epoch=6))
+            await peer.answer(data(0, high_watermark=1))
+        else:
+            await peer.answer(data(0, high_watermark=1, diverging_epoch=EpochEndOffset(epoch=3, end_offset=1)))
+        assert list(await peer.fetch()) == [0]
+        assert (peer.request.session_id, peer.request.session_epoch) == (SESSION, 0)
+        await peer.answer(data(0, high_watermark=1))
+        await peer.fetch()
+        assert partition.log.high_watermark == 1
+
+
 @pytest.mark.parametrize(
     ("error", "session_id"),
     [(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0), (ErrorCode.INVALID_FETCH_SESSION_EPOCH, SESSION)],

@@ -80,7 +80,7 @@ async def test_answer_to_another_question_is_passed_over(what: str) -> None:
         answer(error=ErrorCode.FENCED_LEADER_EPOCH),
         answer(error=ErrorCode.OFFSET_OUT_OF_RANGE),
     ):
-        assert take_answer(partition, asked, data) is Outcome.FETCH
+        assert take_answer(partition, asked, data) is Outcome.ASK_ANEW
         assert (partition.log.log_end_offset, partition.log.high_watermark) == (2, 0)
 
 
@@ -196,7 +196,7 @@ async def test_ended_transactions_are_forgotten_below_the_watermark() -> None:
 async def test_log_is_truncated_to_what_both_have(mine: Sequence[int], leaders: tuple[int, int], expected: int) -> None:
     partition = await following(mine)
     data = answer(batch(len(mine), "x", epoch=1), high_watermark=len(mine), log_start=1, diverging=leaders)
-    assert take(partition, data) is Outcome.FETCH
+    assert take(partition, data) is Outcome.ASK_ANEW
     log = partition.log
     assert log.log_end_offset == expected
     assert (log.high_watermark, log.log_start_offset) == (0, 0), "nothing else of the answer counts"
