@@ -75,8 +75,12 @@ class GroupCoordinator:
         return Shard(partition, leader_epoch, self._log, self.settings, self._randomness)
 
     async def load(self, partition: int, leader_epoch: int) -> None:
-        """This broker leads the partition from now on: replay its log, then serve its groups."""
-        if not self._shards.is_older(partition, leader_epoch):
+        """This broker leads the partition from now on: replay its log, then serve its groups.
+
+        Those it serves already go on, because a rebalance that is under way is not in the log (Kafka's
+        ``GroupMetadataManager.addLoadingPartition``).
+        """
+        if self._shards.renew(partition, leader_epoch) or not self._shards.is_older(partition, leader_epoch):
             return
         self.unload(partition)
         shard = await self._shards.load(partition, leader_epoch)

@@ -71,22 +71,16 @@ class Shard:
 
     def end_transaction(self, marker: WritableTxnMarker) -> int:
         """Append a transaction's end marker and replay it; the offset after it. KafkaError when the log refuses."""
-        groups = {group_id for group_id, _, _ in self.transactional.get(marker.producer_id, ())}
         end_offset = self._log.append_end_marker(self.partition, marker)
-        self._end_transaction(marker.producer_id, committed=marker.transaction_result)
-        for group_id in groups:
-            if group_id in self.groups:
-                self.groups[group_id].last_offset = end_offset
-        self.last_offset = end_offset
+        self._end_transaction(marker.producer_id, end_offset, committed=marker.transaction_result)
         return end_offset
 
     def load(self, batch: RecordBatch) -> None:
         """Replay a batch of the log. KafkaError or ProtocolError when it is damaged."""
         if batch.is_control:
             for marker in batch.records():
-                self._end_transaction(
-                    batch.producer_id, committed=marker.key is not None and marker.key[2:4] == COMMIT_MARKER
-                )
+                is_commit = marker.key is not None and marker.key[2:4] == COMMIT_MARKER
+                self._end_transaction(batch.producer_id, batch.next_offset, committed=is_commit)
             return
         producer_id = batch.producer_id if batch.is_transactional else -1
         for offset, record in read_batch(batch):
@@ -122,8 +116,13 @@ class Shard:
         else:
             self.transactional.setdefault(producer_id, {})[key.group, key.topic, key.partition] = committed
 
-    def _end_transaction(self, producer_id: int, *, committed: bool) -> None:
+    def _end_transaction(self, producer_id: int, end_offset: int, *, committed: bool) -> None:
+        """Take over or drop a transaction's commits; its marker ends at ``end_offset``."""
         commits = self.transactional.pop(producer_id, {})
+        self.last_offset = end_offset
+        for group_id in {group_id for group_id, _, _ in commits}:
+            if group_id in self.groups:
+                self.groups[group_id].last_offset = end_offset
         if not committed:
             return
         for (group_id, topic, partition), commit in commits.items():

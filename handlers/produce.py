@@ -30,6 +30,7 @@ from ..base.partitions import TopicPartition
 from ..controller.topic_names import INTERNAL_TOPICS
 from ..log.partition_log import AppendResult
 from ..log.validation import RecordsRefusedError
+from ..replication.leader import LeaderRole
 from ..replication.partition import Partition
 from ..wire.batch_layout import CODEC_MASK, TRANSACTIONAL_BIT, low_attributes
 from ..wire.compression import ZSTD
@@ -64,7 +65,8 @@ _WITHOUT_LOG_START = (
     ErrorCode.KAFKA_STORAGE_ERROR,
 )
 
-Waiting = list[tuple[Partition, AppendResult, PartitionProduceResponse]]
+Waiting = list[tuple[Partition, LeaderRole | None, AppendResult, PartitionProduceResponse]]
+"""Who led when the records were appended stands beside the partition."""
 Refusals = dict[tuple[str, int], KafkaError]
 """Why a batch of a transaction must not be appended, by topic and partition."""
 
@@ -186,7 +188,7 @@ def _append(
         log_start_offset=result.log_start_offset,
     )
     if result.flush_due or (request.acks == -1 and partition.log.high_watermark <= result.last_offset):
-        waiting.append((partition, result, answer))
+        waiting.append((partition, partition.leader, result, answer))
     return answer
 
 
@@ -210,12 +212,13 @@ async def _wait(call: Call, waiting: Waiting, request: ProduceRequest) -> None:
     """Wait until appends are on disk (flush.messages) and committed (acks=-1); what is not is answered with its error."""
     await call.flush()
     deadline = trio.current_time() + max(request.timeout_ms, 0) / 1000
-    for partition, result, answer in waiting:
+    for partition, role, result, answer in waiting:
         try:
             if result.flush_due:
                 await partition.log.flush()
             if request.acks == -1:
-                await partition.wait_for_high_watermark(result.last_offset + 1, deadline - trio.current_time())
+                seconds = deadline - trio.current_time()
+                await partition.wait_for_high_watermark(result.last_offset + 1, seconds, role=role)
         except KafkaError as error:
             call.fail()
             answer.error_code = error.code

@@ -116,6 +116,8 @@ class LogFlusher:
             finally:
                 self.under_way.set()
                 self.under_way = None
+        if segments.is_closed:
+            segments.folder.check_online()  # or it was deleted, or is in another folder
 
     def _target(self, inactive_only: bool) -> int:
         active = self._segments.active

@@ -22,6 +22,12 @@ from .coordinator_log import CoordinatorLog, Flush, as_seen_by_clients
 logger = logging.getLogger(__name__)
 
 _BATCHES_PER_TURN = 16
+# Of a folder that fails there is an error in the log already.
+_GONE = (
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+)
 
 
 class CoordinatorShard(Protocol):
@@ -71,10 +77,11 @@ class CoordinatorShards(Generic[S]):
         self._loading[partition] = leader_epoch
         shard = self._make(partition, leader_epoch)
         try:
+            self._log.high_watermark(partition)  # it may have gone again since this was asked for
             await self._replay(shard)
         except (KafkaError, ProtocolError) as error:
-            is_told = isinstance(error, KafkaError) and error.code is ErrorCode.KAFKA_STORAGE_ERROR
-            level = logging.INFO if is_told else logging.ERROR  # of a folder that fails there is an error already
+            is_told = isinstance(error, KafkaError) and error.code in _GONE
+            level = logging.INFO if is_told else logging.ERROR
             logger.log(level, "%s: partition %d cannot be loaded: %s", self._name, partition, error)
             if self._loading.get(partition) == leader_epoch:
                 del self._loading[partition]
@@ -97,6 +104,16 @@ class CoordinatorShards(Generic[S]):
                     await trio.lowlevel.checkpoint()
             if self._loading.get(shard.partition) != shard.leader_epoch:
                 return
+
+    def renew(self, partition: int, leader_epoch: int) -> bool:
+        """This broker was elected again without having lost the partition; False where nothing of it is served here.
+
+        The shard has seen all that is in the log, so it goes on.
+        """
+        shard = self._shards.get(partition)
+        if shard is not None:
+            shard.leader_epoch = max(shard.leader_epoch, leader_epoch)
+        return shard is not None
 
     async def wait_loaded(self, partition: int) -> None:
         """Return once the partition is served here."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable
 
+import trio
+
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
 from ..wire.messages.write_txn_markers import (
@@ -22,6 +24,7 @@ from ..wire.messages.write_txn_markers import (
 from .replica_manager import ReplicaManager
 
 COMMIT_SECONDS = 30.0
+"""How long all markers of a request together may take to be committed; who sends them waits a little longer."""
 
 AppendMarker = Callable[[int, WritableTxnMarker], int]
 """(partition, marker) -> the offset after the marker. KafkaError when it is not written."""
@@ -37,7 +40,7 @@ class EndMarkers:
 
     async def write(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
         """Append every marker, then wait until they are committed; what went wrong is said per partition."""
-        waits: list[tuple[WritableTxnMarkerPartitionResult, Callable[[], Awaitable[None]]]] = []
+        waits: list[tuple[WritableTxnMarkerPartitionResult, Callable[[float], Awaitable[None]]]] = []
         response = WriteTxnMarkersResponse()
         for marker in request.markers:
             topics = []
@@ -52,18 +55,20 @@ class EndMarkers:
                         result.error_code = error.code
                 topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=results))
             response.markers.append(WritableTxnMarkerResult(producer_id=marker.producer_id, topics=topics))
+        deadline = trio.current_time() + COMMIT_SECONDS
         for result, wait in waits:
             try:
-                await wait()
+                await wait(deadline - trio.current_time())
             except KafkaError as error:
                 result.error_code = error.code
         return response
 
-    def _append(self, topic: str, index: int, marker: WritableTxnMarker) -> Callable[[], Awaitable[None]]:
+    def _append(self, topic: str, index: int, marker: WritableTxnMarker) -> Callable[[float], Awaitable[None]]:
+        """Append one marker; what waits, for so many seconds, until it is committed."""
         partition = self._replicas.partition(topic, index)
         owner = self.owners.get(topic)
         if owner is None:
             offset = partition.append_end_marker(marker, self._clock.now_ms())
         else:
             offset = owner(index, marker)
-        return functools.partial(partition.wait_for_high_watermark, offset, COMMIT_SECONDS)
+        return functools.partial(partition.wait_for_high_watermark, offset, role=partition.leader)

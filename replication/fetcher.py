@@ -225,8 +225,8 @@ class Fetcher:
         try:
             leader_end = await self._leader_offset(partition, _LATEST)
             leader_start = await self._leader_offset(partition, _EARLIEST) if leader_end >= asked.offset else -1
-            if position_of(partition)[:2] != asked[:2]:
-                return
+            if self._followed.get(key) is not partition or position_of(partition)[:2] != asked[:2]:
+                return  # it was stopped or deleted, or has another leader
             outcome = reset_to_leader(partition, leader_start, leader_end)
         except KafkaError as error:
             outcome = take_reset_error(partition, error.code)

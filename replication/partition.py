@@ -307,12 +307,20 @@ class Partition:
         self._stable_end = -1 if end == log.high_watermark else end
         return bytes_between(log, start, end) if end > start and self.fetch_waiters else 0
 
-    async def wait_for_high_watermark(self, offset: int, timeout: float = math.inf) -> None:
+    async def wait_for_high_watermark(
+        self, offset: int, timeout: float = math.inf, *, role: LeaderRole | None = None
+    ) -> None:
         """Return once everything below ``offset`` is committed; ``timeout`` in seconds.
 
-        Raises REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER when leadership is lost meanwhile; and
-        NOT_ENOUGH_REPLICAS_AFTER_APPEND when by then fewer replicas than ``min.insync.replicas`` are in sync.
+        ``role`` is what ``leader`` was when the records were appended, for who waits for something else in between: under
+        another leader, others may have these offsets now. Raises REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER when leadership
+        was lost since or is meanwhile; and NOT_ENOUGH_REPLICAS_AFTER_APPEND when by then fewer replicas than
+        ``min.insync.replicas`` are in sync.
         """
+        if self.leader is None or role not in (None, self.leader):
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"leadership was lost before offset {offset} was reached"
+            )
         if self.log.high_watermark < offset:
             await wait_in(self.offset_waiters, offset, timeout)
         leader, wanted = self.leader, self.log.settings.min_insync_replicas

@@ -22,7 +22,7 @@ from ..wire.messages.describe_transactions import TransactionState as DescribedT
 from ..wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from . import transaction as transitions
 from .describe import STATES, Filter, describe
-from .ending import FencedError, MarkerChannels, write_markers
+from .ending import RETRY_SECONDS, FencedError, MarkerChannels, write_markers
 from .producer_ids import ProducerIdSource
 from .settings import TransactionSettings
 from .shard import TransactionShard
@@ -254,21 +254,31 @@ class TransactionCoordinator:
 
     async def _finish(self, shard: TransactionShard, transactional_id: str) -> None:
         """Write the markers of a prepared transaction and complete it, unless the partition moves away first."""
-        prepared = shard.transactions[transactional_id]
-        try:
-            await self._log.wait_committed(shard.partition, shard.depends_on(transactional_id))
-            with trio.CancelScope() as scope:
-                shard.scopes.add(scope)
-                try:
+        with trio.CancelScope() as scope:
+            shard.scopes.add(scope)
+            try:
+                await self._complete(shard, shard.transactions[transactional_id])
+            finally:
+                shard.scopes.discard(scope)
+
+    async def _complete(self, shard: TransactionShard, prepared: Transaction) -> None:
+        """Repeated until it succeeds: while too few replicas are in sync nothing is committed, and no state is written."""
+        transactional_id, has_markers, level = prepared.transactional_id, False, logging.WARNING
+        while self._shards.is_current(shard):
+            try:
+                if not has_markers:
+                    await self._log.wait_committed(shard.partition, shard.depends_on(transactional_id))
                     await write_markers(self._channels, prepared, shard.leader_epoch)
-                finally:
-                    shard.scopes.discard(scope)
-            if self._shards.is_current(shard) and not scope.cancelled_caught:
+                    has_markers = True
                 shard.write(transitions.complete(prepared, self._clock.now_ms()), self._clock.now_ms())
-        except FencedError as error:
-            logger.warning("Transaction %s is not ended by this coordinator: fenced by %s", transactional_id, error)
-        except KafkaError as error:
-            logger.warning("Transaction %s is not complete yet: %s", transactional_id, error)
+                return
+            except FencedError as error:
+                logger.warning("Transaction %s is not ended by this coordinator: fenced by %s", transactional_id, error)
+                return
+            except KafkaError as error:
+                logger.log(level, "Transaction %s is not complete yet: %s", transactional_id, error)
+                level = logging.DEBUG
+            await trio.sleep(RETRY_SECONDS)
 
     # Time
 

@@ -48,13 +48,17 @@ RANGE_OF_T = (("range", subscription("t")),)
 
 
 class MemoryLog:
-    """``CoordinatorLog`` in memory. ``held`` keeps the high watermark where it is; ``error`` refuses the next append."""
+    """``CoordinatorLog`` in memory. ``held`` keeps the high watermark where it is; ``error`` refuses the next append.
+
+    It is not ``led`` when another broker leads its partitions.
+    """
 
     def __init__(self) -> None:
         self.partitions: dict[int, list[bytes]] = {}
         self.ends: dict[int, int] = {}
         self.high_watermarks: dict[int, int] = {}
         self.held = False
+        self.led = True
         self.lost = False
         self.error: KafkaError | None = None
         self.moved = trio.Event()
@@ -78,6 +82,8 @@ class MemoryLog:
         return self.ends[partition]
 
     def high_watermark(self, partition: int) -> int:
+        if not self.led:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return self.high_watermarks.get(partition, 0)
 
     def release(self) -> None:

@@ -74,6 +74,36 @@ async def test_a_partition_that_moves_on_while_it_loads_is_not_taken(memory_log,
     assert code_of(error) is ErrorCode.NOT_COORDINATOR
 
 
+async def test_a_load_that_begins_too_late_takes_nothing(memory_log, make_world):
+    world = make_world()
+    memory_log.led = False
+    await world.groups.load(0, 1)
+    assert await world.groups.list_groups((), (), world.flush) == []
+    with pytest.raises(KafkaError) as error:
+        await world.commit(1)
+    assert code_of(error) is ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_rebalance_goes_on_when_the_coordinator_is_elected_again(make_world, autojump_clock):
+    world = make_world()
+    await world.groups.load(0, 1)
+    first = await world.enter()
+    second = (await world.join()).member_id
+    answers = []
+
+    async def join() -> None:
+        answers.append((await world.join(second)).error_code)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(join)
+        await wait_all_tasks_blocked()
+        await world.groups.load(0, 2)
+        await wait_all_tasks_blocked()
+        assert answers == []
+        nursery.start_soon(world.join, first)
+    assert answers == [ErrorCode.NONE]
+
+
 async def test_damaged_records_leave_the_partition_without_a_coordinator_here(memory_log, make_world):
     world = make_world()
     memory_log.partitions[0] = [b"\0" * 70]

@@ -297,6 +297,12 @@ def test_commits_of_an_open_transaction_are_unstable_and_count_when_it_commits(m
     assert machine.fetch(require_stable=True).committed_offset == 100
 
 
+def test_what_a_marker_changed_is_told_once_the_marker_is_committed(machine):
+    transactional(machine, 0, 11, 100)
+    marker(machine, 1, 11, commit=True)
+    assert machine.shard.depends_on("g") == machine.shard.last_offset == 2
+
+
 def test_an_aborted_transaction_commits_nothing(machine):
     transactional(machine, 0, 11, 100)
     marker(machine, 1, 11, commit=False)

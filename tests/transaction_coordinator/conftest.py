@@ -28,7 +28,10 @@ async def no_flush() -> None:
 
 
 class MemoryLog:
-    """``CoordinatorLog`` in memory. ``held`` keeps the high watermark where it is; ``error`` refuses the next append."""
+    """``CoordinatorLog`` in memory. ``held`` keeps the high watermark where it is; ``error`` refuses the next append.
+
+    ``wait_error`` goes to the next who waits for the watermark.
+    """
 
     def __init__(self) -> None:
         self.partitions: dict[int, list[bytes]] = {}
@@ -36,6 +39,7 @@ class MemoryLog:
         self.committed: Counter[int] = Counter()
         self.held = False
         self.error: KafkaError | None = None
+        self.wait_error: KafkaError | None = None
         self.moved = trio.Event()
 
     def partition_count(self) -> int | None:
@@ -67,6 +71,9 @@ class MemoryLog:
         return self.committed[partition]
 
     async def wait_committed(self, partition: int, offset: int) -> None:
+        if self.wait_error is not None:
+            error, self.wait_error = self.wait_error, None
+            raise error
         while self.committed[partition] < offset:
             await self.moved.wait()
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 import trio
+import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.transaction_coordinator.coordinator import TransactionCoordinator
@@ -123,5 +124,31 @@ async def test_the_next_transaction_after_waiting(run, autojump_clock):
         await coordinator.wait_ended("id")
         _, epoch = await coordinator.end_transaction("id", after, False, V2, no_flush)
         assert epoch == after[1] + 1, "an abort of a transaction that never got a partition"
+
+    await run(test)
+
+
+async def test_too_few_replicas_for_the_last_record_is_tried_again(run, autojump_clock):
+    async def test(world):
+        coordinator, producer, _ = await ending(world, version=CLASSIC, commit=True)
+        world.log.error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
+        world.leaders.gate.set()
+        await coordinator.wait_ended("id")
+        assert world.log.error is None
+        assert len(world.leaders.markers) == len(PARTITIONS), "they are not written again"
+        assert await code_of(asked(coordinator, "AddPartitions classic", producer)) is ErrorCode.NONE
+
+    await run(test)
+
+
+async def test_a_coordinator_that_begins_with_too_few_replicas_ends_what_was_decided(run, autojump_clock):
+    async def test(world):
+        _, producer, _ = await ending(world, version=CLASSIC, commit=True)
+        await trio.testing.wait_all_tasks_blocked()
+        world.leaders.gate = None  # which lets the next coordinator pass, and not the first
+        world.log.wait_error = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        second = await world.coordinator()
+        await second.wait_ended("id")
+        assert await code_of(asked(second, "AddPartitions classic", producer)) is ErrorCode.NONE
 
     await run(test)
