@@ -146,6 +146,7 @@ class Assembly:
             config.settings(LogSettings),
             self._clock,
             self._randomness,
+            self._inter_broker_listener,
         )
         to_controller = self._controller_channel(metadata, controller, "alter-partition")
         self._isr_changes = AlterPartitionManager(self._broker_id, to_controller, self._broker_epoch)

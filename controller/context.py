@@ -57,12 +57,14 @@ class ControllerContext:
     """The cluster as this controller sees it. ``epoch_version`` is the version of the ``/controller_epoch`` node.
 
     ``offline_replicas``: by live broker, the replicas that are in a data folder of it that has failed. ``shutting_down``:
-    live brokers that are about to stop; they may neither lead nor be in sync (KIP-841).
+    live brokers that are about to stop; they may neither lead nor be in sync (KIP-841). ``inter_broker_listener`` is the name
+    of the listener by which brokers reach one another.
     """
 
     controller_id: int
     epoch: int = 0
     epoch_version: int = 0
+    inter_broker_listener: str = ""
     brokers: dict[int, LiveBroker] = dataclasses.field(default_factory=dict)
     topics: dict[str, TopicState] = dataclasses.field(default_factory=dict)
     deleting: set[str] = dataclasses.field(default_factory=set)

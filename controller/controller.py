@@ -89,8 +89,10 @@ class Controller:
         log_settings: LogSettings,
         clock: Clock,
         randomness: random.Random,
+        inter_broker_listener: str,
     ) -> None:
         self._broker_id = broker_id
+        self._inter_broker_listener = inter_broker_listener
         self._store = store
         self._configs = configs
         self._senders = Senders(connect, self._answered)
@@ -109,6 +111,7 @@ class Controller:
         self._is_candidate = False
         self._is_resting = False
         self._is_suspended = False
+        self._last_loss = ""
 
     @property
     def is_active(self) -> bool:
@@ -345,13 +348,12 @@ class Controller:
             await self._elect()
         except SessionExpiredError:
             await self._give_up()
-        except StoreFailedError as error:
-            _log_lost(error)
         except StoreError as error:
-            _log_lost(error)
-            assert self._retries is not None
-            self._is_resting = True  # what it has just done to ``/controller`` would have it try at once
-            self._retries.start_soon(self._check_later)
+            self._log_lost(error)
+            if not isinstance(error, StoreFailedError):
+                assert self._retries is not None
+                self._is_resting = True  # what it has just done to ``/controller`` would have it try at once
+                self._retries.start_soon(self._check_later)
 
     async def _check_later(self) -> None:
         await trio.sleep(RETRY_SECONDS)
@@ -382,17 +384,17 @@ class Controller:
             pass  # suspended; everything is looked at when it goes on
         except (ControllerMovedError, SessionExpiredError):
             pass  # it has resigned
-        except StoreFailedError as error:
-            _log_lost(error)
         except StoreError as error:
-            _log_lost(error)
-            await self._stand_down(term)
+            self._log_lost(error)
+            if not isinstance(error, StoreFailedError):
+                await self._stand_down(term)
 
     async def _elect(self) -> None:
         while self._term is None:
             context = await stand_for_election(self._store, self._broker_id, self._clock, self._controller_changed)
             if context is None:
                 return
+            context.inter_broker_listener = self._inter_broker_listener
             term = self._new_term(context)
             self._set_term(term)
             try:
@@ -420,6 +422,12 @@ class Controller:
         changed, self._term_changed = self._term_changed, trio.Event()
         changed.set()
 
+    def _log_lost(self, error: StoreError) -> None:
+        """Once for each reason in a row, because every 100 ms it is tried again."""
+        if str(error) != self._last_loss:
+            logger.error("The controller cannot follow the cluster: %s", error)
+        self._last_loss = str(error)
+
     async def _stand_down(self, term: Term) -> None:
         """The term is over, and this broker a candidate as any other."""
         await self._give_up()
@@ -439,7 +447,3 @@ async def _nothing() -> None:
 
 def _not_controller() -> KafkaError:
     return KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
-
-
-def _log_lost(error: StoreError) -> None:
-    logger.error("The controller cannot follow the cluster: %s", error)

@@ -18,6 +18,7 @@ from .store import (
     NoNodeError,
     Set,
     Stat,
+    StoreError,
     Watch,
     create,
 )
@@ -70,7 +71,10 @@ async def _claim(store: ClusterStore, broker_id: int, clock: Clock) -> Controlle
         except NodeExistsError:
             pass
         return None
-    epoch = int(node.data) + 1
+    try:
+        epoch = int(node.data) + 1
+    except ValueError:
+        raise StoreError(znodes.CONTROLLER_EPOCH, f"{node.data!r} is no epoch") from None
     try:
         _, stat = await store.multi(
             [

@@ -110,12 +110,16 @@ class Deletions:
         """The replicas of these topics are gone: remove their nodes."""
         if not names:
             return
+        unknown: dict[str, None] = {}
         while True:
-            operations = [operation for name in names for operation in await self._operations(name)]
+            operations = [operation for name in names for operation in await self._operations(name, unknown)]
             try:
                 await fenced_multi(self._store, self._context, operations)
                 break
-            except (NoNodeError, NotEmptyError, ConnectionLossError):
+            except NotEmptyError as error:  # nodes that no Kafka makes go, too, as with KafkaZkClient.deleteRecursive
+                logger.info("There is more below %s than was known", error.path)
+                unknown |= dict.fromkeys(await self._below(error.path))
+            except (NoNodeError, ConnectionLossError):
                 logger.info("The nodes of deleted topics have changed, and are looked at again")
         for name in names:
             del self._left[name]
@@ -135,20 +139,31 @@ class Deletions:
             for broker_id in self._context.partition(key).assignment.replicas
         }
 
-    async def _operations(self, name: str) -> list[Operation]:
-        """What removes every node of a topic that is there: a deletion cut short left only some of them."""
+    async def _below(self, path: str) -> list[str]:
+        """Everything below a node, children before their parents."""
+        try:
+            names = await self._store.children(path)
+        except NoNodeError:
+            return []
+        return [below for name in names for below in [*await self._below(f"{path}/{name}"), f"{path}/{name}"]]
+
+    async def _operations(self, name: str, unknown: Iterable[str]) -> list[Operation]:
+        """What removes every node of a topic that is there: a deletion cut short left only some of them.
+
+        ``unknown`` are nodes beside those of Kafka, children before their parents.
+        """
         numbers = {key.partition for key in self._keys(name)}
         if numbers:
             try:
                 numbers.update(znodes.numbers(await self._store.children(znodes.partitions_path(name))))
             except NoNodeError:
                 pass
-        paths = []
+        paths = [path for path in unknown if path.startswith(f"{znodes.topic_path(name)}/")]
         for number in sorted(numbers):
             paths.append(znodes.state_path(name, number))
             paths.append(znodes.partition_path(name, number))
         if numbers:
             paths += [znodes.partitions_path(name), znodes.topic_path(name), znodes.topic_config_path(name)]
-        paths.append(znodes.delete_topic_path(name))
+        paths = list(dict.fromkeys([*paths, znodes.delete_topic_path(name)]))
         nodes = await self._store.get_many(paths)
         return [Delete(path) for path, node in zip(paths, nodes, strict=True) if node is not None]

@@ -53,11 +53,11 @@ class Leaders:
         await self._change(
             context.lasting(), lambda key, partition: failed_over_state(partition, context.brokers, context.epoch)
         )
-        await self._change(context.lasting(), self._elected)
+        await self._elect_in(context.lasting())
 
     async def elect(self) -> set[TopicPartition]:
         """Have every partition led that can be and is not: those that changed."""
-        return await self._change(self._context.lasting(), self._elected)
+        return await self._elect_in(self._context.lasting())
 
     async def elect_first(self, keys: Iterable[TopicPartition]) -> None:
         """New partitions get their first leader, and all brokers hear of them."""
@@ -76,7 +76,27 @@ class Leaders:
             gone = set(partition.assignment.replicas).difference(context.online(key))
             return state_without(partition.state, gone, context.epoch)
 
+        await self._read_unclean(context.lasting())
         return await self._change(context.lasting(), decide)
+
+    async def _elect_in(self, partitions: Iterable[tuple[TopicPartition, PartitionState]]) -> set[TopicPartition]:
+        found = list(partitions)
+        await self._read_unclean(found)
+        return await self._change(found, self._elected)
+
+    async def _read_unclean(self, partitions: Iterable[tuple[TopicPartition, PartitionState]]) -> None:
+        """Know the configs of topics where only a replica that is not in sync could lead, as they are stored now.
+
+        A broker is told of what a topic was made with only if it has a replica of it, and of changes a moment late; so Kafka
+        reads them at this point, too (PartitionStateMachine.collectUncleanLeaderElectionState).
+        """
+        stranded = {
+            key.topic: None
+            for key, partition in partitions
+            if partition.state is not None and not set(self._context.eligible(key)).intersection(partition.state.isr)
+        }
+        if stranded:
+            await self._configs.load(stranded)
 
     def _elected(self, key: TopicPartition, partition: PartitionState) -> LeaderState | None:
         state, context = partition.state, self._context

@@ -84,6 +84,7 @@ class Membership:
 
     async def _rejoin(self) -> int:
         """Be a member again, however long it takes: the session's ``changes`` before anything was read in it."""
+        said = ""
         while True:
             try:
                 await self._session.renew()
@@ -96,7 +97,9 @@ class Membership:
             except StoreFailedError:
                 raise
             except (StoreError, KafkaError) as error:
-                logger.warning("The broker is not back in the cluster yet: %s", error)
+                level = logging.DEBUG if str(error) == said else logging.WARNING
+                logger.log(level, "The broker is not back in the cluster yet: %s", error)
+                said = str(error)
                 await trio.sleep(RETRY_SECONDS)
                 continue
             logger.info("The broker is back in the cluster, with epoch %d", self.broker_epoch)

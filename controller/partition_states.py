@@ -31,7 +31,6 @@ from .store import (
     Set,
     Stat,
     StoreError,
-    ensure_paths,
 )
 from .znodes import LeaderState
 
@@ -85,8 +84,7 @@ async def write_states(
     """
     unborn = [key for key in states if context.partition(key).state is None]
     if unborn:
-        paths = dict.fromkeys(znodes.partitions_path(key.topic) for key in unborn)
-        await ensure_paths(store, [*paths, *(znodes.partition_path(*key) for key in unborn)])
+        await _make_parents(store, context, unborn)
     conflicts: set[TopicPartition] = set()
     failures: list[StoreError] = []
 
@@ -103,6 +101,21 @@ async def write_states(
     if failures:
         raise next((error for error in failures if isinstance(error, ControllerMovedError)), failures[0])
     return await _read_again(store, context, states, conflicts) if conflicts else conflicts
+
+
+async def _make_parents(store: ClusterStore, context: ControllerContext, keys: Sequence[TopicPartition]) -> None:
+    """Make the nodes above the states of new partitions, as far as they do not exist."""
+    folders = dict.fromkeys(znodes.partitions_path(key.topic) for key in keys)
+    paths = [*folders, *(znodes.partition_path(*key) for key in keys)]
+    while True:
+        nodes = await store.get_many(paths)
+        try:
+            await fenced_multi(
+                store, context, [Create(path) for path, node in zip(paths, nodes, strict=True) if node is None]
+            )
+            return
+        except (NodeExistsError, ConnectionLossError):
+            continue  # another writer was faster, or the answer was lost
 
 
 async def _write_group(

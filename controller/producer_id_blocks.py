@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from ..base.errors import ErrorCode, KafkaError
 from . import znodes
+from .loading import decoded
 from .store import BadVersionError, ClusterStore, ConnectionLossError, Set
 
 BLOCK_SIZE = 1000
 
 
 async def take_block(store: ClusterStore, broker_id: int) -> int:
-    """Take the next block for a broker: the first of its ``BLOCK_SIZE`` ids. Raises StoreError."""
+    """Take the next block for a broker: the first of its ``BLOCK_SIZE`` ids.
+
+    Raises StoreError, and KafkaError UNKNOWN_SERVER_ERROR when what is stored is not understood: it could name ids in use.
+    """
     while True:
         node = await store.get(znodes.PRODUCER_ID_BLOCK)
-        first = znodes.decode_producer_id_block(node.data)[1] + 1 if node.data else 0
+        block = decoded(znodes.PRODUCER_ID_BLOCK, node, znodes.decode_producer_id_block) if node.data else (-1, -1)
+        if block is None:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{znodes.PRODUCER_ID_BLOCK} is not understood")
+        first = block[1] + 1
         data = znodes.encode_producer_id_block(broker_id, first, first + BLOCK_SIZE - 1)
         try:
             await store.multi([Set(znodes.PRODUCER_ID_BLOCK, data, node.stat.version)])

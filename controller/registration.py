@@ -8,12 +8,14 @@ import random
 
 import trio
 
+from ..base.addresses import join_host_port
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
 from ..wire.schema import ZERO_UUID, uuid_to_text
 from . import znodes
+from .loading import load_brokers
 from .session import StoreSession
-from .store import ClusterStore, Create, NodeExistsError, NoNodeError, Set, Stat, ensure_paths
+from .store import ClusterStore, ConnectionLossError, Create, NodeExistsError, NoNodeError, Set, Stat, ensure_paths
 from .znodes import BrokerRegistration
 
 logger = logging.getLogger(__name__)
@@ -84,7 +86,7 @@ async def register_when_free(store: StoreSession, registration: BrokerRegistrati
     """``register_broker``, once the session that a broker killed a moment ago left behind has timed out.
 
     Kafka's start fails there. What is registered for longer than a session's time-out is another broker, which lives: raises
-    KafkaError DUPLICATE_BROKER_REGISTRATION.
+    KafkaError DUPLICATE_BROKER_REGISTRATION, as it does for a broker with another id that has one of the addresses.
     """
     patience = 0.0 if store.timeout == math.inf else store.timeout + _MARGIN_SECONDS
     changed = trio.Event()
@@ -96,9 +98,33 @@ async def register_when_free(store: StoreSession, registration: BrokerRegistrati
                 patience,
             )
             await changed.wait()
+    await _check_addresses(store, registration)
     return await register_broker(store, registration, clock)
+
+
+async def _check_addresses(store: ClusterStore, registration: BrokerRegistration) -> None:
+    """Clients that ask for this broker must not find another one (KafkaServer.createBrokerInfo).
+
+    Raises KafkaError DUPLICATE_BROKER_REGISTRATION when another broker is registered with one of its addresses.
+    """
+    own = {(endpoint.host, endpoint.port) for endpoint in registration.endpoints}
+    for broker_id, broker in (await load_brokers(store)).items():
+        shared = sorted(own.intersection((e.host, e.port) for e in broker.registration.endpoints))
+        if shared and broker_id != registration.broker_id:
+            addresses = ", ".join(join_host_port(host, port) for host, port in shared)
+            raise KafkaError(
+                ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+                f"Configured end points {addresses} in advertised listeners are already registered by broker {broker_id}",
+            )
 
 
 async def report_failed_folder(store: ClusterStore, broker_id: int) -> None:
     """Tell the controller that a data folder of this broker has failed (KIP-112). Raises StoreError."""
-    await store.multi([Create(znodes.LOG_DIR_EVENT_PREFIX, znodes.encode_log_dir_event(broker_id), sequence=True)])
+    while True:
+        try:
+            await store.multi(
+                [Create(znodes.LOG_DIR_EVENT_PREFIX, znodes.encode_log_dir_event(broker_id), sequence=True)]
+            )
+            return
+        except ConnectionLossError:
+            continue  # told twice does no harm

@@ -80,8 +80,8 @@ def _live_leaders(context: ControllerContext, leaders: Collection[int]) -> list[
     result = []
     for broker_id in sorted(leaders):
         broker = context.brokers.get(broker_id)
-        if broker is not None and broker.registration.endpoints:
-            endpoint = broker.registration.endpoints[0]
+        endpoint = None if broker is None else broker.registration.endpoint(context.inter_broker_listener)
+        if endpoint is not None:
             result.append(LeaderAndIsrLiveLeader(broker_id=broker_id, host_name=endpoint.host, port=endpoint.port))
     return result
 

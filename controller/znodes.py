@@ -205,6 +205,8 @@ def decode_topic(data: bytes) -> TopicAssignment:
         int(p): ReplicaAssignment(tuple(replicas), tuple(adding.get(p, ())), tuple(removing.get(p, ())))
         for p, replicas in fields["partitions"].items()
     }
+    if not all(assignment.replicas for assignment in partitions.values()):
+        raise ValueError("a partition without replicas")
     text = fields.get("topic_id")
     return TopicAssignment(uuid_from_text(text) if text else ZERO_UUID, dict(sorted(partitions.items())))
 

@@ -102,11 +102,20 @@ class MetadataCache:
         """Return once a controller has told of the cluster: before that, it would look as if there were nothing in it."""
         await self.wait_until(lambda: self.version > 0)
 
+    def heed(self, controller_epoch: int) -> bool:
+        """Whether a controller is the newest that this broker has heard of, by whichever of its requests.
+
+        Its LeaderAndIsr and StopReplica are asked for here, too (ReplicaManager.controllerEpoch is one for all three).
+        """
+        if controller_epoch < self._controller_epoch:
+            return False
+        self._controller_epoch = controller_epoch
+        return True
+
     def update(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Take over what the controller says; an older controller is refused with STALE_CONTROLLER_EPOCH."""
-        if request.controller_epoch < self._controller_epoch:
+        if not self.heed(request.controller_epoch):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-        self._controller_epoch = request.controller_epoch
         self.controller_id = request.controller_id
         self.version += 1
         if {broker.id: broker for broker in request.live_brokers} != self._brokers:

@@ -92,7 +92,6 @@ class ReplicaManager:
         self._surroundings = Surroundings(broker_id, metadata.is_alive, isr_changes, replica_lag_time_max_ms / 1000)
         self._partitions: dict[str, dict[int, Partition]] = {}
         self._offline: set[tuple[str, int]] = set()
-        self._controller_epoch = -1
         self.fetchers: Followers = NoFollowers()
         self.leadership_listeners: list[LeadershipListener] = []
         self.future_listeners: list[Callable[[Partition], None]] = []
@@ -136,9 +135,8 @@ class ReplicaManager:
 
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Apply what the controller decided; one error code per partition."""
-        if request.controller_epoch < self._controller_epoch:
+        if not self._metadata.heed(request.controller_epoch):
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-        self._controller_epoch = request.controller_epoch
         topics = []
         for topic_state in request.topic_states:
             errors = []
@@ -232,9 +230,8 @@ class ReplicaManager:
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Let go of partitions, and delete their logs where told so; one error code per partition."""
-        if request.controller_epoch < self._controller_epoch:
+        if not self._metadata.heed(request.controller_epoch):
             return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
-        self._controller_epoch = request.controller_epoch
         errors = []
         for topic_state in request.topic_states:
             for state in topic_state.partition_states:

@@ -186,6 +186,7 @@ class Cluster:
             LogSettings(),
             SystemClock(),
             random.Random(7),
+            "PLAINTEXT",
         )
 
     async def start(self) -> None:

@@ -14,8 +14,14 @@ from ottla.controller import znodes
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.producer_id_blocks import BLOCK_SIZE
 from ottla.controller.producer_ids import ProducerIds
-from ottla.controller.registration import ensure_cluster, random_uuid, register_broker, register_when_free
-from ottla.controller.store import ConnectionLossError, ensure_paths
+from ottla.controller.registration import (
+    ensure_cluster,
+    random_uuid,
+    register_broker,
+    register_when_free,
+    report_failed_folder,
+)
+from ottla.controller.store import ConnectionLossError, Set, ensure_paths
 from ottla.controller.store_link import StoreLink
 from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration
 from ottla.wire.schema import uuid_from_text, uuid_to_text
@@ -103,6 +109,42 @@ async def test_a_broker_that_was_killed_comes_back_when_the_session_it_left_has_
         with pytest.raises(KafkaError, match="registered already"):
             await register_when_free(store.session(), registration, SystemClock())
         nursery.cancel_scope.cancel()
+
+
+async def test_a_broker_with_the_address_of_another_one_is_refused() -> None:
+    store, session = await open_session()
+    await ensure_cluster(session, random.Random(1))
+    shared = BrokerEndpoint("INSIDE", "10.0.0.1", 9092)
+    await register_broker(session, BrokerRegistration(1, (shared,)), SystemClock())
+    own = BrokerEndpoint("OUTSIDE", "10.0.0.2", 9092)
+    with pytest.raises(
+        KafkaError, match=r"10\.0\.0\.1:9092 in advertised listeners are already registered by broker 1"
+    ):
+        await register_when_free(
+            store.session(), BrokerRegistration(2, (own, shared._replace(listener="X"))), SystemClock()
+        )
+    await register_when_free(store.session(), BrokerRegistration(2, (own,)), SystemClock())
+
+
+async def test_a_failed_folder_is_told_though_the_answer_is_lost(autojump_clock: trio.testing.MockClock) -> None:
+    store, session = await open_session()
+    await ensure_cluster(session, random.Random(1))
+    own = store.session(link := StoreLink(), timeout=6)
+    link.lose_connection_at_next_multi(is_executed=False)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.run)
+        await report_failed_folder(own, 1)
+        nursery.cancel_scope.cancel()
+    assert len(await session.children(znodes.LOG_DIR_EVENTS)) == 1
+
+
+async def test_producer_ids_where_the_last_block_is_not_understood() -> None:
+    _, session = await open_session()
+    await ensure_paths(session, znodes.PERSISTENT_PATHS)
+    await session.multi([Set(znodes.PRODUCER_ID_BLOCK, b"nonsense")])
+    with pytest.raises(KafkaError) as caught:
+        await ProducerIds(session, 1).next_producer_id()
+    assert caught.value.code == ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 async def test_producer_ids_never_repeat_across_brokers_and_restarts() -> None:

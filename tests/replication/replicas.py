@@ -71,7 +71,7 @@ class Replicas:
     def live(self, *broker_ids: int) -> None:
         """These brokers are in the cluster."""
         brokers = [UpdateMetadataBroker(id=broker_id) for broker_id in broker_ids]
-        self.metadata.update(UpdateMetadataRequest(live_brokers=brokers))
+        self.metadata.update(UpdateMetadataRequest(controller_epoch=1, live_brokers=brokers))
 
     def lead(
         self,

@@ -152,7 +152,7 @@ async def test_the_id_of_another_topic_of_that_name() -> None:
         lead(world)
         state = UpdateMetadataPartitionState(partition_index=0, leader=ME)
         topic = UpdateMetadataTopicState(topic_name="t", topic_id=b"j" * 16, partition_states=[state])
-        world.metadata.update(UpdateMetadataRequest(live_brokers=[], topic_states=[topic]))
+        world.metadata.update(UpdateMetadataRequest(controller_epoch=1, live_brokers=[], topic_states=[topic]))
         reading = reads(world, by_id=True)
         wanted = asked(0)
         wanted.topic_id = b"j" * 16

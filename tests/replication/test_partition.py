@@ -127,7 +127,10 @@ async def test_past_decisions_and_past_controllers_are_refused() -> None:
         assert world.lead(epoch=4, controller_epoch=2) == ErrorCode.STALE_CONTROLLER_EPOCH
         assert world.lead(epoch=6, controller_epoch=1) == ErrorCode.STALE_CONTROLLER_EPOCH
         assert world.stop(delete=True, controller_epoch=1) == ErrorCode.STALE_CONTROLLER_EPOCH
-        assert world.lead(epoch=6, controller_epoch=2, topic_id=b"j" * 16) == ErrorCode.INCONSISTENT_TOPIC_ID
+        assert world.metadata.update(UpdateMetadataRequest(controller_epoch=1)).error_code != ErrorCode.NONE
+        assert world.metadata.update(UpdateMetadataRequest(controller_epoch=3)).error_code == ErrorCode.NONE
+        assert world.lead(epoch=6, controller_epoch=2) == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert world.lead(epoch=6, controller_epoch=3, topic_id=b"j" * 16) == ErrorCode.INCONSISTENT_TOPIC_ID
         assert world.partition.leader_epoch == 5
 
 
@@ -153,7 +156,7 @@ async def test_what_is_replicated_elsewhere_is_not_taken() -> None:
             world.manager.partition("t", 0)
         state = UpdateMetadataPartitionState(partition_index=0, leader=OTHER)
         topic = UpdateMetadataTopicState(topic_name="t", topic_id=TOPIC_ID, partition_states=[state])
-        world.metadata.update(UpdateMetadataRequest(topic_states=[topic]))
+        world.metadata.update(UpdateMetadataRequest(controller_epoch=1, topic_states=[topic]))
         with refused(ErrorCode.NOT_LEADER_OR_FOLLOWER):
             world.manager.partition("t", 0)
 

@@ -1,0 +1,119 @@
+"""What a controller finds in the store that it was not told of, or that nobody should have written there."""
+
+from __future__ import annotations
+
+import pytest
+import trio.testing
+
+from ottla.base.errors import ErrorCode
+from ottla.controller import znodes
+from ottla.controller.store import Create, Set
+from ottla.controller.topics import NewTopic
+from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration, LeaderState
+from ottla.tests.controller.cluster import Cluster, running, until
+from ottla.tests.controller.test_replica_elections import rejoin
+from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest
+
+
+async def test_what_a_topic_was_made_with_decides_whether_a_replica_out_of_sync_may_lead() -> None:
+    """Of that a broker without a replica was not told: the topic's configs are written without a notification."""
+    async with running(brokers=3) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [2, 3]}))
+        await rejoin(cluster, "t", 2, [2])
+        overrides = {"unclean.leader.election.enable": "true"}
+        await cluster.session.multi([Set(znodes.topic_config_path("t"), znodes.encode_config(overrides))])
+        await cluster.die(2)
+        assert await cluster.state("t") == LeaderState(3, 1, (3,), 1, is_recovering=True)
+
+
+async def test_a_new_controller_does_not_elect_by_what_it_knew_of_the_configs() -> None:
+    async with running(brokers=3) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [2, 3]}, configs={"unclean.leader.election.enable": "true"}))
+        await rejoin(cluster, "t", 2, [2])
+        await cluster.session.multi([Set(znodes.topic_config_path("t"), znodes.encode_config({}))])
+        await cluster.controller.resign()
+        await cluster.sessions[2].expire()
+        await cluster.controller.elect()
+        assert await cluster.state("t") == LeaderState(-1, 1, (2,), 2)
+
+
+async def test_leaders_are_named_by_the_listener_that_brokers_use() -> None:
+    async with running() as cluster:
+        outside = BrokerEndpoint("OUTSIDE", "203.0.113.1", 443)
+        inside = BrokerEndpoint("PLAINTEXT", "10.0.0.2", 9092)
+        session = cluster.store.session()
+        data = znodes.encode_broker(BrokerRegistration(2, (outside, inside)), 0)
+        await session.multi([Create(znodes.broker_path(2), data, ephemeral=True)])
+        await until(lambda: cluster.brokers[1].metadata.is_alive(2))
+        await cluster.create(NewTopic("t", assignment={0: [2, 1]}))
+        (leader,) = cluster.brokers[1].told(LeaderAndIsrRequest)[-1].live_leaders
+        assert (leader.broker_id, leader.host_name, leader.port) == (2, "10.0.0.2", 9092)
+
+
+async def test_a_deletion_takes_nodes_with_it_that_no_kafka_makes() -> None:
+    async with running() as cluster:
+        await cluster.create(NewTopic("t"), NewTopic("u"))
+        path = znodes.topic_path("t")
+        await cluster.session.multi(
+            [Create(f"{path}/notes"), Create(f"{path}/notes/deep"), Create(f"{path}/partitions/0/state/lock")]
+        )
+        with trio.fail_after(5):
+            await cluster.controller.delete_topics(["t", "u"])
+        assert await cluster.session.children(znodes.TOPICS) == []
+
+
+async def test_a_block_of_producer_ids_that_is_not_understood_is_not_guessed() -> None:
+    async with running() as cluster:
+        await cluster.session.multi([Set(znodes.PRODUCER_ID_BLOCK, b"{}")])
+        request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=cluster.epochs[1])
+        answer = await cluster.controller.allocate_producer_ids(request)
+        assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert cluster.controller.is_active
+
+
+async def test_an_epoch_that_is_not_understood_leaves_the_cluster_without_a_controller_until_it_is(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running() as cluster:
+        await cluster.controller.resign()
+        await cluster.session.multi([Set(znodes.CONTROLLER_EPOCH, b"one")])
+        await cluster.sessions[1].expire()
+        await trio.sleep(10)
+        assert not cluster.controller.is_active
+        await cluster.session.multi([Set(znodes.CONTROLLER_EPOCH, b"7")])
+        await until(lambda: cluster.controller.is_active)
+    assert len([record for record in caplog.records if "is no epoch" in record.getMessage()]) < 5
+
+
+@pytest.mark.parametrize("partitions", ['{"0":[]}', '{"1":[1]}'])
+async def test_a_topic_without_replicas_or_first_partition(
+    partitions: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running() as cluster:
+        topic = b'{"version":3,"topic_id":"SMx-fMfhTDmzm4BDOL2bxg","partitions":%b}' % partitions.encode()
+        await cluster.session.multi([Create(znodes.topic_path("odd"), topic)])
+        await trio.sleep(10)  # a balance of leaders is among what looks at it
+        await grow(cluster)
+        assert cluster.controller.is_active
+
+
+async def grow(cluster: Cluster) -> None:
+    await cluster.create(NewTopic("t"))
+    await cluster.controller.create_partitions("t", 2)
+
+
+@pytest.mark.parametrize("isr", ["[]", "[2]", "[9]"])
+async def test_a_leader_that_is_not_in_sync_in_the_store(isr: str) -> None:
+    """No Kafka writes that. It leads on while it is alive, and then nobody does who was not in sync."""
+    async with running(brokers=3) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [3, 2]}))
+        state = b'{"controller_epoch":1,"leader":3,"version":1,"leader_epoch":0,"isr":%b}' % isr.encode()
+        await cluster.session.multi([Set(znodes.state_path("t", 0), state)])
+        await cluster.controller.resign()
+        await cluster.controller.elect()
+        assert (await cluster.state("t")).leader == 3
+        await cluster.die(3)
+        assert (await cluster.state("t")).leader == (2 if isr == "[2]" else -1)
+        await cluster.come_back(3)
+        assert cluster.controller.is_active
