@@ -8,7 +8,8 @@ COMPILEALL := $(PYTHON_IN_VENV) -m compileall -q -x '/[.]|/data/|/build/' .
 ARGS :=
 
 # make simulate SEEDS=1000 runs the seeds 0 to 999, SEEDS=5000-5999 those, SEEDS=123-123 one, with all that happened in it;
-# with CLUSTER=1 they are seeds of a cluster.
+# with CLUSTER=1 they are seeds of a cluster, and with BREAK=no_epoch_truncation (any of tests/simulation/cluster/breakages.py)
+# too they run until one finds that rule broken.
 SEEDS := 300
 
 .DEFAULT_GOAL := help
@@ -50,7 +51,7 @@ stress: ## a selection of tests many times beside processor load: ARGS="-k moves
 
 simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, in simulated time with crashes and cut connections
 	@tools/setup.sh check
-	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(CLUSTER),--cluster) $(SEEDS)
+	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(CLUSTER),--cluster) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
 
 bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios in docs/bench.md
 	@tools/setup.sh bench

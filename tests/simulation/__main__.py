@@ -1,16 +1,21 @@
 """``make simulate SEEDS=1000`` runs the seeds 0 to 999, ``SEEDS=5000-5999`` those; one line for each that fails.
 
 With one seed (``SEEDS=123-123``) everything that happened is printed. With ``CLUSTER=1`` they are seeds of a cluster of several
-machines, else of one machine.
+machines, else of one machine. With ``BREAK=no_epoch_truncation`` the clusters are of brokers with a rule broken on purpose
+(``cluster/breakages``): one seed after the other, up to the first by which that is found out.
 """
 
 from __future__ import annotations
 
+import argparse
 import multiprocessing
 import os
 import sys
 import time
 
+import pytest
+
+from ottla.tests.simulation.cluster.breakages import BREAKAGES
 from ottla.tests.simulation.cluster.simulation import simulate_cluster
 from ottla.tests.simulation.outcome import Result
 from ottla.tests.simulation.simulation import simulate
@@ -59,6 +64,38 @@ def _tell(result: Result) -> int:
     return 1 if result.violations else 0
 
 
+def hunt(text: str, breakage: str) -> int:
+    """Run seeds of clusters with a rule broken until a checker sees it; 1 when none does.
+
+    A seed that fails with the rule as it is says nothing of it, and does not count.
+    """
+    started = time.monotonic()
+    for count, seed in enumerate(parse_seeds(text), 1):
+        with pytest.MonkeyPatch.context() as patch:
+            BREAKAGES[breakage](patch)
+            result = simulate_cluster(seed)
+        took = f"{time.monotonic() - started:.0f} s"
+        if result.violations and not simulate_cluster(seed).violations:
+            print(f"{breakage} is caught by seed {seed}, after {count} seeds and {took}: {summary(result)}")
+            return 0
+        if result.violations:
+            print(f"seed {seed} fails without the breakage, too", flush=True)
+        if count % 10 == 0:
+            print(f"{count} seeds, {took}", flush=True)
+    print(f"{breakage} is not caught")
+    return 1
+
+
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make simulate")
+    parser.add_argument("seeds", nargs="?", default="300")
+    parser.add_argument("--cluster", action="store_true")
+    parser.add_argument("--break", dest="breakage", choices=sorted(BREAKAGES))
+    return parser.parse_args(arguments)
+
+
 if __name__ == "__main__":
-    arguments = [argument for argument in sys.argv[1:] if argument != "--cluster"]
-    sys.exit(main(arguments[0] if arguments else "300", is_cluster="--cluster" in sys.argv))
+    options = _parse(sys.argv[1:])
+    if options.breakage:
+        sys.exit(hunt(options.seeds, options.breakage))
+    sys.exit(main(options.seeds, is_cluster=options.cluster))

@@ -38,26 +38,31 @@ class Checker(Actor):
         stored: Contents = {}
         visible: Contents = {}
         for partition in PARTITIONS:
-            stored[partition] = await self._uncommitted.read_all(partition)
-            control = self._uncommitted.control
-            visible[partition] = await self._committed.read_all(partition)
-            start, _ = await self._uncommitted.offset_for(partition, EARLIEST)
-            self._check_partition(partition, start, stored[partition])
-            await self._check_lookups(partition, stored[partition], control)
-            end, _ = await self._uncommitted.offset_for(partition, LATEST)
-            stable, _ = await self._committed.offset_for(partition, LATEST)
-            if stable != end and not self.world.mode.may_lose:
-                self.world.violate(f"{partition} ends at {end}, but is stable up to {stable} only")
-            if not self.world.mode.may_lose:
-                self._check_kept(partition, start, end, stored[partition])
-                self._check_seen(partition, start, stored[partition], visible[partition])
-                if partition[0] == "compact":
-                    self._check_compaction(partition, visible[partition])
+            stored[partition], visible[partition] = await self.check_records(partition)
         if not self.world.mode.may_lose:
             self._check_transactions(visible)
             await self._check_transactional_offsets()
             await self._check_commits()
         return stored
+
+    async def check_records(self, partition: TopicPartition) -> tuple[list[Stored], list[Stored]]:
+        """One partition by itself: what is stored there, and what is committed."""
+        stored = await self._uncommitted.read_all(partition)
+        control = self._uncommitted.control
+        visible = await self._committed.read_all(partition)
+        start, _ = await self._uncommitted.offset_for(partition, EARLIEST)
+        self._check_partition(partition, start, stored)
+        await self._check_lookups(partition, stored, control)
+        end, _ = await self._uncommitted.offset_for(partition, LATEST)
+        stable, _ = await self._committed.offset_for(partition, LATEST)
+        if not self.world.mode.may_lose:
+            if stable != end:
+                self.world.violate(f"{partition} ends at {end}, but is stable up to {stable} only")
+            self._check_kept(partition, start, end, stored)
+            self._check_seen(partition, start, stored, visible)
+            if partition[0] == "compact":
+                self._check_compaction(partition, visible)
+        return stored, visible
 
     # --- a partition --------------------------------------------------------------------------------------------------
 

@@ -68,6 +68,8 @@ class Machine:
         self.is_serving = False
         self.is_faulty = False
         """Whether the disk fails just now, or has failed the running broker."""
+        self.is_held = False
+        """Whether the broker, once it is dead, stays away until this is taken back."""
         self.may_lose_power: Callable[[], bool] = lambda: True
         """Asked at a death; where it says no, only the process dies."""
         self.may_refuse_to_start: Callable[[StartError], bool] = lambda error: False
@@ -90,6 +92,8 @@ class Machine:
                 self.disk.revive(survivors)
             if not self.wants_stop:
                 await trio.sleep(self._rng.choice(self._restart_seconds))
+            while self.is_held and not self.wants_stop:
+                await trio.sleep(0.02)
 
     @property
     def _prefix(self) -> str:

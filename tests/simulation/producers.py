@@ -44,6 +44,7 @@ class Producer(Actor):
 
     transactional_id: str | None = None
     produce_version = 11
+    codecs = (0, 0, 0, 3, 4)
 
     def __init__(self, world: World, history: History, name: str, pause: float) -> None:
         super().__init__(world, history, name)
@@ -91,7 +92,7 @@ class Producer(Actor):
             producer_epoch=self.epoch,
             base_sequence=sequence,
             is_transactional=self.transactional_id is not None,
-            compression=self.rng.choice((0, 0, 0, 3, 4)),
+            compression=self.rng.choice(self.codecs),
         )
         data = PartitionProduceData(index=partition[1], records=bytes(batch))
         request = ProduceRequest(

@@ -151,12 +151,22 @@ class Inspector:
                     if (partition.topic, partition.log.partition) == key:
                         starts.append(partition.log.log_start_offset)
                         logs[broker_id] = list(batches(machine, key, 0, partition.log.log_end_offset))
-            start = max(starts, default=0)
+            if not logs:
+                continue
+            start = max(starts)
             contents = {i: [batch for batch in log if batch[1] > start] for i, log in logs.items()}
             first, *others = contents
             for other in others:
                 if contents[other] != contents[first]:
                     self._world.violate(f"{key} is not the same on {first} and {other}")
+
+    def check_strays(self) -> None:
+        """No broker has records of a partition that is not in the cluster."""
+        known = {f"{topic}-{number}" for topic, number in self._world.states()}
+        for machine in self._world.machines.values():
+            folders = {path.split("/")[2] for path in machine.disk.paths() if path.endswith(".log")}
+            for folder in sorted(folders - known):
+                self._world.violate(f"{machine.name} has records in {folder}, of which the cluster does not know")
 
 
 def batches(machine: Machine, partition: TopicPartition, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:

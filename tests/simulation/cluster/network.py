@@ -41,7 +41,7 @@ class Pipe:
 
     @property
     def is_full(self) -> bool:
-        return self._held_bytes >= _BUFFER_BYTES
+        return self._held_bytes >= _BUFFER_BYTES or self._network.is_choked(*self.way)
 
     def put(self, data: bytes | None) -> None:
         """Send bytes, or the end of the stream; they are lost where nobody is left to read them."""
@@ -149,6 +149,7 @@ class HostConnection:
         remaining = deque(parts)
         try:
             while remaining:
+                await self._wait_for_room()
                 part = remaining[0]
                 if isinstance(part, bytes | bytearray | memoryview):
                     data = bytes(part)
@@ -156,19 +157,19 @@ class HostConnection:
                     data = part.read()
                     part.release()
                 remaining.popleft()
-                await self._send_bytes(data)
+                self._outgoing.put(data)
         finally:
             for part in remaining:
                 if not isinstance(part, bytes | bytearray | memoryview):
                     part.release()
 
-    async def _send_bytes(self, data: bytes) -> None:
+    async def _wait_for_room(self) -> None:
+        """Return once something can be sent; what a file has to give is read then, as ``sendfile`` does it."""
         pipe = self._outgoing
         while True:
             if self.is_over:
                 raise OSError(errno.EPIPE, "the other side is gone")
             if not pipe.is_full:
-                pipe.put(data)
                 return
             with trio.move_on_after(_LOOK_SECONDS):  # for what has become of the other direction
                 await pipe.changed.wait()
@@ -225,6 +226,7 @@ class ClusterNetwork:
         self._cuts: set[tuple[str, str]] = set()
         self._silent: set[str] = set()
         self._slow: dict[tuple[str, str], float] = {}
+        self._choked: set[tuple[str, str]] = set()
         self._pipes: list[Pipe] = []
         self._connections: dict[str, list[HostConnection]] = {}
         self._changed = trio.Event()
@@ -241,6 +243,9 @@ class ClusterNetwork:
     def is_cut(self, source: str, target: str) -> bool:
         return (source, target) in self._cuts or source in self._silent or target in self._silent
 
+    def is_choked(self, source: str, target: str) -> bool:
+        return (source, target) in self._choked
+
     # --- faults -------------------------------------------------------------------------------------------------------
 
     def cut(self, ways: Iterable[tuple[str, str]]) -> None:
@@ -251,10 +256,18 @@ class ClusterNetwork:
         """From now on everything takes up to ``seconds`` more."""
         self._slow.update(dict.fromkeys(ways, seconds))
 
+    def choke(self, ways: Iterable[tuple[str, str]]) -> None:
+        """From now on who sends from the first host of each pair to the second finds the buffers between them full.
+
+        What was sent before arrives, and connections are made.
+        """
+        self._choked.update(ways)
+
     def heal(self) -> None:
-        """Every way is open, and none is slow; a machine without power stays silent."""
+        """Every way is open, and none is slow or choked; a machine without power stays silent."""
         self._cuts.clear()
         self._slow.clear()
+        self._choked.clear()
         self._tell()
 
     def kill(self, name: str, *, silently: bool) -> None:

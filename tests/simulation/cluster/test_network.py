@@ -88,3 +88,30 @@ async def test_what_is_sent_over_a_slow_way_keeps_its_order(autojump_clock: Cloc
         found += await receive(far)
     assert found == bytes(range(20))
     assert trio.current_time() > 1
+
+
+async def test_what_a_file_has_to_give_is_read_when_there_is_room_for_it(autojump_clock: Clock) -> None:
+    class Slice:
+        """As a slice of a file whose content changes."""
+
+        content = b"before"
+        nbytes = 6
+
+        def read(self) -> bytes:
+            return self.content
+
+        def release(self) -> None:
+            pass
+
+    network = ClusterNetwork(random.Random(1))
+    near, far = await connected(network)
+    network.choke([("a", "b")])
+    part = Slice()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(near.send, [part])
+        await trio.sleep(1)
+        part.content = b"behind"
+        await far.send([b"the other way"])
+        assert await receive(near) == b"the other way"
+        network.heal()
+    assert await receive(far) == b"behind"

@@ -100,6 +100,7 @@ class ClusterWorld(Run):
         brokers: int = 3,
         replication_factor: int = 3,
         session_timeout_ms: int = 3000,
+        restart_seconds: tuple[float, ...] = _RESTART_SECONDS,
         properties: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__(seed, mode)
@@ -119,6 +120,7 @@ class ClusterWorld(Run):
         self.store = EmbeddedStore(self.clock)
         self.network = ClusterNetwork(self.random_for("network"))
         self.session_timeout_ms = session_timeout_ms
+        self._restart_seconds = restart_seconds
         self.trusts_time = True
         self.places = {broker_id: ClusterPlace(self, broker_id) for broker_id in range(1, brokers + 1)}
         self.machines = {
@@ -133,7 +135,7 @@ class ClusterWorld(Run):
             "listeners": f"PLAINTEXT://{place.host}:{PORT}",
             **properties,
         }
-        machine = Machine(self, place.host, config, place, self.random_for(f"life {broker_id}"), _RESTART_SECONDS)
+        machine = Machine(self, place.host, config, place, self.random_for(f"life {broker_id}"), self._restart_seconds)
         machine.may_refuse_to_start = _lost_the_store
         machine.may_lose_power = lambda: self._may_lose_power(broker_id)
         return machine

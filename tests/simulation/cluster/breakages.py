@@ -1,0 +1,132 @@
+"""Rules of replication and the controller, each broken on purpose: what the simulation has to find out.
+
+A breakage takes one rule away from the product, by another function in the place of the one that keeps it.
+``test_broken_rules`` has a scenario for each, and ``make simulate CLUSTER=1 BREAK=no_epoch_truncation SEEDS=500`` runs seeds
+with one until a checker catches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+import pytest
+
+from ottla.controller import leadership, partition_states
+from ottla.controller.alter_partition import AlterPartitions
+from ottla.controller.deletion import Deletions
+from ottla.controller.loading import load_brokers
+from ottla.controller.term import Term
+from ottla.log import follower_append
+from ottla.replication import follower
+from ottla.replication.isr import Committed, PendingExpand
+from ottla.replication.leader import NO_BROKER_EPOCH, FollowerProgress, LeaderRole
+from ottla.wire.records import RecordBatch
+
+Breakage = Callable[[pytest.MonkeyPatch], None]
+
+_ANY_EPOCH = 1 << 31
+
+
+def watermark_past_the_isr(patch: pytest.MonkeyPatch) -> None:
+    """What the leader has is committed, whatever its followers have."""
+    patch.setattr(LeaderRole, "committed_end", lambda self, own_end, log_end, now: own_end)
+
+
+def no_epoch_truncation(patch: pytest.MonkeyPatch) -> None:
+    """A follower does not say by which epoch its log ends, so no leader can tell it what to cut off."""
+
+    def position_of(partition: Any) -> follower.Position:
+        return follower.position_of(partition)._replace(last_fetched_epoch=-1)
+
+    patch.setattr("ottla.replication.fetcher.position_of", position_of)
+
+
+def join_below_the_watermark(patch: pytest.MonkeyPatch) -> None:
+    """A follower joins the in-sync replicas by its first fetch."""
+
+    def expansion(self: LeaderRole, joining: Any, high_watermark: int) -> PendingExpand | None:
+        state = self.isr
+        if isinstance(state, Committed) and joining.broker_id not in state.isr:
+            return PendingExpand(state.isr, joining.broker_id)
+        return None
+
+    patch.setattr(LeaderRole, "expansion", expansion)
+
+
+def no_broker_epoch_check(patch: pytest.MonkeyPatch) -> None:
+    """What is meant for, or comes from, an earlier life of a broker is taken for the present one's."""
+    find = LeaderRole.follower
+
+    def follower(self: LeaderRole, broker_id: int, broker_epoch: int, current_leader_epoch: int) -> FollowerProgress:
+        return find(self, broker_id, NO_BROKER_EPOCH, current_leader_epoch)
+
+    for handler in ("leader_and_isr", "stop_replica", "update_metadata"):
+        patch.setattr(f"ottla.handlers.{handler}.check_broker_epoch", lambda call, broker_epoch: None)
+    patch.setattr(LeaderRole, "follower", follower)
+    patch.setattr(AlterPartitions, "_knows", lambda self, request: request.broker_id in self._context.brokers)
+
+
+def unfenced_controller_write(patch: pytest.MonkeyPatch) -> None:
+    """A controller writes without a look at whether it is the controller."""
+
+    async def multi(store: Any, context: Any, operations: Any) -> Any:
+        results: list[Any] = []
+        for start in range(0, len(operations), partition_states.MAX_OPERATIONS):
+            results += await store.multi(operations[start : start + partition_states.MAX_OPERATIONS])
+        return results
+
+    for module in ("partition_states", "deletion", "term", "topics", "topic_changes"):
+        patch.setattr(f"ottla.controller.{module}.fenced_multi", multi)
+
+
+def append_beyond_the_epoch(patch: pytest.MonkeyPatch) -> None:
+    """A follower takes batches of a leader that it was not told of (KAFKA-18723)."""
+    judged = follower_append._judged
+
+    def any_epoch(records: Any, fetch_epoch: int) -> list[RecordBatch]:
+        return judged(records, _ANY_EPOCH)
+
+    patch.setattr(follower_append, "_judged", any_epoch)
+
+
+def deletion_forgets_the_dead(patch: pytest.MonkeyPatch) -> None:
+    """A topic is deleted when the brokers that are alive have deleted it."""
+    replicas_of = Deletions._replicas_of
+
+    def alive(self: Deletions, name: str) -> set[Any]:
+        return {replica for replica in replicas_of(self, name) if replica[0] in self._context.brokers}
+
+    patch.setattr(Deletions, "_replicas_of", alive)
+
+
+def bounced_leader_goes_on(patch: pytest.MonkeyPatch) -> None:
+    """A broker that was away and is registered again has not been away."""
+    failed = Term._brokers_failed
+
+    async def brokers_failed(self: Term, gone: Collection[int]) -> None:
+        registered = await load_brokers(self._store)
+        await failed(self, [broker_id for broker_id in gone if broker_id not in registered])
+
+    def failed_over_state(partition: Any, brokers: Any, controller_epoch: int) -> Any:
+        state = partition.state
+        gone = () if state is None else {replica for replica in (*state.isr, state.leader) if replica not in brokers}
+        return None if state is None else leadership.state_without(state, gone, controller_epoch)
+
+    patch.setattr(Term, "_brokers_failed", brokers_failed)
+    patch.setattr("ottla.controller.leaders.failed_over_state", failed_over_state)
+
+
+BREAKAGES: dict[str, Breakage] = {
+    breakage.__name__: breakage
+    for breakage in (
+        watermark_past_the_isr,
+        no_epoch_truncation,
+        join_below_the_watermark,
+        no_broker_epoch_check,
+        unfenced_controller_write,
+        append_beyond_the_epoch,
+        deletion_forgets_the_dead,
+        bounced_leader_goes_on,
+    )
+}

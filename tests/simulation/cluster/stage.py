@@ -1,0 +1,246 @@
+"""A cluster for a scripted scenario: nothing goes wrong by chance, and everything that a script says goes wrong, then.
+
+There are three brokers, or four, of which the script chooses the controller, and one topic, whose only partition broker 1
+leads and 2 and 3 follow. What clients wrote and were told is judged as in a run by seeds: by ``Inspector`` all the time, by
+``Checker`` and ``Inspector`` in the end, when everything is healed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+
+import trio
+
+from ottla.controller import znodes
+from ottla.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+
+from ..checkers import Checker
+from ..clients import Actor
+from ..history import History
+from ..machine import Machine
+from ..outcome import Result, play
+from ..producers import IdempotentProducer
+from ..readers import Reader
+from ..run import Mode
+from .client import ClusterClient
+from .inspector import Inspector
+from .world import PORT, ClusterWorld
+
+TOPIC = "plain"
+PARTITION = (TOPIC, 0)
+SESSION_TIMEOUT_MS = 6000
+"""Sessions end when a script says so (``Stage.forget``): none of them takes that long."""
+
+NOTHING = (-1, -1)
+"""Where no log ends."""
+
+_PATIENCE_SECONDS = 60.0
+_SETTLED_SECONDS = 20.0
+_LOOK_SECONDS = 0.0001
+"""Shorter than anything takes on the network."""
+_PROPERTIES = {
+    "auto.leader.rebalance.enable": "false",
+    "replica.fetch.wait.max.ms": "1000",  # a follower asks again at once after records, and then waits for more
+}
+
+Ways = Iterable[tuple[int, int]]
+
+
+class Writer(IdempotentProducer):
+    """Its batches have one record each, and a size that does not depend on its name."""
+
+    codecs = (0,)
+
+    async def write(self, count: int = 1) -> None:
+        """Write records until they are acknowledged."""
+        for _ in range(count):
+            record = self.history.record(self.name, PARTITION, self.world.clock.now_ms(), padding=100)
+            await self.produce(PARTITION, [record])
+
+
+class Stage:
+    """See the module. Machines are called by their broker ids."""
+
+    def __init__(self, world: ClusterWorld, nursery: trio.Nursery) -> None:
+        self.world = world
+        self.nursery = nursery
+        self.history = History()
+        self.inspector = Inspector(world)
+        self.admin = Actor(world, self.history, "admin")
+        self._readers = [
+            Reader(world, self.history, "uncommitted", committed=False),
+            Reader(world, self.history, "committed", committed=True),
+        ]
+
+    async def open(self, controller: int) -> None:
+        """Start the brokers, and make the topic."""
+        world = self.world
+        await world.store.open()
+        self.nursery.start_soon(world.store.run)
+        for broker_id in (controller, *(other for other in world.machines if other != controller)):
+            self.nursery.start_soon(world.machines[broker_id].keep_running)
+            await world.machines[broker_id].wait_ready()
+        assert world.controller() == controller
+        await self.create_topic()
+        self.nursery.start_soon(self.inspector.run)
+
+    async def create_topic(self) -> None:
+        topic = CreatableTopic(
+            name=TOPIC,
+            num_partitions=-1,
+            replication_factor=-1,
+            assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=[1, 2, 3])],
+            configs=[CreatableTopicConfig(name=name, value=v) for name, v in self.world.topic_configs.items()],
+        )
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=5000)
+        answer = await self.admin.insist(request, 7, lambda a: [topic.error_code for topic in a.topics])
+        assert answer.topics[0].error_code == 0, answer
+
+    async def delete_topic(self) -> None:
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=TOPIC)], timeout_ms=5000)
+        answer = await self.admin.insist(request, 6, lambda a: [topic.error_code for topic in a.responses])
+        assert answer.responses[0].error_code == 0, answer
+
+    async def writer(self, name: str) -> Writer:
+        """A producer that is ready to write."""
+        writer = Writer(self.world, self.history, name, 0.1)
+        await writer.init()
+        return writer
+
+    def know_only(self, broker_id: int) -> None:
+        """The administrator asks this broker alone about the cluster."""
+        hosts = {self.world.places[broker_id].host: PORT}
+        self.admin.client = ClusterClient(self.world.network, "admin", hosts, self.world.random_for("administrator"))  # type: ignore[assignment]
+
+    # --- what the cluster is like -------------------------------------------------------------------------------------
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for something to hold. Raises trio.TooSlowError."""
+        with trio.fail_after(_PATIENCE_SECONDS):
+            while not holds():
+                await trio.sleep(_LOOK_SECONDS)
+
+    @property
+    def leader(self) -> int:
+        """Whom the store names."""
+        return self.world.states()[PARTITION].leader
+
+    @property
+    def isr(self) -> set[int]:
+        return set(self.world.states()[PARTITION].isr)
+
+    def has_node(self, path: str) -> bool:
+        return path in self.world.store.tree.nodes
+
+    def end_of(self, broker_id: int) -> tuple[int, int]:
+        """The newest leader epoch in a broker's log of the partition, and where that ends."""
+        for partition in self.inspector.partitions(broker_id):
+            if (partition.topic, partition.log.partition) == PARTITION:
+                return partition.log.latest_epoch, partition.log.log_end_offset
+        return NOTHING
+
+    # --- what a script has happen -------------------------------------------------------------------------------------
+
+    def ways(self, *, cut: Ways = (), choked: Ways = ()) -> None:
+        """From now on these ways between brokers are cut or choked, and no others."""
+        network = self.world.network
+        network.heal()
+        network.cut(self._hosts(cut))
+        network.choke(self._hosts(choked))
+
+    def _hosts(self, ways: Ways) -> list[tuple[str, str]]:
+        places = self.world.places
+        return [(places[source].host, places[target].host) for source, target in ways]
+
+    def kill(self, broker_id: int, *, power_lost: bool = False) -> None:
+        """A broker's process, or its machine, dies and stays away; its session outlives it."""
+        machine = self._machine(broker_id)
+        machine.is_held = True
+        machine.crash(power_lost=power_lost)
+        assert machine.power_lost == power_lost
+
+    async def start(self, broker_id: int) -> None:
+        """A broker that was killed is back."""
+        machine = self._machine(broker_id)
+        machine.is_held = False
+        await machine.wait_ready()
+
+    async def bounce(self, broker_id: int, unseen_by: int) -> None:
+        """A broker's machine loses power and is back before the controller ``unseen_by`` looks; it cannot yet."""
+        before = self._registration(broker_id)
+        self.kill(broker_id, power_lost=True)
+        self.world.places[unseen_by].cut_from_store()
+        await self.forget(broker_id)
+        self._machine(broker_id).is_held = False
+        await self.until(lambda: self._registration(broker_id) not in (None, before))
+
+    async def forget(self, broker_id: int) -> None:
+        """A broker's session expires."""
+        owner = self.world.store.tree.nodes[znodes.broker_path(broker_id)].ephemeral_owner
+        (session,) = [one for one in self.world.store.sessions if one.session_id == owner]
+        await session.expire()
+
+    def _registration(self, broker_id: int) -> int | None:
+        node = self.world.store.tree.nodes.get(znodes.broker_path(broker_id))
+        return None if node is None else node.czxid
+
+    def _machine(self, broker_id: int) -> Machine:
+        return self.world.machines[broker_id]
+
+    # --- judgement ----------------------------------------------------------------------------------------------------
+
+    async def judge(self) -> None:
+        """Heal everything, wait until nothing is left to do, and look at it all."""
+        world = self.world
+        world.network.heal()
+        for place in world.places.values():
+            place.heal()
+        for broker_id in world.machines:
+            await self.start(broker_id)
+        with trio.move_on_after(_SETTLED_SECONDS) as scope:
+            while self.inspector.unsettled() is not None:
+                await trio.sleep(0.05)
+        if scope.cancelled_caught:
+            world.violate(f"after {_SETTLED_SECONDS} s without faults {self.inspector.unsettled()}")
+        self.inspector.look()
+        self.inspector.check_equal()
+        self.inspector.check_strays()
+        if not self.history.sent:
+            return
+        if PARTITION not in world.states():
+            world.violate(f"{TOPIC} is gone, and what was written to it")
+        elif not world.violations:
+            await Checker(world, self.history, self._readers).check_records(PARTITION)  # type: ignore[arg-type]
+
+
+Script = Callable[[Stage], Awaitable[None]]
+
+
+def perform(script: Script, *, controller: int = 3, mode: Mode = Mode.KILLS) -> Result:
+    """Have a script happen, and see what is wrong with it. A ``controller`` 4 has no replica."""
+
+    async def story(world: ClusterWorld) -> None:
+        async with trio.open_nursery() as nursery:
+            stage = Stage(world, nursery)
+            await stage.open(controller)
+            await script(stage)
+            await stage.judge()
+            nursery.cancel_scope.cancel()
+
+    def new_world() -> ClusterWorld:
+        return ClusterWorld(
+            1,
+            mode,
+            brokers=max(3, controller),
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            restart_seconds=(0.05,),
+            properties=_PROPERTIES,
+        )
+
+    return play(1, new_world, story)
