@@ -90,7 +90,7 @@ class EmbeddedSession:
         self._data_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
         self._child_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
         self._held_events: list[WatchEvent] = []
-        link.listeners.add(self._link_changed)
+        link.listeners[self._link_changed] = None
 
     @property
     def session_id(self) -> int:
@@ -286,7 +286,7 @@ class EmbeddedSession:
             self._store.time_changed()
 
     def _end(self) -> set[Watch]:
-        self._link.listeners.discard(self._link_changed)
+        self._link.listeners.pop(self._link_changed, None)
         self._change(SessionState.EXPIRED)
         return self._drop_watches()
 

@@ -19,8 +19,8 @@ class StoreLink:
 
     def __init__(self, latency: Callable[[], float] | None = None) -> None:
         self.latency = latency
-        self.listeners: set[Callable[[], None]] = set()
-        """Called after each change; sessions of this link are among them."""
+        self.listeners: dict[Callable[[], None], None] = {}
+        """Called after each change, in their order; sessions of this link are among them."""
         self._cut_since: float | None = None
         self._is_left = False
         self._fates: deque[bool] = deque()

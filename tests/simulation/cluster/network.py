@@ -26,8 +26,10 @@ LATENCY_SECONDS = (0.0002, 0.002)
 class Pipe:
     """One direction of a connection. What is put in can be taken out ``latency`` later, in order, if the way is open."""
 
-    def __init__(self, network: ClusterNetwork, source: str, target: str) -> None:
+    def __init__(self, network: ClusterNetwork, source: str, target: str, rng: random.Random) -> None:
+        """``rng`` is the pipe's own: in which order a broker closes its connections is no choice of the seed."""
         self.way = source, target
+        self._rng = rng
         self.is_reset = False
         self.has_ended = False
         self.is_abandoned = False
@@ -93,7 +95,7 @@ class Pipe:
         self._wake()
 
     def _arrival(self) -> float:
-        self._last = max(trio.current_time() + self._network.latency(*self.way), self._last + _APART_SECONDS)
+        self._last = max(trio.current_time() + self._network.latency(*self.way, self._rng), self._last + _APART_SECONDS)
         return self._last
 
     def _next_arrival(self) -> float:
@@ -235,10 +237,10 @@ class ClusterNetwork:
         """The network as one host sees it."""
         return Host(self, name)
 
-    def latency(self, source: str, target: str) -> float:
+    def latency(self, source: str, target: str, rng: random.Random) -> float:
         """Seconds for what is sent now."""
         extra = self._slow.get((source, target), 0.0)
-        return self._rng.uniform(*LATENCY_SECONDS) + (self._rng.uniform(0, extra) if extra else 0.0)
+        return rng.uniform(*LATENCY_SECONDS) + (rng.uniform(0, extra) if extra else 0.0)
 
     def is_cut(self, source: str, target: str) -> bool:
         return (source, target) in self._cuts or source in self._silent or target in self._silent
@@ -296,13 +298,13 @@ class ClusterNetwork:
 
     async def connect(self, source: str, host: str, port: int) -> HostConnection:
         """Raises OSError; waits while the way there or back is cut."""
-        await trio.sleep(self.latency(source, host) + self.latency(host, source))
+        await trio.sleep(self.latency(source, host, self._rng) + self.latency(host, source, self._rng))
         while self.is_cut(source, host) or self.is_cut(host, source):
             await self._changed.wait()
         listener = self.listeners.get((host, port))
         if listener is None:
             raise OSError(errno.ECONNREFUSED, "connection refused")
-        there, back = Pipe(self, source, host), Pipe(self, host, source)
+        there, back = (Pipe(self, *way, random.Random(self._rng.random())) for way in ((source, host), (host, source)))
         near, far = HostConnection(f"{host}:{port}", back, there), HostConnection(f"{source}:1", there, back)
         if not listener.offer(far):
             raise OSError(errno.ECONNREFUSED, "too many connections wait")
