@@ -66,6 +66,7 @@ class Machine:
         self.power_lost = False
         """Whether the next death is that of the machine."""
         self.is_serving = False
+        self.is_stopping = False
         self.is_faulty = False
         """Whether the disk fails just now, or has failed the running broker."""
         self.is_held = False
@@ -103,6 +104,7 @@ class Machine:
         self.lives += 1
         self._run.lives += 1
         self.is_serving = True
+        self.is_stopping = False
         self._log(f"starts for the {self.lives}. time")
         properties = dict(self._properties)
         if self._run.mode is Mode.POWER_WITH_FLUSH:
@@ -183,10 +185,15 @@ class Machine:
         """Whether the broker has given up its data folder."""
         return self.server is not None and self.server.assembly is not None and self.server.assembly.logs.is_offline
 
-    async def restart(self) -> None:
-        """Stop the broker as SIGTERM does, and return when it serves again."""
+    def stop_soon(self) -> None:
+        """Stop the broker as SIGTERM does."""
+        self.is_stopping = True
         if self.server is not None:
             self.server.stop()
+
+    async def restart(self) -> None:
+        """Stop the broker as SIGTERM does, and return when it serves again."""
+        self.stop_soon()
         lives = self.lives
         with trio.fail_after(_PATIENCE_SECONDS):
             while self.lives == lives:
@@ -202,8 +209,7 @@ class Machine:
     async def stop(self) -> None:
         """Stop the broker for good. Raises trio.TooSlowError."""
         self.wants_stop = True
-        assert self.server is not None
-        self.server.stop()
+        self.stop_soon()
         with trio.fail_after(60):
             while self.is_serving:
                 await trio.sleep(0.1)

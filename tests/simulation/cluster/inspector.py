@@ -132,8 +132,13 @@ class Inspector:
             if set(state.isr) != set(replicas):
                 return f"{topic}-{number} has the ISR {state.isr} of {replicas}"
         ends: dict[TopicPartition, set[tuple[int, int]]] = {}
+        states = world.states()
         for broker_id in world.machines:
             for partition in self.partitions(broker_id):
+                state = states.get((partition.topic, partition.log.partition))
+                known = partition.leader_id, partition.leader_epoch
+                if state is None or known != (state.leader, state.leader_epoch):
+                    return f"{broker_id} knows leader and epoch {known} of {partition.log}, and the store has {state}"
                 where = partition.log.log_end_offset, partition.log.high_watermark
                 ends.setdefault((partition.topic, partition.log.partition), set()).add(where)
         for key, found in ends.items():

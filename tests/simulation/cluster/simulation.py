@@ -114,7 +114,13 @@ class ClusterSimulation:
     async def _keep_at(self, kinds: list[Callable[[], Awaitable[None]]], deadline: float) -> None:
         while trio.current_time() < deadline:
             await trio.sleep(self._rng.uniform(0.1, 3))
+            await self._until_whole()
             await self._rng.choice(kinds)()
+
+    async def _until_whole(self) -> None:
+        """Where one machine at a time may lose power: wait until what it has lost is nobody's loss any more."""
+        while self.world.mode is Mode.POWER_OF_ONE and self.world.damage.is_there:
+            await trio.sleep(0.1)
 
     def _any(self) -> tuple[str, Machine]:
         machine = self._rng.choice(list(self.world.machines.values()))
@@ -130,14 +136,15 @@ class ClusterSimulation:
                 machine.crash(power_lost=power_lost)
             else:
                 machine.crash_at(int(2 ** rng.uniform(0, 6)), rng.choice(PLACES), power_lost=power_lost)
+            await self._until_whole()
         await trio.sleep(rng.uniform(0.2, 4))
 
     async def _stop_and_go(self) -> None:
         """A clean stop, and a start; now and then of one after the other."""
         machines = list(self.world.machines.values())
         for machine in machines if self._rng.random() < 0.2 else [self._rng.choice(machines)]:
-            if machine.server is not None:
-                machine.server.stop()
+            await self._until_whole()
+            machine.stop_soon()
             with trio.move_on_after(10):
                 lives = machine.lives
                 while machine.lives == lives:
@@ -168,11 +175,12 @@ class ClusterSimulation:
 
     async def _recover_disk(self, machine: Machine) -> None:
         """The disk is well again: a broker that has given up on it starts anew."""
+        await self._until_whole()
         self.world.log(machine.name, "its disk is well")
         with trio.move_on_after(15):
             while machine.is_offline or not machine.ready.is_set():
-                if machine.is_offline and machine.server is not None:
-                    machine.server.stop()
+                if machine.is_offline:
+                    machine.stop_soon()
                 await trio.sleep(0.1)
         machine.is_faulty = False
 

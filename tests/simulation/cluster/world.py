@@ -1,7 +1,9 @@
 """The world of several machines: one network, one store that all brokers share, and what their clients need to know.
 
 In ``Mode.POWER_OF_ONE`` a machine may lose power, and what it has not flushed, only while for each partition another
-replica in sync is intact: one that has not lost anything since it joined the ISR. That is when Kafka loses nothing.
+replica in sync is *intact*: it has not lost anything since it joined the ISR, and is in the cluster. And until the controller
+has taken the machine's replicas out of the ISR the others stay there. That is when Kafka loses nothing: a replica that has
+lost records, and comes back to find no other one in sync, leads (KIP-966 is to mend that).
 """
 
 from __future__ import annotations
@@ -148,10 +150,23 @@ class ClusterWorld(Run):
         return ClusterClient(self.network, name, self.addresses, self.random_for(f"network {name}"))
 
     def _may_lose_power(self, broker_id: int) -> bool:
-        may = self.mode is not Mode.POWER_OF_ONE or self.damage.spares(broker_id)
+        if self.mode is not Mode.POWER_OF_ONE:
+            return True
+        may = self.damage.spares(broker_id)
         if may:
             self.damage.lost_power(broker_id)
+            for other, machine in self.machines.items():
+                if other != broker_id:
+                    machine.spare()
         return may
+
+    def is_member(self, broker_id: int) -> bool:
+        """Whether a broker is in the cluster, and nothing is about to change that."""
+        is_registered = znodes.broker_path(broker_id) in self.store.tree.nodes
+        silent_since = self.places[broker_id].link.silent_since
+        machine = self.machines[broker_id]
+        is_well = machine.ready.is_set() and not machine.is_stopping and not machine.is_faulty
+        return is_registered and silent_since is None and is_well
 
     # --- what the store has -------------------------------------------------------------------------------------------
 
@@ -195,6 +210,12 @@ class Damage:
         self._world = world
         self._damaged: set[tuple[int, TopicPartition]] = set()
 
+    @property
+    def is_there(self) -> bool:
+        """Whether a replica in sync is damaged."""
+        self.look()
+        return bool(self._damaged)
+
     def lost_power(self, broker_id: int) -> None:
         self._damaged.update((broker_id, partition) for partition in self._world.states())
 
@@ -207,8 +228,9 @@ class Damage:
     def spares(self, broker_id: int) -> bool:
         """Whether every partition has an intact replica in sync elsewhere."""
         self.look()
+        members = {other for other in self._world.machines if other != broker_id and self._world.is_member(other)}
         return all(
-            any(other != broker_id and not self.has(other, partition) for other in state.isr)
+            any(other in members and not self.has(other, partition) for other in state.isr)
             for partition, state in self._world.states().items()
         )
 
