@@ -1,0 +1,30 @@
+"""Seeds of a cluster, whose checkers must find nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.tests.simulation.__main__ import again
+from ottla.tests.simulation.cluster.simulation import simulate_cluster
+
+SEEDS = range(60)
+PARTS = 10
+"""Into how many tests they are split, for the processes that run tests side by side."""
+
+
+def replay(seed: int) -> str:
+    result = simulate_cluster(seed)
+    return again(result, is_cluster=True) if result.violations else ""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_many_seeds(part: int) -> None:
+    assert [line for line in map(replay, SEEDS[part::PARTS]) if line] == []
+
+
+@pytest.mark.slow
+def test_the_same_seed_is_the_same_run() -> None:
+    first, second, other = simulate_cluster(3), simulate_cluster(3), simulate_cluster(6)
+    assert first.events == second.events
+    assert first.digest == second.digest != other.digest
