@@ -92,7 +92,6 @@ class AlterPartitionManager:
             await self._arrived.wait()
             self._arrived = trio.Event()
             while sent := self._take():
-                self._waiting = {}
                 again = await self._send(sent)
                 for name, partition in again.items():
                     self._waiting.setdefault(name, partition)
@@ -100,9 +99,10 @@ class AlterPartitionManager:
                     await trio.sleep(RETRY_SECONDS)
 
     def _take(self) -> dict[PartitionName, _Sent]:
-        """The changes that wait, but for those that are void by now."""
+        """The changes that wait, but for those that are void by now; none waits any more."""
         changes = {}
-        for name, partition in self._waiting.items():
+        waiting, self._waiting = self._waiting, {}
+        for name, partition in waiting.items():
             state = None if partition.leader is None else partition.leader.isr
             if state is not None and not isinstance(state, Committed):
                 changes[name] = _Sent(partition, state)

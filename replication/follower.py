@@ -176,7 +176,12 @@ def _take_error(log: PartitionLog, asked: Position, code: ErrorCode) -> Outcome:
 
 
 def _take_failure(log: PartitionLog, error: KafkaError) -> Outcome:
-    """Bad records are fetched again: the leader may have had a moment of it. What fails here, fails again."""
+    """Bad records are fetched again: the leader may have had a moment of it. What fails here, fails again.
+
+    But not where the folder is fine: then descriptors have run out for a moment (``LogFolder.fail``).
+    """
+    if error.code is ErrorCode.KAFKA_STORAGE_ERROR and not log.folder.is_offline:
+        return Outcome.BACK_OFF
     if error.code in _RETRIED:
         logger.error("%s: bad records at offset %d: %s", _name(log), log.log_end_offset, error.message)
         return Outcome.BACK_OFF

@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 
 NO_EPOCH = -1
 _UNKNOWN_SIZE = -1
+_MORE_THAN_ANYBODY_ASKS_FOR = 1 << 32
 
 
 class IsrChanges(Protocol):
@@ -285,7 +286,7 @@ class Partition:
         visible, is_at_end = self._unannounced_size, end_offset == log.log_end_offset
         self._unannounced_size = 0 if is_at_end else _UNKNOWN_SIZE
         if self.fetch_waiters and (visible == _UNKNOWN_SIZE or not is_at_end):
-            visible = bytes_between(log, before, end_offset)
+            visible = self._bytes_between(before, end_offset)
         stable = visible
         if log.producer_state.ongoing or self._stable_end >= 0:
             stable = self._newly_stable(before)
@@ -305,7 +306,18 @@ class Partition:
         start = self._stable_end if self._stable_end >= 0 else high_watermark_before
         end = log.last_stable_offset
         self._stable_end = -1 if end == log.high_watermark else end
-        return bytes_between(log, start, end) if end > start and self.fetch_waiters else 0
+        return self._bytes_between(start, end) if end > start and self.fetch_waiters else 0
+
+    def _bytes_between(self, start: int, end: int) -> int:
+        """How many bytes have become visible, as far as anybody waits for them.
+
+        More than that where they cannot be read: who waits finds out why. It is no error of what has moved the watermark.
+        """
+        try:
+            return bytes_between(self.log, start, end)
+        except KafkaError as error:
+            self.log.folder.log_failed(f"{self.topic}-{self.log.partition}: what is committed cannot be read", error)
+            return _MORE_THAN_ANYBODY_ASKS_FOR
 
     async def wait_for_high_watermark(
         self, offset: int, timeout: float = math.inf, *, role: LeaderRole | None = None

@@ -207,6 +207,16 @@ async def test_failed_folder_goes_and_the_other_serves(two_in_memory, read_value
     assert read_values(manager.get("t", 1)) == [(0, "a")]
 
 
+async def test_flush_of_a_log_whose_folder_has_failed_is_refused(two_in_memory):
+    world = two_in_memory
+    manager = await world.start()
+    log = [manager.get_or_create("t", number, TOPIC_ID) for number in range(2)][1]
+    world.append(log, "a")
+    manager.folders[1].fail("gone", OSError(errno.EIO, "gone"))
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        await log.flush()
+
+
 async def test_new_log_where_the_first_choice_fails(two_in_memory):
     world = two_in_memory
     manager = await world.start()

@@ -140,6 +140,17 @@ async def test_leader_that_ends_before_the_log(autojump_clock: trio.testing.Mock
         assert partition.log.log_end_offset == 2
 
 
+async def test_replica_that_goes_while_its_leader_is_asked_is_left_alone(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with leader() as (peer, fetcher):
+        partition = await out_of_range(peer, fetcher)
+        fetcher.unfollow(partition)
+        await peer.answer_offset(2)
+        await trio.testing.wait_all_tasks_blocked()
+        assert partition.log.log_end_offset == 3
+
+
 async def test_leader_that_starts_behind_the_log(autojump_clock: trio.testing.MockClock) -> None:
     async with leader() as (peer, fetcher):
         partition = await out_of_range(peer, fetcher)

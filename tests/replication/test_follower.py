@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from typing import Any
 
@@ -112,6 +113,17 @@ async def test_disk_that_fails_stops_the_partition() -> None:
     assert isinstance(disk, MemoryDisk)
     disk.fail("write")
     assert take(partition, answer(batch(1, "b", epoch=1))) is Outcome.STOP
+
+
+async def test_no_descriptor_for_a_moment_is_no_end() -> None:
+    partition = await following((1,))
+    disk = partition.log.folder.disk
+    assert isinstance(disk, MemoryDisk)
+    disk.fail("write", errno.EMFILE)
+    assert take(partition, answer(batch(1, "b", epoch=1))) is Outcome.BACK_OFF
+    disk.heal()
+    assert take(partition, answer(batch(1, "b", epoch=1))) is Outcome.FETCH
+    assert texts(partition.log)[1:] == ["b"]
 
 
 async def test_flush_messages_holds_for_followers() -> None:

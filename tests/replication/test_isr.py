@@ -10,7 +10,9 @@ import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.log.memory_disk import MemoryDisk
 from ottla.replication.isr import Committed, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
+from ottla.replication.waiters import FetchWaiter
 from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
 
@@ -379,3 +381,25 @@ async def test_the_low_watermark_is_that_of_all_live_replicas(autojump_clock: tr
             world.live(ME, OTHER)
             world.fetched(OTHER, 3, log_start=2)
         assert world.partition.low_watermark == 2
+
+
+async def test_a_disk_that_fails_while_the_watermark_moves_is_no_error_of_the_change() -> None:
+    """Who takes the controller's answer goes on with the partitions of other folders."""
+    async with replicas() as world:
+        world.lead(isr=(ME, OTHER), replicas=(ME, OTHER))
+        partition = world.partition
+        for _ in range(3):
+            partition.append(batch(), NOW_MS)
+        world.fetched(OTHER, 1)
+        assert partition.leader is not None
+        change = PendingShrink((ME, OTHER), (OTHER,))
+        partition.leader.isr = change
+        waiter = FetchWaiter(1)
+        partition.fetch_waiters.add(waiter)
+        folder = partition.log.folder
+        assert isinstance(folder.disk, MemoryDisk)
+        world.live(ME)
+        folder.disk.fail("read")
+        partition.isr_changed(change, (ME,), 0, 1)
+        assert folder.is_offline
+        assert waiter.event.is_set()
