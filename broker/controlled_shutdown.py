@@ -26,9 +26,11 @@ from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
 
-_ANSWER_SECONDS = 30.0
 _CONTROLLER_SECONDS = 1.0
 """How long a controller that is not reached is looked for: the next one is elected in a moment, if there is one."""
+
+_ANSWER_SECONDS = 10.0
+"""For all answers together, beside the pauses. The controller may be cut off from the store; Kafka waits 30 s for each."""
 
 
 async def hand_over(
@@ -37,6 +39,16 @@ async def hand_over(
     """Return once this broker leads nothing that another one could lead, or when that was tried often enough."""
     if not settings.controlled_shutdown_enable:
         return
+    pauses = settings.controlled_shutdown_max_retries * settings.controlled_shutdown_retry_backoff_ms / 1000
+    with trio.move_on_after(_ANSWER_SECONDS + pauses) as waiting:
+        await _ask_until_nothing_is_left(channel, metadata, broker_id, broker_epoch, settings)
+    if waiting.cancelled_caught:
+        logger.warning("The leaderships of this broker are not handed over, for that takes too long")
+
+
+async def _ask_until_nothing_is_left(
+    channel: ControllerChannel, metadata: MetadataCache, broker_id: int, broker_epoch: int, settings: BrokerSettings
+) -> None:
     request = ControlledShutdownRequest(broker_id=broker_id, broker_epoch=broker_epoch)
     attempts = settings.controlled_shutdown_max_retries
     for attempt in range(1, attempts + 1):
@@ -71,12 +83,12 @@ async def _wait_until_none_could(left: Sequence[RemainingPartition], metadata: M
 
 
 def _could_be_taken_over(partitions: Sequence[RemainingPartition], metadata: MetadataCache) -> bool:
-    """Whether another replica of one of them is alive, which may be in sync soon."""
+    """Whether another replica of one of them is alive, and does not stop itself, which may be in sync soon."""
     states = [metadata.partition(each.topic_name, each.partition_index) for each in partitions]
     return any(
         metadata.is_alive(replica)
         for state in states
         if state is not None
         for replica in state.replicas
-        if replica != state.leader
+        if replica != state.leader and replica not in state.offline_replicas
     )

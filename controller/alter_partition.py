@@ -6,6 +6,9 @@ success before the partition epochs are compared, since a leader that missed an 
 Two rules are those of Kafka's KRaft mode, which its ZooKeeper mode lacks (ReplicationControlManager.alterPartition): only the
 leader may ask, for a set of assigned replicas with itself among them; and a replica is not in sync by what it had before
 its broker was restarted: with v3 the leader names the broker epochs that it goes by (KIP-903).
+
+One is neither's: a leader that shuts down may take others in, for they are to lead after it. Kafka refuses every set with a
+broker that shuts down, so that a leader which is alone in sync then has no heir, however often it asks.
 """
 
 from __future__ import annotations
@@ -63,7 +66,7 @@ def judge(
         return ErrorCode.INVALID_UPDATE_VERSION
     if asked.is_recovering and (len(asked.isr) > 1 or not state.is_recovering):
         return ErrorCode.INVALID_REQUEST
-    if any(not _is_eligible(replica, asked, eligible_epochs) for replica in asked.isr):
+    if any(replica != asked.leader and not _is_eligible(replica, asked, eligible_epochs) for replica in asked.isr):
         return ErrorCode.INELIGIBLE_REPLICA
     return LeaderState(state.leader, state.leader_epoch, asked.isr, controller_epoch, asked.is_recovering)
 

@@ -141,6 +141,8 @@ class Leaders:
         self.tell(await self._change(led, decide))
         self._senders.send({}, {}, self._stop(followed, broker_id))
         self.tell(await self._change(followed, decide), but=broker_id)
+        # Another broker that stops must not wait for this one to become its heir.
+        self.tell_all_brokers([key for key, partition in held if partition.state is not None])
 
     def _stop(
         self, partitions: Iterable[tuple[TopicPartition, PartitionState]], broker_id: int

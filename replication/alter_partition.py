@@ -9,6 +9,8 @@ Rules, those of Kafka's DefaultAlterPartitionManager and Partition:
 - The controller's answer to one partition is the state it has now; or that it has refused the change and will never do it;
   or an error by which this broker, or the controller, is not up to date. Then nothing happens until the controller
   has told a new state. After any other error the change is sent again.
+- A replica that is to join is named with the broker epoch under which it has caught up (KIP-903). Kafka's controller compares
+  that only in KRaft mode, Ottla's always: a broker that was restarted before the controller has its turn does not join.
 """
 
 from __future__ import annotations
@@ -23,12 +25,13 @@ from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
+    BrokerState,
     PartitionData,
     ResponsePartitionData,
     TopicData,
 )
 from ..wire.schema import ZERO_UUID
-from .isr import Committed, PendingIsr
+from .isr import Committed, PendingExpand, PendingIsr
 from .partition import Partition
 
 logger = logging.getLogger(__name__)
@@ -36,9 +39,8 @@ logger = logging.getLogger(__name__)
 RETRY_SECONDS = 0.05
 """Between two attempts, as in Kafka."""
 
-_HIGHEST_VERSION = 2
-"""Version 3 adds the broker epochs of the members, which a controller in ZooKeeper mode does not look at."""
 _HIGHEST_WITHOUT_IDS = 1
+_ANY_EPOCH = -1
 _RECOVERED = 0
 
 _REFUSED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
@@ -112,7 +114,7 @@ class AlterPartitionManager:
         """Send one request and take its answer; the partitions whose change is to be sent again."""
         everything = {name: change.partition for name, change in sent.items()}
         has_ids = all(partition.topic_id != ZERO_UUID for partition in everything.values())
-        highest = _HIGHEST_VERSION if has_ids else _HIGHEST_WITHOUT_IDS
+        highest = None if has_ids else _HIGHEST_WITHOUT_IDS
         request = self._request(sent)
         try:
             response: AlterPartitionResponse = await self._controller.send(request, highest=highest)
@@ -150,7 +152,10 @@ class AlterPartitionManager:
                 PartitionData(
                     partition_index=number,
                     leader_epoch=partition.leader_epoch,
-                    new_isr=list(change.proposed),
+                    new_isr_with_epochs=[
+                        BrokerState(broker_id=replica, broker_epoch=_epoch_to_join(change, replica))
+                        for replica in change.proposed
+                    ],
                     leader_recovery_state=_RECOVERED,
                     partition_epoch=partition.partition_epoch,
                 )
@@ -158,6 +163,12 @@ class AlterPartitionManager:
         return AlterPartitionRequest(
             broker_id=self._broker_id, broker_epoch=self._broker_epoch(), topics=list(topics.values())
         )
+
+
+def _epoch_to_join(change: PendingIsr, replica: int) -> int:
+    if isinstance(change, PendingExpand) and change.joining == replica:
+        return change.broker_epoch
+    return _ANY_EPOCH
 
 
 def _is_done(name: PartitionName, sent: _Sent, answer: ResponsePartitionData) -> bool:

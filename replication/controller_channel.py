@@ -9,7 +9,7 @@ request is a call.
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import trio
 
@@ -17,6 +17,7 @@ from ..base.errors import ErrorCode
 from ..wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ..wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ..wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
+from ..wire.schema import Message, replace
 from .broker_client import MalformedResponseError, PeerUnavailableError
 from .metadata_cache import MetadataCache
 from .peers import Peers
@@ -27,7 +28,11 @@ RETRY_SECONDS = 0.1
 REQUEST_SECONDS = 30.0
 """How long one controller has for its answer (controller.socket.timeout.ms)."""
 
+_EPOCHS_FROM = 3
+"""The version of AlterPartition that names in-sync replicas with their broker epochs."""
+
 ControllerRequest = AlterPartitionRequest | ControlledShutdownRequest | AllocateProducerIdsRequest
+Request = TypeVar("Request", bound=Message)
 
 
 class LocalController(Protocol):
@@ -71,7 +76,7 @@ class ControllerChannel:
             with trio.fail_after(math.inf if timeout is None else timeout):
                 async with self._turn:
                     while True:
-                        response = await self._ask(request, highest)
+                        response = await self._ask(request, highest, given_up_at)
                         if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
                             return response
                         if trio.current_time() >= given_up_at:
@@ -80,21 +85,45 @@ class ControllerChannel:
         except trio.TooSlowError:
             raise PeerUnavailableError(f"no controller has answered within {timeout:g} s") from None
 
-    async def _ask(self, request: ControllerRequest, highest: int | None) -> Any:
-        """The answer of the broker that is the controller as far as this one knows; None when there was none."""
+    async def _ask(self, request: ControllerRequest, highest: int | None, given_up_at: float) -> Any:
+        """The answer of the broker that is the controller as far as this one knows; None when there was none.
+
+        It is looked for until ``given_up_at``, by trio's clock.
+        """
         controller_id = self._metadata.controller_id
         if controller_id == self._broker_id:
             return await self._call(request, highest)
         try:
             client = self._peers.client(controller_id, self._purpose, timeout=REQUEST_SECONDS, max_in_flight=1)
-            return await client.send(request, await client.negotiate(type(request), highest))
+            with trio.move_on_at(given_up_at) as reaching:  # its answer to the request itself may take longer
+                version = await client.negotiate(type(request), highest)
+            if reaching.cancelled_caught:
+                return None
+            return await client.send(fitting(request, version), version)
         except (PeerUnavailableError, MalformedResponseError):
             return None
 
     async def _call(self, request: ControllerRequest, highest: int | None) -> Any:
         if isinstance(request, AlterPartitionRequest):
-            newest = type(request).valid_versions.stop - 1
-            return await self._local.alter_partition(request, newest if highest is None else highest)
+            version = type(request).valid_versions.stop - 1 if highest is None else highest
+            return await self._local.alter_partition(fitting(request, version), version)
         if isinstance(request, ControlledShutdownRequest):
             return await self._local.controlled_shutdown(request)
         return await self._local.allocate_producer_ids(request)
+
+
+def fitting(request: Request, version: int) -> Request:
+    """The request as this version has it: before 3, AlterPartition names in-sync replicas without their broker epochs."""
+    if not isinstance(request, AlterPartitionRequest) or version >= _EPOCHS_FROM:
+        return request
+    topics = [
+        replace(
+            topic,
+            partitions=[
+                replace(each, new_isr=[state.broker_id for state in each.new_isr_with_epochs], new_isr_with_epochs=[])
+                for each in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    return replace(request, topics=topics)

@@ -29,10 +29,14 @@ class Committed:
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class PendingExpand:
-    """``joining`` has caught up. The controller may have taken it in already."""
+    """``joining`` has caught up. The controller may have taken it in already.
+
+    ``broker_epoch`` is the life of that broker in which it has (-1: unknown); what it had, the next one may have lost.
+    """
 
     isr: tuple[int, ...]
     joining: int
+    broker_epoch: int
 
     @property
     def maximal(self) -> tuple[int, ...]:

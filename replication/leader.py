@@ -160,7 +160,7 @@ class LeaderRole:
             and follower.log_end_offset >= max(high_watermark, self.epoch_start_offset)
             and self._is_alive(follower.broker_id)
         ):
-            return PendingExpand(state.isr, follower.broker_id)
+            return PendingExpand(state.isr, follower.broker_id, follower.broker_epoch)
         return None
 
     def shrinkage(self, log_end: int, now: float) -> PendingShrink | None:

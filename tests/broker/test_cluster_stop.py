@@ -16,7 +16,13 @@ from ottla.replication.controller_channel import ControllerChannel
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.peers import Peers
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
-from ottla.wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+from ottla.wire.messages.alter_partition import (
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    BrokerState,
+    PartitionData,
+    TopicData,
+)
 from ottla.wire.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -24,6 +30,7 @@ from ottla.wire.messages.controlled_shutdown import (
 )
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
@@ -88,6 +95,13 @@ class Reluctant:
         raise AssertionError("nobody asks for that")
 
 
+class Waiting(Reluctant):
+    """A controller that has something to wait for."""
+
+    async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
+        await trio.sleep_forever()
+
+
 @pytest.mark.parametrize(
     ("replicas", "reluctant", "asked", "seconds"),
     [([1, 2], 0, 1, 0), ([1, 2], 1, 2, 5), ([1, 2], 9, 3, 10), ([1, 3], 9, 1, 0)],
@@ -143,8 +157,73 @@ async def test_the_last_brokers_do_not_wait_for_one_another(
                     nursery.start_soon(cluster.stop, broker_id)
         else:
             await cluster.stop(*ALL)
-        # Those that stop at once take each other for heirs: each asks until the others are gone, or three times.
-        assert trio.current_time() - began < (10 + PATIENCE if at_once else PATIENCE)
+        assert trio.current_time() - began < PATIENCE
+
+
+async def test_brokers_that_stop_at_once_do_not_take_one_another_for_heirs(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Each is alone in sync for what the other has a replica of, too."""
+    async with running(*ALL) as cluster:
+        controller = cluster.controller_id()
+        first, second = (broker_id for broker_id in ALL if broker_id != controller)
+        await cluster.create("one", [first, second])
+        await cluster.create("two", [second, first])
+        await alone_in_sync(cluster, controller, {"one": first, "two": second})
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for broker_id in (first, second):
+                nursery.start_soon(cluster.stop, broker_id)
+        assert trio.current_time() - began < PATIENCE
+
+
+async def alone_in_sync(cluster: MemoryCluster, controller: int, leaders: dict[str, int]) -> None:
+    """Have these leaders of partition 0 alone in sync, and their followers stay out."""
+    for topic, leader_id in leaders.items():
+        for follower in leaders.values():
+            if follower != leader_id:
+                replica = cluster.services(follower).replicas.partition(topic, 0)
+                cluster.services(follower).replicas.fetchers.unfollow(replica)
+        partition = cluster.services(leader_id).replicas.partition(topic, 0)
+        data = PartitionData(
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+            new_isr_with_epochs=[BrokerState(broker_id=leader_id)],
+        )
+        request = AlterPartitionRequest(
+            broker_id=leader_id,
+            broker_epoch=cluster.services(leader_id).broker_epoch(),
+            topics=[TopicData(topic_id=partition.topic_id, partitions=[data])],
+        )
+        answer = await cluster.services(controller).controller.alter_partition(request, 3)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
+
+
+async def test_a_stop_is_not_held_up_by_a_controller_that_does_not_answer(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    network, metadata = MemoryNetwork(), MetadataCache("cluster")
+    await network.listen("silent", 9092, 1)
+    endpoint = UpdateMetadataEndpoint(host="silent", port=9092, listener="PLAINTEXT")
+    alive = [UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2, endpoints=[endpoint])]
+    metadata.update(UpdateMetadataRequest(controller_id=2, live_brokers=alive))
+    channel = ControllerChannel(1, metadata, Peers(network, 1, "PLAINTEXT", metadata), Reluctant(0), "test")
+    began = trio.current_time()
+    await hand_over(channel, metadata, 1, 7, BrokerSettings())
+    assert trio.current_time() - began < PATIENCE
+
+
+async def test_a_stop_is_held_up_for_10_s_by_a_controller_that_waits_for_its_store(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    metadata = MetadataCache("cluster")
+    metadata.update(
+        UpdateMetadataRequest(controller_id=1, live_brokers=[UpdateMetadataBroker(id=1), UpdateMetadataBroker(id=2)])
+    )
+    channel = ControllerChannel(1, metadata, Peers(MemoryNetwork(), 1, "PLAINTEXT", metadata), Waiting(0), "test")
+    began = trio.current_time()
+    await hand_over(channel, metadata, 1, 7, BrokerSettings())
+    assert trio.current_time() - began == pytest.approx(10)
 
 
 async def test_a_broker_leaves_the_cluster_once_its_logs_are_marked_clean(

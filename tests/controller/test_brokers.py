@@ -178,6 +178,18 @@ async def test_what_a_broker_leads_is_moved_away_before_it_stops() -> None:
         assert told == ["led"]
 
 
+async def test_a_leader_that_shuts_down_alone_in_sync_may_have_an_heir_yet() -> None:
+    async with running(brokers=3) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [2, 3, 1]}))
+        alone = only(await cluster.controller.alter_partition(ask(cluster, 2, "t", [2]), 3))
+        left = (await cluster.controller.controlled_shutdown(shutdown(cluster, 2))).remaining_partitions
+        assert [each.topic_name for each in left] == ["t"]
+        caught_up = ask(cluster, 2, "t", [2, 3], partition_epoch=alone.partition_epoch)
+        assert only(await cluster.controller.alter_partition(caught_up, 3)).error_code == ErrorCode.NONE
+        assert (await cluster.controller.controlled_shutdown(shutdown(cluster, 2))).remaining_partitions == []
+        assert await cluster.state("t") == LeaderState(3, 1, (3,), 1)
+
+
 async def test_a_broker_that_shuts_down_leads_nothing_new_until_it_is_back() -> None:
     async with running(brokers=2) as cluster:
         await cluster.controller.controlled_shutdown(shutdown(cluster, 2))

@@ -12,11 +12,13 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.replication.alter_partition import RETRY_SECONDS, AlterPartitionManager
+from ottla.replication.controller_channel import fitting
 from ottla.replication.isr import Committed
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
+    PartitionData,
     ResponsePartitionData,
     ResponseTopicData,
 )
@@ -39,14 +41,13 @@ class Controller:
         self._asked, self.requests = trio.open_memory_channel[AlterPartitionRequest](100)
         self._answers, self._given = trio.open_memory_channel[Answer](100)
         self.in_flight = 0
-        self.version = 2
+        self.version = 3
 
     async def send(self, request: AlterPartitionRequest, *, highest: int | None = None) -> Any:
         assert self.in_flight == 0
-        assert highest is not None
-        version = min(highest, self.version)
+        version = self.version if highest is None else min(highest, self.version)
         self.in_flight += 1
-        decoded = decode(AlterPartitionRequest, version, memoryview(encode_bytes(request, version)))
+        decoded = decode(AlterPartitionRequest, version, memoryview(encode_bytes(fitting(request, version), version)))
         self._asked.send_nowait(decoded)
         answer = await self._given.receive()
         self.in_flight -= 1
@@ -66,6 +67,10 @@ class Controller:
         self.answer(answer_to(request))
 
 
+def in_sync(asked: PartitionData) -> list[int]:
+    return [state.broker_id for state in asked.new_isr_with_epochs] or asked.new_isr
+
+
 def answer_to(request: AlterPartitionRequest, code: int = 0) -> AlterPartitionResponse:
     topics = []
     for topic in request.topics:
@@ -75,7 +80,7 @@ def answer_to(request: AlterPartitionRequest, code: int = 0) -> AlterPartitionRe
                 error_code=code,
                 leader_id=request.broker_id,
                 leader_epoch=asked.leader_epoch,
-                isr=[] if code else asked.new_isr,
+                isr=[] if code else in_sync(asked),
                 partition_epoch=0 if code else asked.partition_epoch + 1,
             )
             for asked in topic.partitions
@@ -105,12 +110,12 @@ class World:
         topic = LeaderAndIsrTopicState(topic_name="t", topic_id=topic_id, partition_states=states)
         self.replicas.manager.leader_and_isr(LeaderAndIsrRequest(controller_epoch=1, topic_states=[topic]))
 
-    def join(self, number: int = 0) -> None:
+    def join(self, number: int = 0, broker_epoch: int = -1) -> None:
         """The follower has caught up."""
         partition = self.replicas.manager.partition("t", number)
         assert partition.leader is not None
         end = partition.log.log_end_offset
-        partition.fetched_by(partition.leader.followers[OTHER], end, 0, end, -1)
+        partition.fetched_by(partition.leader.followers[OTHER], end, 0, end, broker_epoch)
 
     def isr(self, number: int = 0) -> tuple[int, ...]:
         return self.replicas.manager.partition("t", number).isr
@@ -146,11 +151,26 @@ async def test_a_change_goes_to_the_controller_and_counts_from_its_answer_on() -
         (asked,) = topic.partitions
         assert (request.broker_id, request.broker_epoch, topic.topic_id, topic.topic_name) == (ME, 77, TOPIC_ID, "")
         assert (asked.partition_index, asked.leader_epoch, asked.partition_epoch) == (0, 3, 3)
-        assert (asked.new_isr, asked.leader_recovery_state) == ([ME, OTHER], 0)
+        assert (in_sync(asked), asked.leader_recovery_state) == ([ME, OTHER], 0)
         assert world.isr() == (ME,)
         world.controller.agree(request)
         await until(world, (ME, OTHER))
         assert world.replicas.partition.partition_epoch == 4
+
+
+async def test_a_replica_joins_as_the_broker_that_has_caught_up() -> None:
+    async with running() as world:
+        world.lead()
+        world.join(broker_epoch=5)
+        request = await world.controller.request()
+        leader = world.replicas.partition.leader
+        assert leader is not None
+        world.replicas.partition.fetched_by(leader.followers[OTHER], 0, 0, 0, 6)  # after a restart, before the answer
+        for _ in range(2):
+            (asked,) = request.topics[0].partitions
+            assert [(s.broker_id, s.broker_epoch) for s in asked.new_isr_with_epochs] == [(ME, -1), (OTHER, 5)]
+            world.controller.answer(AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+            request = await world.controller.request()
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -295,7 +315,7 @@ async def test_a_follower_that_lags_is_reported(autojump_clock: trio.testing.Moc
         await until(world, (ME, OTHER))
         world.replicas.partition.append(batch(), NOW_MS)
         shrink = await world.controller.request()
-        assert shrink.topics[0].partitions[0].new_isr == [ME]
+        assert in_sync(shrink.topics[0].partitions[0]) == [ME]
         assert world.replicas.partition.log.high_watermark == 0
         world.controller.agree(shrink)
         await until(world, (ME,))
