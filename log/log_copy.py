@@ -35,10 +35,27 @@ class LogCopy:
         self.current = current
         self.future = future
         self._truncations = current.truncations
-        if future.log_end_offset > current.log_end_offset:
-            future.truncate_to(current.log_end_offset)
+        self._cut_what_differs()
         if future.cleaned_offset is None:
             future.note_cleaned(current.cleaned_offset)
+
+    def _cut_what_differs(self) -> None:
+        """Leave in ``future`` only what ``current`` has, which a follower may have truncated and written anew since.
+
+        It is found by leader epochs, of each of which all logs have the same records (KIP-101).
+        """
+        current, future = self.current, self.future
+        end_offset = min(future.log_end_offset, current.log_end_offset)
+        while end_offset > future.log_start_offset and current.latest_epoch >= 0:
+            epoch = future.epoch_for_offset(end_offset - 1)
+            known, known_end = current.end_offset_for_epoch(min(epoch, current.latest_epoch))
+            if known == epoch:
+                end_offset = min(end_offset, known_end) if epoch >= 0 else end_offset
+                break
+            epoch_start = future.end_offset_for_epoch(epoch - 1)[1]
+            end_offset = min(end_offset, max(epoch_start, future.log_start_offset))
+        if end_offset < future.log_end_offset:
+            future.truncate_to(end_offset)
 
     async def step(self) -> bool:
         """Copy what comes next; False when there was nothing."""
