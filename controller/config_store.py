@@ -105,8 +105,9 @@ class ConfigStore:
     async def change(self, kind: str, name: str, transform: Transform) -> None:
         """Replace the overrides of one of ``TOPICS`` or ``BROKERS`` by what ``transform`` makes of them; tell every broker.
 
-        ``transform`` is called again when somebody else was faster. Raises what it raises, and KafkaError
-        KAFKA_STORAGE_ERROR when the store is gone.
+        ``transform`` is called again when somebody else was faster, or a connection to the store was lost before the change
+        was made. Raises what it raises, and KafkaError KAFKA_STORAGE_ERROR when the store is gone. If the caller gives up
+        after the change was sent, this broker hears of it as the others do.
         """
         try:
             while not await self._try_change(kind, name, transform):
@@ -125,12 +126,15 @@ class ConfigStore:
             Create(path, data) if node is None else Set(path, data, node.stat.version),
             Create(znodes.CONFIG_CHANGE_PREFIX, notification, sequence=True),
         ]
-        with trio.CancelScope(shield=True):
-            try:
-                await self._store.multi(operations)
-            except (BadVersionError, NodeExistsError, NoNodeError):
+        try:
+            await self._store.multi(operations)
+        except (BadVersionError, NodeExistsError, NoNodeError):
+            return False
+        except ConnectionLossError:
+            (now,) = await self._store.get_many([path])
+            if now is None or now.data != data:
                 return False
-            self._put(kind, name, overrides)
+        self._put(kind, name, overrides)
         return True
 
     def put(self, topic: str, overrides: Mapping[str, str]) -> None:

@@ -69,6 +69,15 @@ async def load_assignments(
     return topics
 
 
+async def is_stored(store: ClusterStore, name: str, topic_id: bytes) -> bool | None:
+    """Whether a topic that was perhaps written is in the store under its id; None when there is none of that name."""
+    (node,) = await store.get_many([znodes.topic_path(name)])
+    if node is None:
+        return None
+    assignment = decoded(znodes.topic_path(name), node, znodes.decode_topic)
+    return assignment is not None and assignment.topic_id == topic_id
+
+
 async def load_states(store: ClusterStore, partitions: Mapping[TopicPartition, PartitionState]) -> set[TopicPartition]:
     """Read who leads, into ``partitions``; those whose state is not understood, which keep what they have."""
     lost = set()

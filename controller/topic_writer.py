@@ -15,11 +15,11 @@ from ..base.errors import ErrorCode, KafkaError
 from ..log.settings import LogSettings
 from . import znodes
 from .assignment import assign_replicas
-from .loading import load_brokers
+from .loading import is_stored, load_brokers
 from .partition_states import refusal
 from .registration import random_uuid
 from .settings import ControllerSettings
-from .store import ClusterStore, Create, NodeExistsError, Set, StoreError
+from .store import ClusterStore, ConnectionLossError, Create, NodeExistsError, Set, StoreError
 from .topic_configs import check_overrides
 from .topic_names import check_collision, check_name
 from .topics import MAX_PARTITIONS_PER_REQUEST, NewTopic, check_room
@@ -72,18 +72,26 @@ class TopicWriter:
     async def _write(self, name: str, assignment: Mapping[int, Iterable[int]], overrides: Mapping[str, str]) -> None:
         """Raises KafkaError TOPIC_ALREADY_EXISTS when another broker was faster."""
         partitions = {number: ReplicaAssignment(tuple(replicas)) for number, replicas in assignment.items()}
-        topic = znodes.encode_topic(TopicAssignment(random_uuid(self._randomness), partitions))
+        topic_id = random_uuid(self._randomness)
+        topic = znodes.encode_topic(TopicAssignment(topic_id, partitions))
         config_path, config = znodes.topic_config_path(name), znodes.encode_config(overrides)
-        has_config = await self._store.exists(config_path) is not None
-        try:
-            await self._store.multi(
-                [
-                    Set(config_path, config) if has_config else Create(config_path, config),
-                    Create(znodes.topic_path(name), topic),
-                ]
-            )
-        except NodeExistsError:
-            raise _exists(name) from None
+        is_made: bool | None = None
+        while is_made is None:
+            has_config = await self._store.exists(config_path) is not None
+            try:
+                await self._store.multi(
+                    [
+                        Set(config_path, config) if has_config else Create(config_path, config),
+                        Create(znodes.topic_path(name), topic),
+                    ]
+                )
+                is_made = True
+            except NodeExistsError:
+                is_made = False
+            except ConnectionLossError:
+                is_made = await is_stored(self._store, name, topic_id)
+        if not is_made:
+            raise _exists(name)
         logger.info("Created topic %s in the store, for the controller to have it led", name)
 
 

@@ -22,13 +22,13 @@ from .assignment import assign_replicas, check_assignment
 from .config_store import ConfigStore
 from .context import ControllerContext, PartitionState, TopicState
 from .leadership import elected_state
-from .loading import load_topics
-from .partition_states import create_partition_operations, fenced_multi, refusal
+from .loading import is_stored, load_topics
+from .partition_states import MAX_OPERATIONS, create_partition_operations, fenced_multi, refusal
 from .registration import random_uuid
 from .sender import Senders
 from .settings import ControllerSettings
 from .state_messages import leader_and_isr_requests, update_metadata_requests
-from .store import BadVersionError, ClusterStore, Create, NodeExistsError, Set, StoreError
+from .store import BadVersionError, ClusterStore, ConnectionLossError, Create, NodeExistsError, Set, StoreError
 from .topic_configs import check_overrides
 from .topic_names import check_collision, check_name
 from .znodes import ReplicaAssignment
@@ -151,27 +151,44 @@ class Topics:
     ) -> None:
         """Make a planned topic's nodes; several of these share a sync of the store."""
         name = topic.name
-        config_path, config = znodes.topic_config_path(name), znodes.encode_config(overrides)
-        has_config = await self._store.exists(config_path) is not None
         try:
-            await fenced_multi(
-                self._store,
-                self._context,
-                [
-                    Set(config_path, config) if has_config else Create(config_path, config),
-                    Create(znodes.topic_path(name), znodes.encode_topic(topic.assignment())),
-                    Create(znodes.partitions_path(name)),
-                    *create_partition_operations(name, topic.partitions),
-                ],
-            )
-        except NodeExistsError:
-            results[name] = KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-            return
+            is_made = await self._try_write(topic, overrides)
         except StoreError as error:
             results[name] = refusal(error)
             return
+        if not is_made:
+            results[name] = KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+            return
         self._context.topics[name] = topic
         self._configs.put(name, overrides)
+
+    async def _try_write(self, topic: TopicState, overrides: Mapping[str, str]) -> bool:
+        """False when there is another topic of this name. Raises StoreError.
+
+        If the connection is lost it is looked whether the topic was made. One that takes several transactions is left to
+        ``TopicChanges``, which finds it in the store, complete or not.
+        """
+        name = topic.name
+        config_path, config = znodes.topic_config_path(name), znodes.encode_config(overrides)
+        while True:
+            has_config = await self._store.exists(config_path) is not None
+            operations = [
+                Set(config_path, config) if has_config else Create(config_path, config),
+                Create(znodes.topic_path(name), znodes.encode_topic(topic.assignment())),
+                Create(znodes.partitions_path(name)),
+                *create_partition_operations(name, topic.partitions),
+            ]
+            try:
+                await fenced_multi(self._store, self._context, operations)
+                return True
+            except NodeExistsError:
+                return False
+            except ConnectionLossError:
+                found = await is_stored(self._store, name, topic.topic_id)
+                if len(operations) > MAX_OPERATIONS:
+                    raise
+                if found is not None:
+                    return found
 
     async def add_partitions(
         self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, *, validate_only: bool

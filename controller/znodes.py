@@ -278,8 +278,14 @@ def encode_config_change(entity_path: str) -> bytes:
 
 
 def decode_config_change(data: bytes) -> str:
-    """The entity path, such as ``topics/t``; '' for a notification of a form that is not known."""
-    return str(json.loads(data).get("entity_path", ""))
+    """The entity path, such as ``topics/t``; '' for a notification of a form that is not known.
+
+    Kafka up to 0.9 wrote version 1, and later ones read it still (ZkConfigManager ``processEntityConfigChangeVersion1``).
+    """
+    fields = json.loads(data)
+    if fields.get("version") == 1:
+        return f"{fields['entity_type']}/{fields['entity_name']}"
+    return str(fields.get("entity_path", ""))
 
 
 def encode_producer_id_block(broker_id: int, first: int, last: int) -> bytes:

@@ -4,7 +4,8 @@ Behaviour: only the controller does it (NOT_CONTROLLER), and only for the presen
 (STALE_BROKER_EPOCH); what is wrong with a partition is said in its part of the answer.
 
 Version notes: 1 has the leader recovery state (KIP-704), 2 names topics by their ids, 3 has the broker epochs of the in-sync
-replicas (KIP-903), which a controller of ZooKeeper mode does not look at.
+replicas (KIP-903): one that was restarted since is INELIGIBLE_REPLICA, which Kafka's controller in ZooKeeper mode does not
+say.
 """
 
 from __future__ import annotations

@@ -11,7 +11,12 @@ Version notes: 1 replaces the flag "is default" by the source and adds synonyms,
 
 from __future__ import annotations
 
+import logging
+
+import trio
+
 from ..base.errors import ErrorCode, KafkaError
+from ..controller.store import StoreError
 from ..wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -24,9 +29,31 @@ from .call import Call
 from .config_entries import ConfigEntry, broker_entries, default_broker_entries, topic_entries
 from .config_resources import ResourceType, check_broker, check_topic
 
+logger = logging.getLogger(__name__)
+
+_CONFIG_SECONDS = 5.0
+
 
 async def handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
+    if not call.broker.is_alone:
+        await _load_topics(call, request)
     return DescribeConfigsResponse(results=[_describe(call, request, resource) for resource in request.resources])
+
+
+async def _load_topics(call: Call, request: DescribeConfigsRequest) -> None:
+    """Read what is set on the topics: what one was made with only the brokers are told that have a replica of it.
+
+    Kafka reads it at every request, too (ConfigHelper, AdminZkClient.fetchEntityConfig).
+    """
+    names = {r.resource_name for r in request.resources if r.resource_type == ResourceType.TOPIC}
+    known = [name for name in sorted(names) if call.broker.metadata.topic(name) is not None]
+    if known:
+        await call.flush()
+        with trio.move_on_after(_CONFIG_SECONDS):
+            try:
+                await call.broker.configs.load(known)
+            except StoreError as error:
+                logger.warning("The configs of topics are described as they were known last: %s", error)
 
 
 def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:

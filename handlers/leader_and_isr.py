@@ -37,12 +37,20 @@ async def handle(call: Call, request: LeaderAndIsrRequest) -> LeaderAndIsrRespon
     check_broker_epoch(call, request.broker_epoch)
     if call.version < _GROUPED_FROM:
         request = replace(request, topic_states=_by_topic(request))
-    response = await apply(call.broker, request)
+    await _load_configs(call.broker, request)
+    check_broker_epoch(call, request.broker_epoch)  # meanwhile the broker may have been registered anew
+    response = call.broker.replicas.leader_and_isr(request)
     return response if call.version >= _TOPIC_IDS_FROM else _by_name(request, response)
 
 
 async def apply(broker: Services, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-    """Make partitions lead or follow. What was set on a topic is read before its first log is made here.
+    """Make partitions lead or follow."""
+    await _load_configs(broker, request)
+    return broker.replicas.leader_and_isr(request)
+
+
+async def _load_configs(broker: Services, request: LeaderAndIsrRequest) -> None:
+    """What was set on a topic is read before its first log is made here.
 
     The broker that made the topic wrote it to the store without telling the others (Kafka's ``ZkConfigRepository`` reads
     it there at the same point).
@@ -54,7 +62,6 @@ async def apply(broker: Services, request: LeaderAndIsrRequest) -> LeaderAndIsrR
                 await broker.configs.load(new)
             except StoreError as error:
                 logger.warning("The configs of new topics are read later, with everything else: %s", error)
-    return broker.replicas.leader_and_isr(request)
 
 
 def _by_topic(request: LeaderAndIsrRequest) -> list[LeaderAndIsrTopicState]:

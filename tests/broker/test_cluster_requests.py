@@ -24,6 +24,7 @@ from ottla.wire.messages.create_partitions import CreatePartitionsRequest, Creat
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -31,6 +32,11 @@ from ottla.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+from ottla.wire.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
 from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 
 from ..memory_cluster import SECONDS, MemoryCluster, running, until_true
@@ -49,6 +55,48 @@ async def known_everywhere(cluster: MemoryCluster, topic: str) -> None:
         metadata = cluster.services(broker_id).metadata
         with trio.fail_after(SECONDS):
             await metadata.wait_until(lambda metadata=metadata: topic in metadata.topics)
+
+
+async def test_any_broker_describes_what_a_topic_was_made_with(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(*ALL) as cluster:
+        await cluster.create("topic", [1], retention_ms="77")
+        await known_everywhere(cluster, "topic")
+        wanted = DescribeConfigsResource(
+            resource_type=TOPIC_RESOURCE, resource_name="topic", configuration_keys=["retention.ms"]
+        )
+        for broker_id in ALL:
+            answer = await cluster.ask(broker_id, DescribeConfigsRequest(resources=[wanted]), 4)
+            assert [entry.value for entry in answer.results[0].configs] == ["77"]
+
+
+async def test_a_replica_is_not_made_for_an_earlier_registration(autojump_clock: trio.testing.MockClock) -> None:
+    """The broker is registered anew while it reads what was set on a topic that was then deleted."""
+    async with running(1, 2) as cluster:
+        broker = cluster.services(2)
+        reading, may_go_on = trio.Event(), trio.Event()
+
+        async def load(topics: Any) -> None:
+            reading.set()
+            await may_go_on.wait()
+
+        broker.configs.load = load  # type: ignore[method-assign]
+        state = LeaderAndIsrPartitionState(leader=2, isr=[2], replicas=[2], is_new=True)
+        topic = LeaderAndIsrTopicState(topic_name="gone", topic_id=b"g" * 16, partition_states=[state])
+        request = LeaderAndIsrRequest(controller_epoch=1, broker_epoch=broker.broker_epoch(), topic_states=[topic])
+        answers: list[Any] = []
+
+        async def ask() -> None:
+            answers.append(await cluster.ask(2, request, 7))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await reading.wait()
+            member = cluster.assembly(2)._member
+            assert member is not None
+            member.broker_epoch += 1
+            may_go_on.set()
+        assert answers[0].error_code == ErrorCode.STALE_BROKER_EPOCH
+        assert list(broker.replicas.partitions()) == []
 
 
 # What only the controller does

@@ -1,19 +1,30 @@
-"""What a controller finds in the store that it was not told of, or that nobody should have written there."""
+"""What a broker finds in the store that it was not told of, that nobody should have written there, or that it cannot know:
+whether a transaction was carried out whose answer was lost.
+"""
 
 from __future__ import annotations
+
+import random
+from collections.abc import Mapping
 
 import pytest
 import trio.testing
 
 from ottla.base.errors import ErrorCode
+from ottla.broker.config_file import load_config
 from ottla.controller import znodes
+from ottla.controller.config_store import TOPICS
 from ottla.controller.store import Create, Set
-from ottla.controller.topics import NewTopic
+from ottla.controller.store_link import StoreLink
+from ottla.controller.topic_writer import TopicWriter
+from ottla.controller.topics import CreatedTopic, NewTopic
 from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration, LeaderState
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.tests.controller.test_replica_elections import rejoin
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest
+
+LOST = pytest.mark.parametrize("is_executed", [True, False], ids=["carried out", "lost"])
 
 
 async def test_what_a_topic_was_made_with_decides_whether_a_replica_out_of_sync_may_lead() -> None:
@@ -117,3 +128,60 @@ async def test_a_leader_that_is_not_in_sync_in_the_store(isr: str) -> None:
         assert (await cluster.state("t")).leader == (2 if isr == "[2]" else -1)
         await cluster.come_back(3)
         assert cluster.controller.is_active
+
+
+@LOST
+async def test_a_topic_is_made_though_the_answer_of_the_store_is_lost(
+    is_executed: bool, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(brokers=2) as cluster:
+        cluster.link.lose_connection_at_next_multi(is_executed=is_executed)
+        results = await cluster.controller.create_topics([NewTopic("t", assignment={0: [2, 1]})])
+        created = results["t"]
+        assert isinstance(created, CreatedTopic)
+        node = await cluster.session.get(znodes.topic_path("t"))
+        assert znodes.decode_topic(node.data).topic_id == created.topic_id
+        await until(lambda: cluster.brokers[2].leader_epochs("t") == {0: 0})
+        assert await cluster.state("t") == LeaderState(2, 0, (2, 1), 1)
+        assert (await cluster.session.get(znodes.CONTROLLER_EPOCH)).data == b"1"
+
+
+async def test_a_topic_of_many_transactions_is_led_though_an_answer_was_lost(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with running() as cluster:
+        cluster.link.lose_connection_at_next_multi(is_executed=True)
+        with pytest.raises(AssertionError):
+            await cluster.create(NewTopic("wide", 1500))
+        await until(lambda: len(cluster.brokers[1].leader_epochs("wide")) == 1500)
+        await cluster.until_state("wide", LeaderState(1, 0, (1,), 1), 1499)
+
+
+@LOST
+async def test_a_topic_that_a_client_names_is_made_though_the_answer_of_the_store_is_lost(
+    is_executed: bool, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running() as cluster:
+        session = cluster.store.session(link := StoreLink())
+        link.lose_connection_at_next_multi(is_executed=is_executed)
+        writer = TopicWriter(session, load_config({}), random.Random(1))
+        assert await writer.create([NewTopic("t")]) == {"t": None}
+        await until(lambda: cluster.brokers[1].leader_epochs("t") == {0: 0})
+        await cluster.until_state("t", LeaderState(1, 0, (1,), 1))
+
+
+@LOST
+async def test_a_config_is_changed_once_though_the_answer_of_the_store_is_lost(
+    is_executed: bool, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running() as cluster:
+        await cluster.create(NewTopic("t", configs={"retention.ms": "1"}))
+
+        def double(before: Mapping[str, str]) -> Mapping[str, str]:
+            return {"retention.ms": str(2 * int(before["retention.ms"]))}
+
+        cluster.link.lose_connection_at_next_multi(is_executed=is_executed)
+        await cluster.configs.change(TOPICS, "t", double)
+        node = await cluster.session.get(znodes.topic_config_path("t"))
+        assert znodes.decode_config(node.data) == {"retention.ms": "2"} == cluster.configs.topic_overrides("t")
+        assert len(await cluster.session.children(znodes.CONFIG_CHANGES)) == 1

@@ -85,7 +85,8 @@ def test_config_and_its_notification() -> None:
     change = b'{"version":2,"entity_path":"topics/t2"}'
     assert znodes.encode_config_change("topics/t2") == change
     assert znodes.decode_config_change(change) == "topics/t2"
-    assert znodes.decode_config_change(b'{"version":1,"entity_type":"topics","entity_name":"t"}') == ""
+    assert znodes.decode_config_change(b'{"version":1,"entity_type":"topics","entity_name":"t"}') == "topics/t"
+    assert znodes.decode_config_change(b'{"version":3}') == ""
 
 
 def test_producer_id_block() -> None:
