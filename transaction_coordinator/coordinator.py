@@ -273,7 +273,7 @@ class TransactionCoordinator:
                 shard.write(transitions.complete(prepared, self._clock.now_ms()), self._clock.now_ms())
                 return
             except FencedError as error:
-                logger.warning("Transaction %s is not ended by this coordinator: fenced by %s", transactional_id, error)
+                logger.warning("Transaction %s is not ended by this coordinator: %s", transactional_id, error)
                 return
             except KafkaError as error:
                 logger.log(level, "Transaction %s is not complete yet: %s", transactional_id, error)

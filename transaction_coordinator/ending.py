@@ -90,7 +90,8 @@ async def _write(
         for topic in marker.topics:
             for partition in topic.partitions:
                 if partition.error_code in _FENCED:
-                    fenced.append(f"{topic.name}-{partition.partition_index}")
+                    code = ErrorCode(partition.error_code)
+                    fenced.append(f"{topic.name}-{partition.partition_index} answers {code.name}")
                 if partition.error_code in _NOT_NEEDED:
                     left.discard(TopicPartition(topic.name, partition.partition_index))
 

@@ -87,6 +87,7 @@ class Leaders:
 
     def __init__(self) -> None:
         self.markers: list[tuple[str, int, int, int, bool]] = []
+        self.coordinator_epochs: set[int] = set()
         self.gone: set[tuple[str, int]] = set()
         self.away: set[tuple[str, int]] = set()
         self.codes: dict[tuple[str, int], ErrorCode] = {}
@@ -101,6 +102,7 @@ class Leaders:
         if self.gate is not None:
             await self.gate.wait()
         (marker,) = request.markers
+        self.coordinator_epochs.add(marker.coordinator_epoch)
         topics = [
             WritableTxnMarkerTopicResult(
                 name=topic.name,

@@ -72,6 +72,29 @@ async def test_markers_wait_until_the_decision_is_committed(run, autojump_clock)
     await run(test)
 
 
+async def test_of_two_leader_epochs_only_the_later_one_ends_a_transaction(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        world.log.held = True
+        async with trio.open_nursery() as nursery:
+
+            async def end() -> None:
+                with refused(ErrorCode.NOT_COORDINATOR):
+                    await coordinator.end_transaction("id", producer, True, CLASSIC, no_flush)
+
+            nursery.start_soon(end)
+            await settle()
+            await coordinator.load(coordinator.partition_for("id"), world.epoch + 1)
+            world.log.release()
+        await coordinator.wait_ended("id")
+        assert await state_of(coordinator) == "CompleteCommit"
+        assert world.leaders.coordinator_epochs == {world.epoch + 1}
+
+    await run(test)
+
+
 async def test_the_next_coordinator_goes_on(run, autojump_clock):
     async def test(world):
         first = await world.coordinator()
