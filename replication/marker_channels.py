@@ -31,7 +31,7 @@ _REQUEST_SECONDS = COMMIT_SECONDS + 5  # which the leader needs to say that they
 
 @dataclasses.dataclass(eq=False, slots=True)
 class _Waiting:
-    """Markers of one transaction that are to be sent, or are under way; each has a producer id of its own."""
+    """Markers of one transaction that are to be sent, or are under way."""
 
     request: WriteTxnMarkersRequest
     response: WriteTxnMarkersResponse | None = None
@@ -94,7 +94,7 @@ class MarkerChannels:
         try:
             async with queue.turn:
                 if waiting.response is None:
-                    await self._send(broker_id, list(queue.waiting))
+                    await self._send(broker_id, _distinct([waiting, *queue.waiting]))
         finally:
             queue.waiting.remove(waiting)
         assert waiting.response is not None
@@ -115,3 +115,12 @@ class MarkerChannels:
         for each in waiting:
             answered = [result for marker in each.request.markers for result in results.get(marker.producer_id, ())]
             each.response = WriteTxnMarkersResponse(markers=answered)
+
+
+def _distinct(waiting: list[_Waiting]) -> list[_Waiting]:
+    """Those that can go in one request, of which the answer names producers only: one for each producer, the earliest."""
+    chosen: dict[int, _Waiting] = {}
+    for each in waiting:
+        for marker in each.request.markers:
+            chosen.setdefault(marker.producer_id, each)
+    return list(dict.fromkeys(chosen.values()))

@@ -352,3 +352,42 @@ async def test_the_markers_of_many_transactions_go_together(autojump_clock: trio
             given_up.cancel()
         assert codes == dict.fromkeys(range(10), ErrorCode.NONE)
         assert sent == [1, 9]
+
+
+async def test_each_coordinator_epoch_has_its_own_answer(autojump_clock: trio.testing.MockClock) -> None:
+    """An answer names producers only: two markers of one, of which the later coordinator's counts, go one after the other."""
+    async with running(1, 2) as cluster:
+        await cluster.create("paid", [2])
+        own, peers = cluster.services(1), cluster.assembly(1)._peers
+        assert peers is not None
+        markers, is_asked, may_answer = cluster.services(2).end_markers, trio.Event(), trio.Event()
+        write = markers.write
+
+        async def write_late(request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+            is_asked.set()
+            await may_answer.wait()
+            return await write(request)
+
+        markers.write = write_late  # type: ignore[method-assign]
+        channels = MarkerChannels(1, own.metadata, EndMarkers(own.replicas, own.clock), peers)
+        codes: dict[tuple[int, int], int] = {}
+
+        async def end(producer_id: int, coordinator_epoch: int) -> None:
+            topic = WritableTxnMarkerTopic(name="paid", partition_indexes=[0])
+            marker = WritableTxnMarker(
+                producer_id=producer_id, producer_epoch=0, topics=[topic], coordinator_epoch=coordinator_epoch
+            )
+            response = await channels.write_txn_markers(2, WriteTxnMarkersRequest(markers=[marker]))
+            (result,) = response.markers
+            codes[producer_id, coordinator_epoch] = result.topics[0].partitions[0].error_code
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(end, 99, 0)
+            await is_asked.wait()
+            nursery.start_soon(end, 7, 5)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.start_soon(end, 7, 4)
+            await trio.testing.wait_all_tasks_blocked()
+            may_answer.set()
+        fenced = ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        assert codes == {(99, 0): ErrorCode.NONE, (7, 5): ErrorCode.NONE, (7, 4): fenced}
