@@ -64,8 +64,15 @@ class LogCopy:
             return False
         try:
             data = await self.current.folder.workers.run(piece.read)
+        except KafkaError:
+            self._check()
+            if self.current.truncations != self._truncations:
+                return True  # what was to be read is not there any more
+            raise
         finally:
             piece.release()
+        if self.current.truncations != self._truncations:
+            return True  # what was read may be parts of what was there before and after
         for count, batch in enumerate(iter_batches(data)):
             if count % _BATCHES_PER_TURN == 0:
                 await trio.lowlevel.checkpoint()

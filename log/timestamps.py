@@ -7,6 +7,7 @@ believed. The walk reads files only and runs in a worker.
 
 from __future__ import annotations
 
+from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import RecordBatch
 from .disk import OpenFile
 from .log_segments import LogSegments
@@ -21,10 +22,15 @@ TimedOffset = tuple[int, int, int]
 
 
 async def find_timestamp(segments: LogSegments, timestamp_ms: int, start_offset: int, up_to: int) -> TimedOffset:
-    """The first record at or after ``timestamp_ms``, from ``start_offset`` on and below ``up_to``. Raises KafkaError."""
+    """The first record at or after ``timestamp_ms``, from ``start_offset`` on and below ``up_to``.
+
+    Raises KafkaError; KAFKA_STORAGE_ERROR, too, for a log that is deleted or replaced meanwhile.
+    """
     offset = start_offset
     while True:
         # looked up anew each time: retention and compaction change the list while the walk waits
+        if segments.is_closed:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log {segments.directory} is closed")
         segment = segments.following(offset)
         if segment is None or segment.base_offset >= up_to:
             return NOT_FOUND

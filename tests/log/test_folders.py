@@ -9,9 +9,8 @@ import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.log.data_folders import LogStartError
-from ottla.log.follower_append import append_as_follower
 from ottla.log.log_copy import CopyAborted, LogCopy
-from ottla.wire.records import Record, build_batch
+from ottla.wire.records import Record
 
 CLUSTER = "abcdefghijklmnopqrstuv"
 TOPIC_ID = bytes(range(16))
@@ -488,32 +487,3 @@ async def test_name_too_long_for_a_future_log(two):
     log = manager.get_or_create("t" * 220, 0, TOPIC_ID)
     with refused(ErrorCode.INVALID_TOPIC_EXCEPTION):
         manager.create_future(log, manager.folders[1])
-
-
-def batch_of(offset: int, epoch: int, value: str) -> bytes:
-    return bytes(build_batch([Record(timestamp=1, value=value.encode())], base_offset=offset, leader_epoch=epoch))
-
-
-@pytest.mark.parametrize(
-    ("truncated_to", "epochs"),
-    [(2, (3, 3, 3)), (1, (3, 4)), (0, (3, 3, 3, 3)), (3, (3,)), (1, (1, 1)), (2, ())],
-)
-async def test_move_goes_on_after_a_truncation_that_was_before_the_restart(
-    two_in_memory, read_values, truncated_to, epochs
-):
-    """A follower's log may have got other records where the future log, filled before, has those of an old leader."""
-    manager = await two_in_memory.start()
-    log = manager.get_or_create("t", 0, TOPIC_ID)
-    for offset, epoch in enumerate((0, 1, 2, 2)):
-        append_as_follower(log, batch_of(offset, epoch, f"{offset} of {epoch}"), epoch)
-    future = manager.create_future(log, manager.folders[1])
-    copy = LogCopy(log, future)
-    while await copy.step():
-        pass
-    log.truncate_to(truncated_to)
-    for offset, epoch in enumerate(epochs, truncated_to):
-        append_as_follower(log, batch_of(offset, epoch, f"{offset} of {epoch}"), epoch)
-    expected = read_values(log)
-    await moved(LogCopy(log, future))
-    assert read_values(future) == expected
-    assert future.leader_epochs.entries() == log.leader_epochs.entries()
