@@ -11,6 +11,7 @@ from . import znodes
 from .context import ControllerContext
 from .store import (
     BadVersionError,
+    Check,
     ClusterStore,
     Create,
     Delete,
@@ -39,7 +40,7 @@ async def stand_for_election(
                 await store.exists(znodes.CONTROLLER, watch)
                 return context
         elif stat.ephemeral_owner == store.session_id:
-            await _withdraw(store, stat)
+            await _withdraw(store)
         else:
             return None
 
@@ -53,10 +54,18 @@ async def is_controller(store: ClusterStore, watch: Watch) -> bool:
     return node.stat.ephemeral_owner == store.session_id
 
 
-async def _withdraw(store: ClusterStore, stat: Stat) -> None:
-    """Remove this session's own node, which belongs to an epoch that is over."""
+async def _withdraw(store: ClusterStore) -> None:
+    """Remove this session's own node, which belongs to an epoch that is over.
+
+    Every ``/controller`` has the same version. That it is not another broker's by now the epoch says, which that one has
+    raised (KafkaZkClient.deleteController).
+    """
+    epoch = await store.exists(znodes.CONTROLLER_EPOCH)
+    stat = await store.exists(znodes.CONTROLLER)
+    if epoch is None or stat is None or stat.ephemeral_owner != store.session_id:
+        return
     try:
-        await store.multi([Delete(znodes.CONTROLLER, stat.version)])
+        await store.multi([Check(znodes.CONTROLLER_EPOCH, epoch.version), Delete(znodes.CONTROLLER)])
     except (NoNodeError, BadVersionError):
         pass
 

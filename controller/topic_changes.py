@@ -101,13 +101,20 @@ class TopicChanges:
         return known is None or topic.topic_id not in (known.topic_id, ZERO_UUID)
 
     def _take_over(self, topic: TopicState) -> list[TopicPartition]:
-        """Have the topic in the context as the store has it: its new partitions, of which the states are not read yet."""
+        """Have the topic in the context as the store has it: its new partitions, of which the states are not read yet.
+
+        Those without a state are new, too: nobody has led them.
+        """
         topics = self._context.topics
         known = topics.get(topic.name)
         if known is None or self._is_other(topic):
             topics[topic.name] = topic
             return [TopicPartition(topic.name, number) for number in topic.partitions]
-        added = {number: p for number, p in topic.partitions.items() if number not in known.partitions}
+        added = {
+            number: partition
+            for number, partition in topic.partitions.items()
+            if number not in known.partitions or known.partitions[number].state is None
+        }
         if added and topic.name in self._context.deleting:
             logger.warning("Topic %s was enlarged in the store while it is being deleted", topic.name)
             return []

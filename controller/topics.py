@@ -214,10 +214,13 @@ class Topics:
                     *create_partition_operations(name, new),
                 ],
             )
-        except BadVersionError:  # another writer was faster
+        except (BadVersionError, ConnectionLossError):  # another writer was faster, or perhaps this one
             self._context.topics.pop(name)
             self._context.topics |= await load_topics(self._store, [name])
-            return await self.add_partitions(name, count, assignments, validate_only=validate_only)
+            stored = self._context.topics.get(name)
+            if stored is None or not _has(stored, new):
+                return await self.add_partitions(name, count, assignments, validate_only=validate_only)
+            grown = stored
         self._context.topics[name] = grown
         logger.info("Topic %s has %s now", name, _partitions(grown))
         self._announce([TopicPartition(name, number) for number in new])
@@ -263,6 +266,13 @@ class Topics:
     def _announce(self, keys: Sequence[TopicPartition]) -> None:
         lead = leader_and_isr_requests(self._context, keys, is_new=True)
         self._senders.send(lead, update_metadata_requests(self._context, keys), {})
+
+
+def _has(topic: TopicState, partitions: Mapping[int, PartitionState]) -> bool:
+    return all(
+        number in topic.partitions and topic.partitions[number].assignment == partition.assignment
+        for number, partition in partitions.items()
+    )
 
 
 def check_room(partition_count: int, room: int) -> None:

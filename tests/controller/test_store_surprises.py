@@ -18,7 +18,13 @@ from ottla.controller.store import Create, Set
 from ottla.controller.store_link import StoreLink
 from ottla.controller.topic_writer import TopicWriter
 from ottla.controller.topics import CreatedTopic, NewTopic
-from ottla.controller.znodes import BrokerEndpoint, BrokerRegistration, LeaderState
+from ottla.controller.znodes import (
+    BrokerEndpoint,
+    BrokerRegistration,
+    LeaderState,
+    ReplicaAssignment,
+    TopicAssignment,
+)
 from ottla.tests.controller.cluster import Cluster, running, until
 from ottla.tests.controller.test_replica_elections import rejoin
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -185,3 +191,31 @@ async def test_a_config_is_changed_once_though_the_answer_of_the_store_is_lost(
         node = await cluster.session.get(znodes.topic_config_path("t"))
         assert znodes.decode_config(node.data) == {"retention.ms": "2"} == cluster.configs.topic_overrides("t")
         assert len(await cluster.session.children(znodes.CONFIG_CHANGES)) == 1
+
+
+@LOST
+async def test_partitions_are_added_though_the_answer_of_the_store_is_lost(
+    is_executed: bool, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running() as cluster:
+        await cluster.create(NewTopic("t"))
+        cluster.link.lose_connection_at_next_multi(is_executed=is_executed)
+        await cluster.controller.create_partitions("t", 3)
+        await until(lambda: cluster.brokers[1].leader_epochs("t") == {0: 0, 1: 0, 2: 0})
+        assert await cluster.state("t", 2) == LeaderState(1, 0, (1,), 1)
+
+
+async def test_partitions_that_another_writer_adds_at_the_same_time_are_led_too() -> None:
+    async with running() as cluster:
+        await cluster.create(NewTopic("t"))
+        path = znodes.topic_path("t")
+        assignment = znodes.decode_topic((await cluster.session.get(path)).data)
+        grown = {number: ReplicaAssignment((1,)) for number in range(2)}
+        events = cluster.controller._events
+        events.hold()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(cluster.controller.create_partitions, "t", 3)
+            await trio.testing.wait_all_tasks_blocked()
+            await cluster.session.multi([Set(path, znodes.encode_topic(TopicAssignment(assignment.topic_id, grown)))])
+            events.go_on()  # the request has its turn before the controller hears of the other writer
+        await until(lambda: cluster.brokers[1].leader_epochs("t") == {0: 0, 1: 0, 2: 0})
