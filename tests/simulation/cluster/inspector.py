@@ -56,7 +56,6 @@ class Inspector:
     def look(self) -> None:
         """Judge this moment."""
         world = self._world
-        world.damage.look()
         found = [(broker_id, partition) for broker_id in world.machines for partition in self.partitions(broker_id)]
         for broker_id, partition in found:
             self._check_leader(broker_id, partition)

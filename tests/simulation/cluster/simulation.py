@@ -23,7 +23,7 @@ from ..machine import Machine
 from ..outcome import Result, play
 from ..producers import IdempotentProducer, TransactionalProducer
 from ..readers import Reader
-from ..run import Mode
+from ..run import Mode, Violation
 from ..simulation import PLACES
 from .inspector import Inspector
 from .world import ClusterPlace, ClusterWorld
@@ -119,8 +119,11 @@ class ClusterSimulation:
 
     async def _until_whole(self) -> None:
         """Where one machine at a time may lose power: wait until what it has lost is nobody's loss any more."""
+        deadline = trio.current_time() + _SETTLED_SECONDS
         while self.world.mode is Mode.POWER_OF_ONE and self.world.damage.is_there:
             await trio.sleep(0.1)
+            if trio.current_time() > deadline:
+                raise Violation(f"a replica that has lost records is in sync for {_SETTLED_SECONDS} s")
 
     def _any(self) -> tuple[str, Machine]:
         machine = self._rng.choice(list(self.world.machines.values()))

@@ -8,16 +8,17 @@ lost records, and comes back to find no other one in sync, leads (KIP-966 is to 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from ottla.base.errors import ErrorCode
 from ottla.base.network import Network
+from ottla.base.seams import Clock
 from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.server import StartError
 from ottla.controller import znodes
 from ottla.controller.embedded_store import EmbeddedStore
-from ottla.controller.store import Delete, NoNodeError, StoreError
+from ottla.controller.store import Delete, NoNodeError, Operation, Result, StoreError
 from ottla.controller.store_link import StoreLink
 from ottla.controller.znodes import LeaderState
 
@@ -78,6 +79,19 @@ class ClusterPlace:
         self.link.heal()
 
 
+class WatchedStore(EmbeddedStore):
+    """A store that has somebody look at it after each write, for what does not last."""
+
+    def __init__(self, clock: Clock, look: Callable[[], None]) -> None:
+        super().__init__(clock)
+        self._look = look
+
+    async def write(self, session_id: int, operations: Sequence[Operation]) -> list[Result]:
+        results = await super().write(session_id, operations)
+        self._look()
+        return results
+
+
 class ClusterWorld(Run):
     """A run with several machines; as ``World`` for its clients."""
 
@@ -119,7 +133,7 @@ class ClusterWorld(Run):
             **properties,
         }
         self.clock = JumpingClock()
-        self.store = EmbeddedStore(self.clock)
+        self.store = WatchedStore(self.clock, self._look)
         self.network = ClusterNetwork(self.random_for("network"))
         self.session_timeout_ms = session_timeout_ms
         self._restart_seconds = restart_seconds
@@ -148,6 +162,9 @@ class ClusterWorld(Run):
 
     def client(self, name: str) -> ClusterClient:
         return ClusterClient(self.network, name, self.addresses, self.random_for(f"network {name}"))
+
+    def _look(self) -> None:
+        self.damage.look()
 
     def _may_lose_power(self, broker_id: int) -> bool:
         if self.mode is not Mode.POWER_OF_ONE:
@@ -213,7 +230,6 @@ class Damage:
     @property
     def is_there(self) -> bool:
         """Whether a replica in sync is damaged."""
-        self.look()
         return bool(self._damaged)
 
     def lost_power(self, broker_id: int) -> None:
@@ -227,7 +243,6 @@ class Damage:
 
     def spares(self, broker_id: int) -> bool:
         """Whether every partition has an intact replica in sync elsewhere."""
-        self.look()
         members = {other for other in self._world.machines if other != broker_id and self._world.is_member(other)}
         return all(
             any(other in members and not self.has(other, partition) for other in state.isr)
