@@ -8,8 +8,8 @@ COMPILEALL := $(PYTHON_IN_VENV) -m compileall -q -x '/[.]|/data/|/build/' .
 ARGS :=
 
 # make simulate SEEDS=1000 runs the seeds 0 to 999, SEEDS=5000-5999 those, SEEDS=123-123 one, with all that happened in it;
-# with CLUSTER=1 they are seeds of a cluster, and with BREAK=no_epoch_truncation (any of tests/simulation/cluster/breakages.py)
-# too they run until one finds that rule broken.
+# with CLUSTER=1 they are seeds of a cluster, in which more goes wrong with HARSH=1; with BREAK=no_epoch_truncation, or any other
+# of tests/simulation/cluster/breakages.py, they run until one finds that rule broken.
 SEEDS := 300
 
 .DEFAULT_GOAL := help
@@ -51,7 +51,7 @@ stress: ## a selection of tests many times beside processor load: ARGS="-k moves
 
 simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, in simulated time with crashes and cut connections
 	@tools/setup.sh check
-	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(CLUSTER),--cluster) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
+	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(CLUSTER),--cluster) $(if $(HARSH),--harsh) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
 
 bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios in docs/bench.md
 	@tools/setup.sh bench

@@ -1,13 +1,15 @@
 """``make simulate SEEDS=1000`` runs the seeds 0 to 999, ``SEEDS=5000-5999`` those; one line for each that fails.
 
 With one seed (``SEEDS=123-123``) everything that happened is printed. With ``CLUSTER=1`` they are seeds of a cluster of several
-machines, else of one machine. With ``BREAK=no_epoch_truncation`` the clusters are of brokers with a rule broken on purpose
-(``cluster/breakages``): one seed after the other, up to the first by which that is found out.
+machines, else of one machine; with ``HARSH=1`` more goes wrong in it. With ``BREAK=no_epoch_truncation`` these harsher
+clusters are of brokers with a rule broken on purpose (``cluster/breakages``): one seed after the other, up to the first by
+which that is found out.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import multiprocessing
 import os
 import sys
@@ -27,9 +29,9 @@ def parse_seeds(text: str) -> range:
     return range(int(first), int(last) + 1) if dash else range(int(first))
 
 
-def main(text: str, *, is_cluster: bool) -> int:
+def main(text: str, *, is_cluster: bool, is_harsh: bool = False) -> int:
     seeds = parse_seeds(text)
-    run = simulate_cluster if is_cluster else simulate
+    run = functools.partial(simulate_cluster, is_harsh=is_harsh) if is_cluster else simulate
     if len(seeds) == 1:
         return _tell(run(seeds[0]))
     started = time.monotonic()
@@ -38,16 +40,17 @@ def main(text: str, *, is_cluster: bool) -> int:
         for count, result in enumerate(pool.imap_unordered(run, seeds, chunksize=2), 1):
             if result.violations:
                 failed.append(result.seed)
-                print(again(result, is_cluster=is_cluster), flush=True)
+                print(again(result, is_cluster=is_cluster, is_harsh=is_harsh), flush=True)
             if count % 100 == 0:
                 print(f"{count} of {len(seeds)}, {len(failed)} failed, {time.monotonic() - started:.0f} s", flush=True)
     print(f"{len(seeds)} seeds, {len(failed)} failed, {time.monotonic() - started:.0f} s")
     return 1 if failed else 0
 
 
-def again(result: Result, *, is_cluster: bool) -> str:
+def again(result: Result, *, is_cluster: bool, is_harsh: bool = False) -> str:
     """How to see a seed that failed again, and why."""
-    return f"make simulate {'CLUSTER=1 ' * is_cluster}SEEDS={result.seed}-{result.seed}  # {summary(result)}"
+    options = "CLUSTER=1 " * is_cluster + "HARSH=1 " * is_harsh
+    return f"make simulate {options}SEEDS={result.seed}-{result.seed}  # {summary(result)}"
 
 
 def summary(result: Result) -> str:
@@ -73,9 +76,9 @@ def hunt(text: str, breakage: str) -> int:
     for count, seed in enumerate(parse_seeds(text), 1):
         with pytest.MonkeyPatch.context() as patch:
             BREAKAGES[breakage](patch)
-            result = simulate_cluster(seed)
+            result = simulate_cluster(seed, is_harsh=True)
         took = f"{time.monotonic() - started:.0f} s"
-        if result.violations and not simulate_cluster(seed).violations:
+        if result.violations and not simulate_cluster(seed, is_harsh=True).violations:
             print(f"{breakage} is caught by seed {seed}, after {count} seeds and {took}: {summary(result)}")
             return 0
         if result.violations:
@@ -90,6 +93,7 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make simulate")
     parser.add_argument("seeds", nargs="?", default="300")
     parser.add_argument("--cluster", action="store_true")
+    parser.add_argument("--harsh", action="store_true")
     parser.add_argument("--break", dest="breakage", choices=sorted(BREAKAGES))
     return parser.parse_args(arguments)
 
@@ -98,4 +102,4 @@ if __name__ == "__main__":
     options = _parse(sys.argv[1:])
     if options.breakage:
         sys.exit(hunt(options.seeds, options.breakage))
-    sys.exit(main(options.seeds, is_cluster=options.cluster))
+    sys.exit(main(options.seeds, is_cluster=options.cluster, is_harsh=options.harsh))

@@ -6,16 +6,23 @@ What has to hold at any moment, where nothing may be lost:
 - what is below any replica's high watermark is the same bytes on all replicas, for ever (``committed``);
 - an in-sync replica has everything up to the highest watermark that any leader has had, unless it has just lost it.
 
-And in the end, when everything is healed, replicas are equal in every byte, whatever was lost.
+At any moment, too, whatever may be lost:
+
+- a broker that runs has taken no records of a leader epoch that it was not told of (KAFKA-18723);
+- no controller has written a partition's state after the next one was elected.
+
+And in the end, when everything is healed, replicas are equal in every byte, and nothing is left of topics that were deleted.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 
 import trio
 
+from ottla.controller import znodes
 from ottla.replication.partition import Partition
 from ottla.wire.records import iter_complete_batches
 
@@ -25,6 +32,7 @@ from ..machine import DATA, Machine
 from .world import ClusterWorld
 
 LOOK_SECONDS = 0.1
+_LOG_FOLDER = re.compile(r".*-[0-9]+")
 _WHOLE = [partition for partition in PARTITIONS if partition[0] == "plain"]
 """The partitions of which nothing is compacted away or deleted by its age, by each replica on its own."""
 
@@ -42,11 +50,13 @@ class Inspector:
 
     def __init__(self, world: ClusterWorld) -> None:
         self._world = world
-        self._leaders: dict[tuple[TopicPartition, int], int] = {}
+        self._leaders: dict[tuple[bytes, TopicPartition, int], int] = {}
         self._watermarks: dict[TopicPartition, int] = {}
         self._committed = {partition: _Committed() for partition in _WHOLE}
         self._verified: dict[tuple[int, int, TopicPartition], int] = {}
         """Up to where a replica was compared, by broker and life."""
+        self._found_epochs: dict[tuple[int, int, TopicPartition], int] = {}
+        """The newest epoch in a replica's log when it was first looked at, by broker and life."""
 
     async def run(self) -> None:
         while True:
@@ -59,6 +69,8 @@ class Inspector:
         found = [(broker_id, partition) for broker_id in world.machines for partition in self.partitions(broker_id)]
         for broker_id, partition in found:
             self._check_leader(broker_id, partition)
+            self._check_epoch(broker_id, partition)
+        self._check_fence()
         if world.mode.may_lose:
             return
         for broker_id, partition in found:
@@ -86,10 +98,30 @@ class Inspector:
         if not partition.is_leader:
             return
         key = (partition.topic, partition.log.partition)
-        leader = self._leaders.setdefault((key, partition.leader_epoch), broker_id)
+        leader = self._leaders.setdefault((partition.topic_id, key, partition.leader_epoch), broker_id)
         if leader != broker_id:
             self._world.violate(f"{key} has two leaders in epoch {partition.leader_epoch}: {leader} and {broker_id}")
         self._watermarks[key] = max(self._watermarks.get(key, 0), partition.log.high_watermark)
+
+    def _check_epoch(self, broker_id: int, partition: Partition) -> None:
+        key = (partition.topic, partition.log.partition)
+        newest, told = partition.log.latest_epoch, partition.leader_epoch
+        place = (broker_id, self._world.machines[broker_id].lives, key)
+        if newest > max(told, self._found_epochs.setdefault(place, newest)):
+            self._world.violate(f"{broker_id} has records of epoch {newest} of {key}, and was told of {told}")
+
+    def _check_fence(self) -> None:
+        """A transaction is in the store at once, so those behind that of an election know of it."""
+        nodes = self._world.store.tree.nodes
+        elected = nodes.get(znodes.CONTROLLER_EPOCH)
+        if elected is None:
+            return
+        for (topic, number), state in self._world.states().items():
+            written = nodes[znodes.state_path(topic, number)].mzxid
+            if written > elected.mzxid and state.controller_epoch < int(elected.data):
+                self._world.violate(
+                    f"{topic}-{number} was written by controller {state.controller_epoch} after {int(elected.data)} was elected"
+                )
 
     # --- what is committed --------------------------------------------------------------------------------------------
 
@@ -124,6 +156,9 @@ class Inspector:
                 return f"{machine.name} does not serve"
         if world.controller() is None:
             return "nobody is the controller"
+        nodes = world.store.tree.nodes
+        if znodes.DELETE_TOPICS in nodes and nodes[znodes.DELETE_TOPICS].children:
+            return f"topics are not deleted yet: {sorted(nodes[znodes.DELETE_TOPICS].children)}"
         for (topic, number), state in world.states().items():
             replicas = world.assignment(topic)[number]
             if state.leader not in replicas:
@@ -165,12 +200,13 @@ class Inspector:
                     self._world.violate(f"{key} is not the same on {first} and {other}")
 
     def check_strays(self) -> None:
-        """No broker has records of a partition that is not in the cluster."""
+        """No broker has a log of a partition that is not in the cluster."""
         known = {f"{topic}-{number}" for topic, number in self._world.states()}
         for machine in self._world.machines.values():
-            folders = {path.split("/")[2] for path in machine.disk.paths() if path.endswith(".log")}
+            folders = {path.split("/")[2] for path in machine.disk.paths() if path.startswith(f"{DATA}/")}
             for folder in sorted(folders - known):
-                self._world.violate(f"{machine.name} has records in {folder}, of which the cluster does not know")
+                if _LOG_FOLDER.fullmatch(folder):
+                    self._world.violate(f"{machine.name} has a log {folder}, of which the cluster does not know")
 
 
 def batches(machine: Machine, partition: TopicPartition, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:

@@ -26,14 +26,15 @@ from ..readers import Reader
 from ..run import Mode, Violation
 from ..simulation import PLACES
 from .inspector import Inspector
+from .topics import PassingTopics
 from .world import ClusterPlace, ClusterWorld
 
 _SECONDS_OF_FAULTS = (8.0, 25.0)
 _SETTLED_SECONDS = 90.0
 
 
-def simulate_cluster(seed: int) -> Result:
-    """Run one seed."""
+def simulate_cluster(seed: int, *, is_harsh: bool = False) -> Result:
+    """Run one seed. ``is_harsh``: topics come and go too, and leaders are replaced while their answers are on hold."""
     rng = random.Random(seed)
     modes = [Mode.KILLS, Mode.POWER_OF_ONE, Mode.POWER_WITH_FLUSH, Mode.POWER]
     mode = rng.choices(modes, [4, 4, 2, 1])[0]
@@ -42,15 +43,16 @@ def simulate_cluster(seed: int) -> Result:
     return play(
         seed,
         lambda: ClusterWorld(seed, mode, brokers=brokers, session_timeout_ms=session_timeout_ms),
-        lambda world: ClusterSimulation(world).run(),
+        lambda world: ClusterSimulation(world, is_harsh=is_harsh).run(),
     )
 
 
 class ClusterSimulation:
     """The clients of one cluster, and what goes wrong."""
 
-    def __init__(self, world: ClusterWorld) -> None:
+    def __init__(self, world: ClusterWorld, *, is_harsh: bool) -> None:
         self.world = world
+        self._is_harsh = is_harsh
         self.history = History()
         self.inspector = Inspector(world)
         self._rng = world.random_for("simulation")
@@ -71,6 +73,8 @@ class ClusterSimulation:
             *(Member(world, self.history, f"m{n}", group) for n in range(self._rng.randint(1, 2))),
             *self._readers,
         ]
+        if is_harsh:
+            self._clients.append(PassingTopics(world, self.history, "topics"))
 
     async def run(self) -> None:
         """Everything of this seed."""
@@ -103,6 +107,8 @@ class ClusterSimulation:
         machines = [self._crash, self._crash, self._crash, self._stop_and_go, self._fail_disk, self._fill_disk]
         between = [self._cut, self._cut, self._isolate, self._cut_from_store, self._slow_down, self._expire]
         between += [self._lose_store_connection, self._move_controller, self._delete_records]
+        if self._is_harsh:
+            between += [self._hold_answers] * 3
         if rng.random() < 0.3:
             self.world.trusts_time = False
             machines.append(self._jump)
@@ -240,6 +246,39 @@ class ClusterSimulation:
         await self._for_a_while()
         self._heal_network()
 
+    async def _hold_answers(self) -> None:
+        """A leader sends nothing to its followers, is replaced, and gets its followers' records before it can send again.
+
+        What it sends then it has read from a log that was another one when it was asked (KAFKA-18723).
+        """
+        rng, network = self._rng, self.world.network
+        key, state = rng.choice(list(self.world.states().items()))
+        others = [replica for replica in self.world.assignment(key[0])[key[1]] if replica != state.leader]
+        if state.leader not in self.world.places or len(others) < 2:
+            return
+        leader, first, second = (self.world.places[i].host for i in (state.leader, *rng.sample(others, 2)))
+        self.world.log(
+            "network", f"{leader}, the leader of {key}, sends nothing to {first}, and nobody anything to {second}"
+        )
+        into_second = [(host, second) for host in self._hosts() if host != second]
+        network.choke([(leader, first)])
+        await trio.sleep(rng.uniform(0.05, 0.6))
+        network.choke(into_second)
+        await trio.sleep(rng.uniform(0.05, 0.6))
+        await self._forget(state.leader)
+        await trio.sleep(rng.uniform(0.1, 0.6))
+        network.heal()
+        network.choke(into_second)
+        await trio.sleep(rng.uniform(0.1, 0.6))
+        self._heal_network()
+
+    async def _forget(self, broker_id: int) -> None:
+        node = self.world.store.tree.nodes.get(znodes.broker_path(broker_id))
+        for session in self.world.store.sessions:
+            if node is not None and session.session_id == node.ephemeral_owner:
+                self.world.log("store", f"the session of broker {broker_id} expires")
+                await session.expire()
+
     def _heal_network(self) -> None:
         self.world.network.heal()
         self.world.log("network", "is well")
@@ -293,6 +332,7 @@ class ClusterSimulation:
         contents = await checker.check()
         world.log("world", f"{sum(map(len, contents.values()))} records are there")
         self.inspector.check_equal()
+        self.inspector.check_strays()
         for machine in world.machines.values():
             await machine.restart()
         await self._settle()
