@@ -108,7 +108,7 @@ class ClusterSimulation:
         between = [self._cut, self._cut, self._isolate, self._cut_from_store, self._slow_down, self._expire]
         between += [self._lose_store_connection, self._move_controller, self._delete_records]
         if self._is_harsh:
-            between += [self._hold_answers] * 3
+            between += [self._hold_answers, self._replace_controller] * 3
         if rng.random() < 0.3:
             self.world.trusts_time = False
             machines.append(self._jump)
@@ -302,6 +302,18 @@ class ClusterSimulation:
         if znodes.CONTROLLER in nodes:
             self.world.log("store", f"broker {self.world.controller()} is to be controller no more")
             await self.world.remove_controller()
+
+    async def _replace_controller(self) -> None:
+        """The controller does not reach the store for a moment, in which another one is elected; then it goes on."""
+        controller = self.world.controller()
+        if controller is None:
+            return
+        self.world.log("store", f"broker {controller} does not hear that it is to be controller no more")
+        place = self.world.places[controller]
+        place.cut_from_store()
+        await self.world.remove_controller()
+        await trio.sleep(self.world.session_timeout_ms / 1000 * self._rng.uniform(0.1, 0.6))
+        place.heal()
 
     async def _delete_records(self) -> None:
         with trio.move_on_after(5):
