@@ -7,7 +7,7 @@ cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 export PATH="$PWD/.venv/bin:$PATH"
 
 said=$(mktemp)
-python -m pytest tests --no-skips -q -n 4 --dist worksteal "$@" >"$said" 2>&1 &
+python -m pytest tests --no-skips -q -n 5 --dist worksteal "$@" >"$said" 2>&1 &
 tests=$!
 trap 'kill $tests 2>/dev/null || true; rm -f "$said"' EXIT
 status=0
