@@ -31,7 +31,10 @@ def all_partitions(topic: str, count: int) -> Owned:
 
 
 def commit(consumer: model.Consumer, offsets: Mapping[tuple[str, int], model.Committed]) -> None:
-    """Commit as a member, after polling once more if it joins again just now: kafka-python 3 may, when metadata come late."""
+    """Commit as a member, after polling once more if it joins again just now: kafka-python 3 may, when metadata come late.
+
+    That poll is long, for 3.0.12 is in no group for ever when a poll ends at the moment it joins.
+    """
 
     def is_done() -> bool:
         try:
@@ -39,7 +42,7 @@ def commit(consumer: model.Consumer, offsets: Mapping[tuple[str, int], model.Com
         except model.ClientFailure as failure:
             if failure.code != ErrorCode.REBALANCE_IN_PROGRESS:
                 raise
-            consumer.poll(0.2)
+            consumer.poll(10.0)
             return False
         return True
 
