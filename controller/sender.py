@@ -86,13 +86,14 @@ class Senders:
 
     async def run(self) -> None:
         """Send, for as long as this is not cancelled; what was not answered by then is sent by the next ``run``."""
-        try:
-            async with trio.open_nursery() as self._nursery:
+        async with trio.open_nursery() as nursery:
+            self._nursery = nursery
+            try:
                 for sender in self._senders.values():
-                    self._nursery.start_soon(sender.run)
+                    nursery.start_soon(sender.run)
                 await trio.sleep_forever()
-        finally:
-            self._nursery = None
+            finally:
+                self._nursery = None  # not later: it takes no new task while it waits for those it has
 
 
 class BrokerSender:

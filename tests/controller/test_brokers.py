@@ -16,11 +16,12 @@ from ottla.controller.store import Set
 from ottla.controller.topics import NewTopic
 from ottla.controller.znodes import BrokerEndpoint, LeaderState
 from ottla.tests.controller.cluster import Cluster, registration, running, until
-from ottla.tests.controller.test_alter_partition import ask, only
 from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from ottla.wire.messages.stop_replica import StopReplicaRequest
 from ottla.wire.messages.update_metadata import UpdateMetadataRequest
+
+from .test_alter_partition import ask, only
 
 
 def last_told(cluster: Cluster, broker_id: int, topic: str = "t") -> LeaderAndIsrPartitionState:

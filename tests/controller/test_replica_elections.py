@@ -12,8 +12,9 @@ from ottla.controller.store import Create
 from ottla.controller.topics import NewTopic
 from ottla.controller.znodes import LeaderState, delete_topic_path
 from ottla.tests.controller.cluster import Cluster, running, until
-from ottla.tests.controller.test_alter_partition import ask
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+from .test_alter_partition import ask
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
 MANUAL = {"auto.leader.rebalance.enable": "false"}

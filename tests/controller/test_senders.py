@@ -10,8 +10,10 @@ import trio.testing
 
 from ottla.controller import znodes
 from ottla.controller.batch import Batch
+from ottla.controller.context import LiveBroker
+from ottla.controller.sender import Senders
 from ottla.controller.topics import NewTopic
-from ottla.tests.controller.cluster import Cluster, RecordingBroker, join, running, until
+from ottla.tests.controller.cluster import Cluster, RecordingBroker, join, registration, running, until
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
@@ -243,3 +245,24 @@ def test_a_replica_that_is_made_again_after_its_end_is_not_ended_after_that() ->
     assert not batch.take(lead("t", 0))
     assert batch.leader_and_isr is not None
     assert [state.partition_index for state in batch.leader_and_isr.topic_states[0].partition_states] == [1]
+
+
+async def test_a_broker_that_comes_while_the_senders_end_is_sent_to_by_the_next_run() -> None:
+    """Events are handled until the controller's task itself is told of the end."""
+    for ticks in [*range(4)] * 10:
+        broker = RecordingBroker()
+        senders = Senders(lambda live, broker=broker: broker, lambda answer: None)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(senders.run)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+            for _ in range(ticks):
+                await trio.lowlevel.cancel_shielded_checkpoint()
+            senders.follow({2: LiveBroker(registration(2), 2)})
+            senders.send({}, {2: UpdateMetadataRequest()}, {})
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(senders.run)
+            with trio.fail_after(10):
+                while not broker.requests:
+                    await trio.sleep(0)
+            nursery.cancel_scope.cancel()

@@ -26,9 +26,10 @@ from ottla.controller.znodes import (
     TopicAssignment,
 )
 from ottla.tests.controller.cluster import Cluster, running, until
-from ottla.tests.controller.test_replica_elections import rejoin
 from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 from ottla.wire.messages.leader_and_isr import LeaderAndIsrRequest
+
+from .test_replica_elections import rejoin
 
 LOST = pytest.mark.parametrize("is_executed", [True, False], ids=["carried out", "lost"])
 

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from ottla.log.producer_state import ProducerStateManager
-from ottla.log.segment import LogSegment
+from ottla.log.transaction_index import TransactionIndex
 from ottla.replication.coordinator_shards import CoordinatorShards
 from ottla.replication.partition import Partition
 from ottla.tests.simulation import every_step
@@ -100,7 +100,7 @@ def commit_before_the_flush(patch: pytest.MonkeyPatch) -> None:
 
 
 def leave_the_index_of_aborted_transactions(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(LogSegment, "sync_aborted", lambda self: None)
+    patch.setattr(TransactionIndex, "sync", lambda self: None)
 
 
 def forget_how_a_transaction_was_to_end(patch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,9 @@ import pytest
 import trio
 
 from ottla.controller import znodes
-
-from ..run import Mode
-from .breakages import BREAKAGES
-from .stage import NOTHING, TOPIC, Script, Stage, perform
+from ottla.tests.simulation.cluster.breakages import BREAKAGES
+from ottla.tests.simulation.cluster.stage import NOTHING, TOPIC, Script, Stage, perform
+from ottla.tests.simulation.run import Mode
 
 
 async def a_leader_without_followers(stage: Stage) -> None:
