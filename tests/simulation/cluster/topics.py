@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import trio
 
 from ottla.base.errors import ErrorCode
@@ -15,26 +17,32 @@ _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 class PassingTopics(Actor):
-    """Has one topic at a time, called ``passing``; in the end there is none."""
+    """Has one topic at a time, each with a name of its own; in the end there is none.
+
+    What a broker keeps of a deleted topic would go when it is told of another one of that name.
+    """
 
     async def run(self, until: trio.Event) -> None:
-        while not until.is_set():
+        for count in itertools.count(1):
+            if until.is_set():
+                return
+            name = f"passing{count}"
             await trio.sleep(self.rng.uniform(0.2, 2))
-            await self._create()
-            await trio.sleep(self.rng.uniform(0.1, 2))
-            await self._delete()
+            await self._create(name)
+            await trio.sleep(self.rng.choice((0.1, 1, 4, 8)))  # time for a session to end
+            await self._delete(name)
 
-    async def _create(self) -> None:
+    async def _create(self, name: str) -> None:
         """Once: whether there is a topic now shows when it is to be deleted."""
-        topic = CreatableTopic(name="passing", num_partitions=2, replication_factor=self.world.replication_factor)
+        topic = CreatableTopic(name=name, num_partitions=2, replication_factor=self.world.replication_factor)
         try:
             answer = await self.client.call(CreateTopicsRequest(topics=[topic], timeout_ms=5000), 7)
             self.log(f"CreateTopics: {ErrorCode(answer.topics[0].error_code).name}")
         except Lost as error:
             self.log(f"CreateTopics lost: {error}")
 
-    async def _delete(self) -> None:
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(name="passing")], timeout_ms=5000)
+    async def _delete(self, name: str) -> None:
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=5000)
         answer = await self.insist(request, 6, lambda a: [topic.error_code for topic in a.responses], _UNKNOWN)
         self.log(f"DeleteTopics: {ErrorCode(answer.responses[0].error_code).name}")
 
