@@ -4,11 +4,15 @@ For each client four loads run at once: a producer with acks=all, an idempotent 
 group. Whatever happens, nothing that was acknowledged is lost, doubled or reordered (a producer that is not idempotent may
 double what it was not answered), the loads go on, and no client reports an error, because its time-outs are longer than a
 failover.
+
+kafka-python 3.0.12 gets stuck now and then on a busy machine, by bugs of its own that are named where they are worked around;
+its runs are added by OTTLA_FAILOVER_CLIENTS=all.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,11 +30,12 @@ GIVEN_UP_MS = 8_000
 FORGETFUL = ("kafka-python",)
 """kafka-python 3.0.12: when the connection for a transactional request cannot be made, its sender forgets the request."""
 
-CLIENTS: dict[str, Any] = {"kafka-python": kafka_python, "confluent-kafka": confluent, "aiokafka": aio}
+CLIENTS: dict[str, Any] = {"confluent-kafka": confluent, "aiokafka": aio, "kafka-python": kafka_python}
+CHOSEN = [name for name in CLIENTS if name not in FORGETFUL or os.environ.get("OTTLA_FAILOVER_CLIENTS") == "all"]
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.parametrize("client", CLIENTS),
+    pytest.mark.parametrize("client", CHOSEN),
 ]
 
 
