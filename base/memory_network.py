@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 import trio
 
-from .network import WOULD_BLOCK, Part
+from .network import WOULD_BLOCK, Part, release, take_bytes
 
 _FIRST_FREE_PORT = 20_000
 
@@ -74,18 +74,9 @@ class MemoryConnection:
         remaining = deque(parts)
         try:
             while remaining:
-                part = remaining[0]
-                if isinstance(part, bytes | bytearray | memoryview):
-                    data = bytes(part)
-                else:
-                    data = part.read()
-                    part.release()
-                remaining.popleft()
-                await self._send_bytes(data)
+                await self._send_bytes(take_bytes(remaining))
         finally:
-            for part in remaining:
-                if not isinstance(part, bytes | bytearray | memoryview):
-                    part.release()
+            release(remaining)
 
     async def _send_bytes(self, data: bytes) -> None:
         stream = self._outgoing

@@ -9,7 +9,8 @@ Whoever sends a ``FileSlice`` releases it, also when sending fails.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 WOULD_BLOCK = -1
@@ -44,6 +45,25 @@ Part = bytes | bytearray | memoryview | FileSlice
 def size_of(part: Part) -> int:
     """How many bytes a part stands for."""
     return len(part) if isinstance(part, bytes | bytearray) else part.nbytes
+
+
+def take_bytes(parts: deque[Part]) -> bytes:
+    """Take the first part away: its bytes, which are read now if they are a file's. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+    part = parts[0]
+    if isinstance(part, bytes | bytearray | memoryview):
+        data = bytes(part)
+    else:
+        data = part.read()
+        part.release()
+    parts.popleft()
+    return data
+
+
+def release(parts: Iterable[Part]) -> None:
+    """Unpin those that are slices of files."""
+    for part in parts:
+        if not isinstance(part, bytes | bytearray | memoryview):
+            part.release()
 
 
 class Connection(Protocol):

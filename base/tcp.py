@@ -18,7 +18,7 @@ from typing import Any
 
 import trio
 
-from .network import WOULD_BLOCK, Part, size_of
+from .network import WOULD_BLOCK, Part, release, size_of
 from .seams import Workers
 from .send_buffer import SendBuffer
 from .system_calls import MSG_MORE, RWF_NOWAIT, set_buffer_size
@@ -94,9 +94,8 @@ class TcpConnection:
             if gathered:
                 await self._send_bytes(gathered)
         finally:
-            for part in remaining:
-                if not isinstance(part, bytes | bytearray | memoryview):
-                    part.release()
+            if remaining:
+                release(remaining)
 
     async def _send_bytes(self, pieces: list[bytes | bytearray | memoryview], more: bool = False) -> None:
         flags = MSG_MORE if more else 0

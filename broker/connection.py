@@ -24,7 +24,7 @@ from collections.abc import Callable
 import trio
 
 from ..base.errors import ProtocolError
-from ..base.network import WOULD_BLOCK, Connection, Part, size_of
+from ..base.network import WOULD_BLOCK, Connection, Part, release, size_of
 from ..handlers.call import Call, CloseConnection
 from ..handlers.services import Services
 from .dispatch import answer
@@ -226,9 +226,7 @@ class ClientConnection:
             await self._connection.send(parts)
 
     def _drop_answers(self) -> None:
-        for part in self._answers:
-            if not isinstance(part, bytes | bytearray | memoryview):
-                part.release()
+        release(self._answers)
         self._answers = []
 
 

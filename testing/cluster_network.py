@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import trio
 
-from ..base.network import WOULD_BLOCK, Connection, Listener, Network, Part
+from ..base.network import WOULD_BLOCK, Connection, Listener, Network, Part, release
 
 
 class ClusterNetwork:
@@ -143,9 +143,7 @@ class HeldConnection:
         try:
             await self._wait_free()
         except BaseException:
-            for part in parts:
-                if not isinstance(part, bytes | bytearray | memoryview):
-                    part.release()
+            release(parts)
             raise
         await self._connection.send(parts)
 

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 
 import trio
 
-from ottla.base.network import WOULD_BLOCK, Part
+from ottla.base.network import WOULD_BLOCK, Part, release, take_bytes
 
 _BUFFER_BYTES = 1 << 16
 _APART_SECONDS = 1e-7
@@ -152,18 +152,9 @@ class HostConnection:
         try:
             while remaining:
                 await self._wait_for_room()
-                part = remaining[0]
-                if isinstance(part, bytes | bytearray | memoryview):
-                    data = bytes(part)
-                else:
-                    data = part.read()
-                    part.release()
-                remaining.popleft()
-                self._outgoing.put(data)
+                self._outgoing.put(take_bytes(remaining))
         finally:
-            for part in remaining:
-                if not isinstance(part, bytes | bytearray | memoryview):
-                    part.release()
+            release(remaining)
 
     async def _wait_for_room(self) -> None:
         """Return once something can be sent; what a file has to give is read then, as ``sendfile`` does it."""
