@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.network import Network
-from ..replication.broker_client import BrokerClient, MalformedResponseError, PeerUnavailableError
+from ..replication.broker_client import BrokerClient, PeerUnavailableError
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
@@ -58,10 +58,7 @@ class RemoteChannel:
     async def _ask(self, request: Message, version: int) -> Any:
         if self._client is None:
             raise PeerUnavailableError(f"{self._broker} has no listener {self._listener}")
-        try:
-            return await self._client.send(request, version)
-        except MalformedResponseError as error:
-            raise PeerUnavailableError(str(error)) from error
+        return await self._client.send(request, version)
 
     def close(self) -> None:
         if self._client is not None:

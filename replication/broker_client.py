@@ -35,11 +35,15 @@ _SIZE = struct.Struct(">i")
 _HIGHEST_CORRELATION_ID = (1 << 31) - 1
 
 
-class PeerUnavailableError(OSError):
+class NoAnswerError(OSError):
+    """There is no answer that could be read; whether the peer has executed the request is unknown."""
+
+
+class PeerUnavailableError(NoAnswerError):
     """The peer cannot be reached, or the connection ended before the answer came; it may have executed the request."""
 
 
-class MalformedResponseError(Exception):
+class MalformedResponseError(NoAnswerError):
     """The peer's answer is not what the protocol says; the connection was closed. The peer may have executed the request."""
 
 

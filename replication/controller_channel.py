@@ -18,7 +18,7 @@ from ..wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, Al
 from ..wire.messages.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from ..wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from ..wire.schema import Message, replace
-from .broker_client import MalformedResponseError, PeerUnavailableError
+from .broker_client import NoAnswerError, PeerUnavailableError
 from .metadata_cache import MetadataCache
 from .peers import Peers
 
@@ -100,7 +100,7 @@ class ControllerChannel:
             if reaching.cancelled_caught:
                 return None
             return await client.send(fitting(request, version), version)
-        except (PeerUnavailableError, MalformedResponseError):
+        except NoAnswerError:
             return None
 
     async def _call(self, request: ControllerRequest, highest: int | None) -> Any:

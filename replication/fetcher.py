@@ -24,7 +24,7 @@ from ..wire.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopic,
 )
-from .broker_client import BrokerClient, MalformedResponseError, PeerUnavailableError
+from .broker_client import BrokerClient, MalformedResponseError, NoAnswerError
 from .follower import (
     Outcome,
     Position,
@@ -110,7 +110,7 @@ class Fetcher:
             request = self._request()
             try:
                 response = await self._connect(self.leader_id).send(request, FETCH_VERSION)
-            except (PeerUnavailableError, MalformedResponseError) as error:
+            except NoAnswerError as error:
                 self._session.lose()
                 await self._back_off(error)
                 continue
@@ -230,13 +230,13 @@ class Fetcher:
             outcome = reset_to_leader(partition, leader_start, leader_end)
         except KafkaError as error:
             outcome = take_reset_error(partition, error.code)
-        except (PeerUnavailableError, MalformedResponseError) as error:
+        except NoAnswerError as error:
             logger.info("%s-%d: where its leader's log ends cannot be asked: %s", partition.topic, key[1], error)
         if position_of(partition).leader_epoch == asked.leader_epoch:
             self._go_on(key, partition, outcome)
 
     async def _leader_offset(self, partition: Partition, which: int) -> int:
-        """Where the leader's log starts or ends. Raises KafkaError, PeerUnavailableError, MalformedResponseError."""
+        """Where the leader's log starts or ends. Raises KafkaError, NoAnswerError."""
         number = partition.log.partition
         asked = ListOffsetsPartition(
             partition_index=number, current_leader_epoch=partition.leader_epoch, timestamp=which

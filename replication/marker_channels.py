@@ -17,7 +17,7 @@ from ..wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from .broker_client import MalformedResponseError, PeerUnavailableError
+from .broker_client import NoAnswerError
 from .end_markers import COMMIT_SECONDS, EndMarkers
 from .metadata_cache import MetadataCache
 from .peers import Peers
@@ -107,7 +107,7 @@ class MarkerChannels:
             client = self._peers.client(broker_id, _PURPOSE, timeout=_REQUEST_SECONDS, max_in_flight=1)
             version = await client.negotiate(WriteTxnMarkersRequest)
             response: WriteTxnMarkersResponse = await client.send(request, version)
-        except (PeerUnavailableError, MalformedResponseError) as error:
+        except NoAnswerError as error:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, str(error)) from error
         results: dict[int, list[WritableTxnMarkerResult]] = {}
         for result in response.markers:

@@ -14,7 +14,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
-from ..replication.broker_client import MalformedResponseError, PeerUnavailableError
+from ..replication.broker_client import NoAnswerError
 from ..replication.coordinator_log import Flush
 from ..replication.metadata_cache import MetadataCache
 from ..replication.peers import Peers
@@ -129,5 +129,5 @@ class TransactionEntries:
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"broker {coordinator} does not verify transactions")
             response: AddPartitionsToTxnResponse = await client.send(request, version)
             return response
-        except (PeerUnavailableError, MalformedResponseError) as error:
+        except NoAnswerError as error:
             raise KafkaError(ErrorCode.NETWORK_EXCEPTION, str(error)) from error

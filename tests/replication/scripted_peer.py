@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from ottla.base.memory_network import MemoryConnection, MemoryListener, MemoryNetwork
-from ottla.replication.broker_client import BrokerClient, MalformedResponseError, PeerUnavailableError
+from ottla.replication.broker_client import BrokerClient, NoAnswerError
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.headers import RequestHeader, decode_request_header, response_header_encoder
@@ -109,7 +109,7 @@ class Sent:
         with self.scope:
             try:
                 self.response = await client.send(heartbeat(self.number), VERSION)
-            except (PeerUnavailableError, MalformedResponseError) as error:
+            except NoAnswerError as error:
                 self.error = error
         self.is_over.set()
 

@@ -14,7 +14,7 @@ from typing import Any
 import trio
 
 from ottla.base.errors import ErrorCode
-from ottla.replication.broker_client import BrokerClient, MalformedResponseError, PeerUnavailableError
+from ottla.replication.broker_client import BrokerClient, NoAnswerError
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from ottla.wire.messages.create_topics import CreateTopicsRequest
@@ -109,7 +109,7 @@ class ClusterClient:
             self._clients[address] = client
         try:
             return await client.send(request, version)
-        except (PeerUnavailableError, MalformedResponseError) as error:
+        except NoAnswerError as error:
             raise Lost(str(error)) from None
 
     # --- where to ask -------------------------------------------------------------------------------------------------
