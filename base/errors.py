@@ -155,6 +155,14 @@ class ErrorCode(IntEnum):
     CONTROLLER_ID_NOT_REGISTERED = 136
 
 
+def known_code(code: int) -> ErrorCode:
+    """The error that another broker names; UNKNOWN_SERVER_ERROR for one that is not known here, for that broker may be newer."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 RETRIABLE = frozenset(
     {
         ErrorCode.CORRUPT_MESSAGE,

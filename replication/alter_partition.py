@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, Protocol
 
 import trio
 
-from ..base.errors import ErrorCode, KafkaError
+from ..base.errors import ErrorCode, KafkaError, known_code
 from ..wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -122,7 +122,7 @@ class AlterPartitionManager:
             self._note_failure(str(error))
             return everything
         if response.error_code:
-            self._note_failure(f"{ErrorCode(response.error_code).name} under broker epoch {request.broker_epoch}")
+            self._note_failure(f"{known_code(response.error_code).name} under broker epoch {request.broker_epoch}")
             return everything
         self._failures = 0
         topics = {change.partition.topic_id: change.partition.topic for change in sent.values()}
@@ -174,7 +174,7 @@ def _epoch_to_join(change: PendingIsr, replica: int) -> int:
 def _is_done(name: PartitionName, sent: _Sent, answer: ResponsePartitionData) -> bool:
     """Hand the partition its answer; False when the change is to be sent again."""
     partition, change = sent
-    code = ErrorCode(answer.error_code)
+    code = known_code(answer.error_code)
     if code is ErrorCode.NONE:
         partition.isr_changed(change, tuple(answer.isr), answer.leader_epoch, answer.partition_epoch)
         return True

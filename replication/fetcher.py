@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import trio
 
-from ..base.errors import ErrorCode, KafkaError
+from ..base.errors import ErrorCode, KafkaError, known_code
 from ..base.network import size_of
 from ..wire.messages.fetch import FetchRequest, FetchResponse, PartitionData, ReplicaState
 from ..wire.messages.list_offsets import (
@@ -29,7 +29,6 @@ from .follower import (
     Outcome,
     Position,
     begin_following,
-    known_code,
     position_of,
     reset_to_leader,
     take_answer,

@@ -22,7 +22,7 @@ import enum
 import logging
 from typing import NamedTuple
 
-from ..base.errors import ErrorCode, KafkaError
+from ..base.errors import ErrorCode, KafkaError, known_code
 from ..log.follower_append import append_as_follower
 from ..log.partition_log import PartitionLog
 from ..wire.messages.fetch import EpochEndOffset, PartitionData
@@ -148,14 +148,6 @@ def reset_to_leader(partition: Partition, leader_start: int, leader_end: int) ->
     except KafkaError as error:
         return _take_failure(log, error)
     return Outcome.FETCH
-
-
-def known_code(code: int) -> ErrorCode:
-    """The error that a leader names, who may know more of them."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def take_reset_error(partition: Partition, code: ErrorCode) -> Outcome:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import trio
 
-from ..base.errors import ErrorCode, KafkaError
+from ..base.errors import ErrorCode, KafkaError, known_code
 from ..base.partitions import TopicPartition
 from ..replication.broker_client import NoAnswerError
 from ..replication.coordinator_log import Flush
@@ -113,9 +113,9 @@ class TransactionEntries:
         )
         response = await self._exchange(coordinator, AddPartitionsToTxnRequest(transactions=[transaction]))
         if response.error_code:
-            raise KafkaError(ErrorCode(response.error_code))
+            raise KafkaError(known_code(response.error_code))
         return {
-            TopicPartition(topic.name, result.partition_index): ErrorCode(result.partition_error_code)
+            TopicPartition(topic.name, result.partition_index): known_code(result.partition_error_code)
             for answered in response.results_by_transaction
             for topic in answered.topic_results
             for result in topic.results_by_partition

@@ -265,11 +265,12 @@ async def test_after_an_answer_that_is_out_of_date_the_controller_has_the_word(
         await until(world, (ME, OTHER))
 
 
-async def test_any_other_error_is_tried_again(autojump_clock: trio.testing.MockClock) -> None:
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_SERVER_ERROR, 9999], ids=["known", "of a newer controller"])
+async def test_any_other_error_is_tried_again(code: int, autojump_clock: trio.testing.MockClock) -> None:
     async with running() as world:
         world.lead()
         world.join()
-        world.controller.answer(answer_to(await world.controller.request(), ErrorCode.UNKNOWN_SERVER_ERROR))
+        world.controller.answer(answer_to(await world.controller.request(), code))
         world.controller.agree(await world.controller.request())
         await until(world, (ME, OTHER))
 
