@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 def declared_classes() -> list[type[Settings]]:
     """Every Settings class of Ottla, in the order of the reference page."""
     from ..controller.settings import ControllerSettings
+    from ..controller.zookeeper_settings import ZooKeeperSettings
     from ..group_coordinator.settings import GroupSettings
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import ReplicationSettings
@@ -34,6 +35,7 @@ def declared_classes() -> list[type[Settings]]:
         LogCleanerSettings,
         ReplicationSettings,
         ControllerSettings,
+        ZooKeeperSettings,
         GroupSettings,
         TransactionSettings,
     ]

@@ -33,7 +33,7 @@ def page() -> str:
 
 def _section(settings: type[Settings]) -> Iterator[str]:
     words = re.findall("[A-Z][a-z]+", settings.__name__.removesuffix("Settings"))
-    yield f"## {' '.join(words).capitalize()}"
+    yield "## " + " ".join(words).capitalize().replace("Zoo keeper", "ZooKeeper")
     yield ""
     yield (settings.__doc__ or "").partition("\n")[0].replace("``", "`")
     yield ""

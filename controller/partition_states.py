@@ -7,7 +7,7 @@ node is as this controller knows it, because leaders of an older Kafka write sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import trio
 
@@ -31,11 +31,15 @@ from .store import (
     Set,
     Stat,
     StoreError,
+    size_of,
 )
 from .znodes import LeaderState
 
 MAX_OPERATIONS = 2000
-"""Operations in one transaction; ZooKeeper takes about a megabyte."""
+"""Operations in one transaction."""
+
+MAX_BYTES = 1 << 19
+"""Bytes of the operations in one transaction of several; ZooKeeper takes twice as many (``jute.maxbuffer``)."""
 
 STATES_TOGETHER = 50
 """States in one transaction: many enough to be fast, and few to be written again one by one after a conflict."""
@@ -54,14 +58,29 @@ async def fenced_multi(
     """``operations`` in as few transactions as they fit. Raises StoreError, ControllerMovedError before any other."""
     results: list[Result] = []
     fence = Check(znodes.CONTROLLER_EPOCH, context.epoch_version)
-    for start in range(0, len(operations), MAX_OPERATIONS):
+    for transaction in transactions(operations):
         try:
-            results += (await store.multi([fence, *operations[start : start + MAX_OPERATIONS]]))[1:]
+            results += (await store.multi([fence, *transaction]))[1:]
         except BadVersionError as error:
             if error.path == znodes.CONTROLLER_EPOCH:
                 raise ControllerMovedError(error.path, str(error)) from error
             raise
     return results
+
+
+def transactions(operations: Iterable[Operation]) -> Iterator[list[Operation]]:
+    """``operations`` in their order, as few lists as each can be a transaction; an operation that is too large is alone."""
+    together: list[Operation] = []
+    size = 0
+    for operation in operations:
+        own_size = size_of(operation)
+        if together and (len(together) == MAX_OPERATIONS or size + own_size > MAX_BYTES):
+            yield together
+            together, size = [], 0
+        together.append(operation)
+        size += own_size
+    if together:
+        yield together
 
 
 def create_partition_operations(topic: str, partitions: Mapping[int, PartitionState]) -> list[Operation]:

@@ -143,6 +143,14 @@ class Check:
 Operation = Create | Set | Delete | Check
 Result = str | Stat | None
 
+_OPERATION_BYTES = 100
+
+
+def size_of(operation: Operation) -> int:
+    """How many bytes an operation takes in a request to ZooKeeper, or a few more."""
+    data = operation.data if isinstance(operation, Create | Set) else b""
+    return _OPERATION_BYTES + len(operation.path.encode()) + len(data)
+
 
 class ClusterStore(Protocol):
     """One session. Every method raises SessionExpiredError or StoreFailedError when the store is gone.

@@ -23,7 +23,7 @@ from .config_store import ConfigStore
 from .context import ControllerContext, PartitionState, TopicState
 from .leadership import elected_state
 from .loading import is_stored, load_topics
-from .partition_states import MAX_OPERATIONS, create_partition_operations, fenced_multi, refusal
+from .partition_states import create_partition_operations, fenced_multi, refusal, transactions
 from .registration import random_uuid
 from .sender import Senders
 from .settings import ControllerSettings
@@ -185,7 +185,7 @@ class Topics:
                 return False
             except ConnectionLossError:
                 found = await is_stored(self._store, name, topic.topic_id)
-                if len(operations) > MAX_OPERATIONS:
+                if len(list(transactions(operations))) > 1:
                     raise
                 if found is not None:
                     return found

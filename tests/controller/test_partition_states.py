@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import trio.testing
 
-from ottla.controller import znodes
-from ottla.controller.store import Set
+from ottla.controller import partition_states, znodes
+from ottla.controller.partition_states import transactions
+from ottla.controller.store import Create, Operation, Set
 from ottla.controller.topics import NewTopic
 from ottla.controller.znodes import LeaderState
 from ottla.tests.controller.cluster import Cluster, running
@@ -55,3 +56,23 @@ async def test_states_whose_answer_was_lost_are_looked_at(
         await cluster.sessions[2].expire()
         await dead(cluster)
         assert (await cluster.session.get(znodes.CONTROLLER_EPOCH)).data == b"1"
+
+
+def test_a_transaction_is_no_larger_than_zookeeper_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_states, "MAX_OPERATIONS", 3)
+    monkeypatch.setattr(partition_states, "MAX_BYTES", 1000)
+    small: list[Operation] = [Create(f"/{i}") for i in range(7)]
+    assert list(transactions(small)) == [small[:3], small[3:6], small[6:]]
+    large: list[Operation] = [Set("/n", bytes(size)) for size in (300, 400, 500, 2000, 10)]
+    assert list(transactions(large)) == [large[:2], large[2:3], large[3:4], large[4:]]
+    assert list(transactions([])) == []
+
+
+async def test_a_topic_that_is_too_large_for_one_transaction_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition_states, "MAX_BYTES", 5000)
+    async with running(brokers=2) as cluster:
+        tree = await cluster.store.sync()
+        before = tree.zxid
+        await cluster.create(WIDE)
+        assert tree.zxid > before + 5
+        assert await cluster.state("wide", 119) == LeaderState(2, 0, (2, 1), 1)

@@ -72,8 +72,8 @@ def unfenced_controller_write(patch: pytest.MonkeyPatch) -> None:
 
     async def multi(store: Any, context: Any, operations: Any) -> Any:
         results: list[Any] = []
-        for start in range(0, len(operations), partition_states.MAX_OPERATIONS):
-            results += await store.multi(operations[start : start + partition_states.MAX_OPERATIONS])
+        for transaction in partition_states.transactions(operations):
+            results += await store.multi(transaction)
         return results
 
     for module in ("partition_states", "deletion", "term", "topics", "topic_changes"):

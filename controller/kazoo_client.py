@@ -1,0 +1,409 @@
+"""Kazoo, as one session at ZooKeeper uses it. No other module sees it, or its thread.
+
+Kazoo has three threads, for the connection, for watches and for answers, so that an event and an answer could change
+places. Here it has one: what it has to say is handed to the loop by one door (``TrioToken.run_sync_soon``), in the order in
+which it came from ZooKeeper. When the loop has ended nobody listens, and it is dropped.
+
+What else of Kazoo must not come through:
+
+- Watches that it drops with a connection it calls, with a type of their own. They are not events.
+- When a session has expired it opens another one by itself, as it takes one whose id is another one for the same. Here a
+  session is over then: from that moment no connection is made.
+- A transaction's errors are among its results. The one that was refused is between those that were rolled back
+  (RolledBackError) and those that were not tried (RuntimeInconsistency).
+- Its calls that wait: everything is asked with those that don't, and the thread is ended by another thread.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import socket
+import ssl
+import struct
+import threading
+from collections.abc import Callable, MutableMapping, Sequence
+from typing import Any, Protocol
+
+import trio
+from kazoo import exceptions, security
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.connection import ConnectionHandler
+from kazoo.protocol.serialization import Connect
+from kazoo.protocol.states import EventType as KazooEventType
+from kazoo.protocol.states import KazooState, WatchedEvent, ZnodeStat
+from kazoo.retry import KazooRetry
+
+from .store import (
+    BadVersionError,
+    Check,
+    ConnectionLossError,
+    Create,
+    Delete,
+    EventType,
+    Node,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    Operation,
+    Result,
+    SessionExpiredError,
+    Set,
+    Stat,
+    StoreError,
+    WatchEvent,
+    size_of,
+)
+from .zookeeper_session import Answer, Answered, Children, Exists, Get, Multi, Request
+from .zookeeper_settings import SaslCredentials, ZooKeeperAddress
+
+RECONNECT_SECONDS = 0.1
+"""Before all servers are tried again; it doubles up to LAST_RECONNECT_SECONDS."""
+
+LAST_RECONNECT_SECONDS = 1.0
+
+MAX_REQUEST_BYTES = (1 << 20) - 1024
+"""What ZooKeeper takes as one request (``jute.maxbuffer``, 1 MiB if not set); it ends the connection of a larger one."""
+
+_ERRORS: dict[type[Exception], type[StoreError]] = {
+    exceptions.NoNodeError: NoNodeError,
+    exceptions.NodeExistsError: NodeExistsError,
+    exceptions.BadVersionError: BadVersionError,
+    exceptions.NotEmptyError: NotEmptyError,
+    exceptions.ConnectionLoss: ConnectionLossError,
+    exceptions.SessionExpiredError: SessionExpiredError,
+    exceptions.ConnectionClosedError: SessionExpiredError,
+    exceptions.AuthFailedError: SessionExpiredError,
+    exceptions.SessionMovedError: ConnectionLossError,
+}
+
+_EVENTS = {
+    KazooEventType.CREATED: EventType.CREATED,
+    KazooEventType.DELETED: EventType.DELETED,
+    KazooEventType.CHANGED: EventType.CHANGED,
+    KazooEventType.CHILD: EventType.CHILDREN,
+}
+
+_SENSITIVE_PATHS = ("/config/users", "/config/brokers", "/delegation_token/tokens")
+"""What only its creator reads, where nodes are protected (ZkData.SensitiveRootPaths)."""
+
+_OPEN_PATH = "/consumers"
+"""Clients of old write here (ZkData.defaultAcls)."""
+
+
+class Listener(Protocol):
+    """Who is told of a connection's life, on the loop."""
+
+    def on_connected(self) -> None: ...
+
+    def on_lost(self) -> None: ...
+
+    def on_expired(self) -> None: ...
+
+    def on_event(self, event: WatchEvent) -> None: ...
+
+
+class KazooConnection:
+    """The ``Connection`` of one session, and the thread that keeps it. ``timeout`` is asked for in seconds.
+
+    ``chroot`` is the node below which paths are, '' for the root; it may be set once the connection is there.
+    """
+
+    def __init__(
+        self,
+        address: ZooKeeperAddress,
+        timeout: float,
+        tls: ssl.SSLContext | None,
+        credentials: SaslCredentials | None,
+        protect_nodes: bool,
+    ) -> None:
+        self._token = trio.lowlevel.current_trio_token()
+        self._listener: Listener | None = None
+        self.chroot = ""
+        self.is_over = False
+        """No connection is made any more."""
+        self._protect_nodes = protect_nodes
+        self._session_id: int | None = None
+        self._last_error = ""
+        self._socket: socket.socket | None = None
+        self._is_stopping = False
+        handler = _Handler(self.tell, functools.partial(self._connect, timeout / len(address.servers), tls))
+        self._client = KazooClient(
+            hosts=str(address._replace(chroot="")),
+            timeout=timeout,
+            handler=handler,
+            connection_retry=KazooRetry(max_tries=-1, delay=RECONNECT_SECONDS, max_delay=LAST_RECONNECT_SECONDS),
+            logger=_QuietLogger(logging.getLogger("kazoo"), {}),
+        )
+        self._keeper = self._client._connection = _Keeper(self._client, credentials)
+        self._client.add_listener(self._state_changed)
+
+    def start(self, listener: Listener) -> None:
+        """Connect, and again whenever the connection is lost, until the session is over."""
+        self._listener = listener
+        self._client.start_async()
+
+    @property
+    def session_id(self) -> int:
+        assert self._session_id is not None, "connected before"
+        return self._session_id
+
+    @property
+    def last_error(self) -> str:
+        """Why there is no connection, as far as it is known."""
+        return self._keeper.refusal or self._last_error
+
+    @property
+    def timeout(self) -> float:
+        return self._keeper.agreed_timeout_ms / 1000
+
+    # --- in the loop --------------------------------------------------------------------------------------------------
+
+    def send(self, request: Request, is_watched: bool, answered: Answered) -> None:
+        watch = self._watch if is_watched else None
+        match request:
+            case Get(path):
+                result = self._client.get_async(self._real(path), watch)
+            case Exists(path):
+                result = self._client.exists_async(self._real(path), watch)
+            case Children(path):
+                result = self._client.get_children_async(self._real(path), watch)
+            case Multi(operations):
+                size = sum(size_of(operation) for operation in operations)
+                if size > MAX_REQUEST_BYTES:
+                    path = operations[0].path
+                    error = StoreError(path, f"a transaction of {size} bytes; ZooKeeper takes {MAX_REQUEST_BYTES}")
+                    self.tell(answered, None, error)
+                    return
+                result = self._transaction(operations).commit_async()
+        result.rawlink(functools.partial(self._answer, request, answered))
+
+    def _answer(self, request: Request, answered: Answered, result: Any) -> None:
+        try:
+            answer = self._understood(request, result.get_nowait())
+        except exceptions.KazooException as error:
+            path = "" if isinstance(request, Multi) else request.path
+            answered(None, _ERRORS.get(type(error), StoreError)(path, _why(error)))
+        except StoreError as error:
+            answered(None, error)
+        else:
+            answered(answer, None)
+
+    def _understood(self, request: Request, answer: Any) -> Answer:
+        match request:
+            case Get():
+                data, stat = answer
+                return Node(data or b"", _stat(stat))
+            case Exists():
+                return None if answer is None else _stat(answer)
+            case Children():
+                return answer
+            case Multi(operations):
+                _raise_refused(operations, answer)
+                return [self._result(one) for one in answer]
+
+    def _transaction(self, operations: Sequence[Operation]) -> Any:
+        transaction = self._client.transaction()
+        for operation in operations:
+            path = self._real(operation.path)
+            match operation:
+                case Create(_, data, ephemeral, sequence):
+                    transaction.create(path, data, self._acl(operation.path), ephemeral, sequence)
+                case Set(_, data, version):
+                    transaction.set_data(path, data, version)
+                case Delete(_, version):
+                    transaction.delete(path, version)
+                case Check(_, version):
+                    transaction.check(path, version)
+        return transaction
+
+    def _acl(self, path: str) -> list[security.ACL]:
+        """Who may do what with a node (ZkData.defaultAcls)."""
+        if not self._protect_nodes or path == _OPEN_PATH:
+            return list(security.OPEN_ACL_UNSAFE)
+        read_by_all = [] if path.startswith(_SENSITIVE_PATHS) else security.READ_ACL_UNSAFE
+        return [*security.CREATOR_ALL_ACL, *read_by_all]
+
+    def _result(self, result: Any) -> Result:
+        if isinstance(result, str):
+            return self._shown(result)
+        return _stat(result) if isinstance(result, ZnodeStat) else None
+
+    def _real(self, path: str) -> str:
+        return path if not self.chroot else self.chroot if path == "/" else self.chroot + path
+
+    def _shown(self, path: str) -> str:
+        return path.removeprefix(self.chroot) or "/"
+
+    def _watch(self, event: WatchedEvent) -> None:
+        kind = _EVENTS.get(event.type)
+        if kind is not None:
+            assert self._listener is not None
+            self._listener.on_event(WatchEvent(kind, self._shown(event.path)))
+
+    def _heard(self, state: str) -> None:
+        assert self._listener is not None
+        if state == KazooState.CONNECTED:
+            self._listener.on_connected()
+        elif state == KazooState.SUSPENDED:
+            self._listener.on_lost()
+        else:
+            self._listener.on_expired()
+
+    def drop(self) -> None:
+        broken = self._socket
+        if broken is not None:
+            try:
+                # What was not sent yet is not to arrive later, when another connection has taken the place of this one.
+                broken.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                socket.socket.shutdown(broken, socket.SHUT_RDWR)  # below TLS, which the thread may be reading by
+            except OSError:
+                pass  # it is broken already
+
+    def stop(self) -> None:
+        self._stop(None)
+
+    async def end_session(self, limit: float) -> None:
+        ended = trio.Event()
+        self._stop(ended)
+        with trio.move_on_after(limit):
+            await ended.wait()
+        self.drop()
+
+    def _stop(self, ended: trio.Event | None) -> None:
+        self.is_over = True
+        if not self._is_stopping:
+            self._is_stopping = True
+            threading.Thread(target=self._end_thread, args=[ended], name="ottla-zookeeper-end", daemon=True).start()
+        elif ended is not None:
+            ended.set()
+
+    # --- in other threads ---------------------------------------------------------------------------------------------
+
+    def tell(self, function: Callable[..., object], *args: object) -> None:
+        """The door: call ``function`` on the loop, after all that was told before. From any thread."""
+        try:
+            self._token.run_sync_soon(function, *args)
+        except trio.RunFinishedError:
+            self.is_over = True
+
+    def _state_changed(self, state: str) -> None:
+        """Kazoo's own thread tells, between two connections; nothing of Kazoo may be called."""
+        if state == KazooState.CONNECTED:
+            session_id = self._client.client_id[0]
+            if self._session_id is None:
+                self._session_id = session_id
+            elif self._session_id != session_id:
+                state = KazooState.LOST  # another session, which a proxy or another server has handed out unasked
+        if state == KazooState.LOST:
+            self.is_over = True
+        self.tell(self._heard, state)
+
+    def _connect(self, timeout: float, tls: ssl.SSLContext | None, address: Any, hostname: str) -> socket.socket:
+        """A new connection, encrypted if it is to be. Raises OSError, which Kazoo takes for a server that is away."""
+        if self.is_over:
+            raise OSError("the session is over")
+        try:
+            connection = socket.create_connection(address, timeout)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if tls is not None:
+                connection = tls.wrap_socket(connection, server_hostname=hostname)
+        except OSError as error:
+            self._last_error = f"{hostname}: {error}"
+            raise
+        self._socket = connection
+        return connection
+
+    def _end_thread(self, ended: trio.Event | None) -> None:
+        try:
+            self._client.stop()
+            self._client.close()
+        finally:
+            if ended is not None:
+                self.tell(ended.set)
+
+
+class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
+    """Kazoo's threads, but for those of watches and answers, which the loop takes the place of."""
+
+    def __init__(self, tell: Callable[..., None], connect: Callable[[Any, str], socket.socket]) -> None:
+        super().__init__()
+        self._connect = connect
+        self.completion_queue = self.callback_queue = _Door(tell)
+        self._running = True
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+    def create_connection(self, address: Any, hostname: str, **_: object) -> socket.socket:
+        return self._connect(address, hostname)
+
+
+class _Door:
+    """What Kazoo takes for a queue of calls."""
+
+    def __init__(self, tell: Callable[..., None]) -> None:
+        self.put = tell
+
+
+class _Keeper(ConnectionHandler):  # type: ignore[misc]
+    """Kazoo's keeper of the connection, which says what time-out ZooKeeper has agreed to, and why it wants no connection."""
+
+    def __init__(self, client: KazooClient, credentials: SaslCredentials | None) -> None:
+        sasl = None if credentials is None else {"mechanism": "DIGEST-MD5", **credentials._asdict()}
+        super().__init__(client, client._conn_retry.copy(), logger=client.logger, sasl_options=sasl)
+        self.agreed_timeout_ms: int = client._session_timeout
+        self.refusal = ""
+
+    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        answer = super()._invoke(timeout, request, xid)
+        if isinstance(request, Connect) and answer[0].time_out > 0:
+            self.agreed_timeout_ms = answer[0].time_out
+        return answer
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        try:
+            super()._authenticate_with_sasl(host, timeout)
+        except exceptions.AuthFailedError:
+            self.refusal = "ZooKeeper does not take the name and password"
+            raise
+
+
+class _QuietLogger(logging.LoggerAdapter[logging.Logger]):
+    """What Kazoo warns of at every attempt is for those who look closer; the session's own life is logged by its owner."""
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        super().log(min(level, logging.DEBUG), msg, *args, **kwargs)
+
+    def process(self, msg: object, kwargs: MutableMapping[str, Any]) -> tuple[object, MutableMapping[str, Any]]:
+        return msg, kwargs
+
+
+def _raise_refused(operations: Sequence[Operation], results: Sequence[Any]) -> None:
+    """Raise the error of the operation for which a transaction was refused, if it was."""
+    for operation, result in zip(operations, results, strict=True):
+        if isinstance(result, Exception) and not isinstance(
+            result, exceptions.RolledBackError | exceptions.RuntimeInconsistency
+        ):
+            raise _ERRORS.get(type(result), StoreError)(operation.path, _why(result))
+
+
+def _why(error: Exception) -> str:
+    """What is to be said of an error beside its type, where that is not one of the store's own."""
+    return "" if type(error) in _ERRORS else f"ZooKeeper refuses: {type(error).__name__}"
+
+
+def _stat(stat: ZnodeStat) -> Stat:
+    return Stat(
+        czxid=stat.czxid,
+        mzxid=stat.mzxid,
+        created_ms=stat.ctime,
+        modified_ms=stat.mtime,
+        version=stat.version,
+        ephemeral_owner=stat.ephemeralOwner,
+        child_count=stat.numChildren,
+    )
