@@ -29,12 +29,22 @@ from ..wire.messages.update_metadata import (
 
 @dataclasses.dataclass(slots=True)
 class Batch:
-    """Requests to one broker; each is taken out once it was answered, and ``done`` is set after the last."""
+    """Requests to one broker; each is taken out once it was answered, and ``done`` is set after the last.
+
+    ``queued_at`` is when the first of them began to wait, by trio's clock.
+    """
 
     leader_and_isr: LeaderAndIsrRequest | None = None
     update_metadata: UpdateMetadataRequest | None = None
     stop_replica: StopReplicaRequest | None = None
     done: trio.Event = dataclasses.field(default_factory=trio.Event)
+    queued_at: float = 0.0
+
+    @property
+    def size(self) -> int:
+        """How many requests there are."""
+        requests = self.leader_and_isr, self.update_metadata, self.stop_replica
+        return sum(request is not None for request in requests)
 
     def take(self, newer: Batch) -> bool:
         """Take over what is decided later, if that leaves the order right."""

@@ -34,6 +34,7 @@ from .config_store import ConfigStore
 from .context import ControllerContext
 from .controller_node import is_controller, stand_for_election
 from .events import EventQueue
+from .figures import ControllerFigures
 from .partition_states import refusal
 from .reassignment import check_reassignment, is_under_way
 from .replica_elections import ElectionType
@@ -59,16 +60,11 @@ T = TypeVar("T")
 
 RETRY_SECONDS = 0.1
 """Before an election that failed half way is tried again."""
-
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
-
 FIRST_BALANCE_SECONDS = 5.0
 """After an election, before leaders are first given back to their preferred brokers, as in Kafka."""
-
 OWN_ANSWER_SECONDS = 30.0
 """How long a request waits at most for the controller's own broker, the only one that any request waits for."""
-
-
 _NOTHING_KNOWN = WatchEvent(EventType.CHANGED, "")
 """Stands for all that a watch may have missed."""
 
@@ -76,7 +72,7 @@ _NOTHING_KNOWN = WatchEvent(EventType.CHANGED, "")
 class Controller:
     """One broker's controller, active or waiting. ``start`` once, then ``run`` in a task of its own.
 
-    ``connect`` gives the channel to a broker that is registered, this one among them.
+    ``connect`` gives the channel to a broker that is registered, this one among them. ``figures`` are for metrics.
     """
 
     def __init__(
@@ -101,6 +97,7 @@ class Controller:
         self._clock = clock
         self._randomness = randomness
         self._events = EventQueue()
+        self.figures = ControllerFigures(self._events, self._senders)
         self._term: Term | None = None
         self._term_changed = trio.Event()
         self._alterations = AlterPartitionQueue(lambda turn: self._ask(lambda term: turn(term.alter_partitions)))
@@ -415,10 +412,12 @@ class Controller:
             self._log_settings,
             self._randomness,
             self._watches,
+            self.figures.elections,
         )
 
     def _set_term(self, term: Term | None) -> None:
         self._term = term
+        self.figures.context = None if term is None else term.context
         changed, self._term_changed = self._term_changed, trio.Event()
         changed.set()
 

@@ -6,24 +6,35 @@ is an event that somebody waits for; it is dropped if the caller gives up before
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 import trio
+
+from ..base.distribution import Distribution
 
 Event = Callable[[], Awaitable[None]]
 T = TypeVar("T")
 
 
 class EventQueue:
-    """``run`` in a task of its own handles what is ``put`` and ``ask``\\ ed. An exception of an event ends it."""
+    """``run`` in a task of its own handles what is ``put`` and ``ask``\\ ed. An exception of an event ends it.
+
+    ``times`` are those that events have waited for their turn, in milliseconds.
+    """
 
     def __init__(self) -> None:
-        self._waiting: deque[Event] = deque()
+        self._waiting: OrderedDict[Event, float] = OrderedDict()
         self._changed = trio.Event()
         self._is_held = False
         self._is_busy = False
+        self.times = Distribution()
+
+    @property
+    def size(self) -> int:
+        """How many events wait."""
+        return len(self._waiting)
 
     @property
     def is_idle(self) -> bool:
@@ -32,7 +43,7 @@ class EventQueue:
     def put(self, event: Event) -> None:
         """Have ``event`` handled after those that wait, unless it waits itself."""
         if event not in self._waiting:
-            self._waiting.append(event)
+            self._waiting[event] = trio.current_time()
             self._changed.set()
 
     async def ask(self, handle: Callable[[], Awaitable[T]]) -> T:
@@ -43,8 +54,7 @@ class EventQueue:
         try:
             await request.done.wait()
         finally:
-            if request in self._waiting:
-                self._waiting.remove(request)
+            self._waiting.pop(request, None)
         return request.outcome()
 
     def refuse_waiting(self, error: Exception) -> None:
@@ -68,7 +78,8 @@ class EventQueue:
             while self._is_held or not self._waiting:
                 self._changed = trio.Event()
                 await self._changed.wait()
-            event = self._waiting.popleft()
+            event, put_at = self._waiting.popitem(last=False)
+            self.times.note((trio.current_time() - put_at) * 1000)
             self._is_busy = True
             try:
                 await event()

@@ -9,12 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from ..base.partitions import TopicPartition
+from ..base.partitions import NO_LEADER, TopicPartition
 from ..base.settings import SettingError
 from ..log.settings import LogSettings
 from ..wire.messages.stop_replica import StopReplicaRequest
 from .config_store import ConfigStore
 from .context import ControllerContext, PartitionState
+from .figures import ElectionFigures
 from .leadership import elected_state, failed_over_state, shut_down_state, state_without
 from .partition_states import write_states
 from .sender import Senders
@@ -38,12 +39,14 @@ class Leaders:
         configs: ConfigStore,
         senders: Senders,
         log_settings: LogSettings,
+        figures: ElectionFigures,
     ) -> None:
         self._store = store
         self._context = context
         self._configs = configs
         self._senders = senders
         self.log_settings = log_settings
+        self._figures = figures
 
     # --- brokers that come and go -------------------------------------------------------------------------------------
 
@@ -164,11 +167,18 @@ class Leaders:
         while True:
             decided = {key: state for key, partition in partitions if (state := decide(key, partition)) is not None}
             changed.update(decided)
+            unclean = {key for key, state in decided.items() if self._is_unclean(key, state)}
             conflicts = await write_states(self._store, self._context, decided)
+            self._figures.unclean += len(unclean - conflicts)
             if not conflicts:
                 return changed
             logger.info("Decided anew, for another writer was faster: %s", ", ".join(map(str, conflicts)))
             partitions = [(key, self._context.partition(key)) for key in sorted(conflicts)]
+
+    def _is_unclean(self, key: TopicPartition, state: LeaderState) -> bool:
+        """Whether the state has a leader who was not in sync in the one before it."""
+        before = self._context.partition(key).state
+        return before is not None and state.leader != NO_LEADER and state.leader not in before.isr
 
     def tell(self, keys: Collection[TopicPartition], *, is_new: bool = False, but: int | None = None) -> None:
         """Have the replicas told who leads, all but those on broker ``but``, and then every broker."""

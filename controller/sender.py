@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
 import trio
 
+from ..base.distribution import Distribution
 from ..base.errors import ErrorCode
 from ..base.partitions import TopicPartition
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
@@ -84,6 +85,10 @@ class Senders:
         sender = self._senders.get(broker_id)
         return None if sender is None else sender.unanswered
 
+    def queues(self) -> Iterator[tuple[int, BrokerSender]]:
+        """By broker id."""
+        yield from self._senders.items()
+
     async def run(self) -> None:
         """Send, for as long as this is not cancelled; what was not answered by then is sent by the next ``run``."""
         async with trio.open_nursery() as nursery:
@@ -97,7 +102,10 @@ class Senders:
 
 
 class BrokerSender:
-    """One registration of a broker, and what waits for it: the first batch is under way, into the last one others go."""
+    """One registration of a broker, and what waits for it: the first batch is under way, into the last one others go.
+
+    ``times`` are those that requests have waited until they were sent, in milliseconds.
+    """
 
     def __init__(
         self, broker_id: int, broker_epoch: int, channel: BrokerChannel, on_answer: Callable[[Answer], None]
@@ -110,6 +118,12 @@ class BrokerSender:
         self._arrived = trio.Event()
         self._ended = trio.Event()
         self._scope = trio.CancelScope()
+        self.times = Distribution()
+
+    @property
+    def size(self) -> int:
+        """How many requests are not answered yet."""
+        return sum(batch.size for batch in self._batches)
 
     @property
     def unanswered(self) -> trio.Event | None:
@@ -117,6 +131,7 @@ class BrokerSender:
 
     def put(self, batch: Batch) -> None:
         if len(self._batches) < 2 or not self._batches[-1].take(batch):
+            batch.queued_at = trio.current_time()
             self._batches.append(batch)
         self._arrived.set()
 
@@ -142,7 +157,7 @@ class BrokerSender:
         """Each request is forgotten once it was answered, for ``run`` may be cancelled and called again."""
         channel = self._channel
         if batch.leader_and_isr is not None:
-            led = await self._until_answered(channel.leader_and_isr, batch.leader_and_isr)
+            led = await self._until_answered(channel.leader_and_isr, batch.leader_and_isr, batch.queued_at)
             codes = _led_codes(batch.leader_and_isr, led)
             batch.leader_and_isr = None
             # A partition's leader epoch that the broker knows already is no trouble: a new controller tells everything again.
@@ -150,18 +165,21 @@ class BrokerSender:
             self._log_refusals("LeaderAndIsr", {led.error_code, *refused})
             self._on_answer(Answer(self._broker_id, self.broker_epoch, False, codes))
         if batch.update_metadata is not None:
-            updated = await self._until_answered(channel.update_metadata, batch.update_metadata)
+            updated = await self._until_answered(channel.update_metadata, batch.update_metadata, batch.queued_at)
             batch.update_metadata = None
             self._log_refusals("UpdateMetadata", {updated.error_code})
         if batch.stop_replica is not None:
-            stopped = await self._until_answered(channel.stop_replica, batch.stop_replica)
+            stopped = await self._until_answered(channel.stop_replica, batch.stop_replica, batch.queued_at)
             codes = _stopped_codes(batch.stop_replica, stopped)
             deleted = {key: codes[key] for key in _deleted(batch.stop_replica)}
             batch.stop_replica = None
             self._log_refusals("StopReplica", set(codes.values()))
             self._on_answer(Answer(self._broker_id, self.broker_epoch, True, deleted))
 
-    async def _until_answered(self, ask: Callable[[Request], Awaitable[Response]], request: Request) -> Response:
+    async def _until_answered(
+        self, ask: Callable[[Request], Awaitable[Response]], request: Request, queued_at: float
+    ) -> Response:
+        self.times.note((trio.current_time() - queued_at) * 1000)
         failures = 0
         while True:
             try:

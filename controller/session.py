@@ -10,9 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+import trio
+
+from ..base.distribution import Distribution
 from .store import ClusterStore, Node, Operation, Result, Stat, Watch
+
+T = TypeVar("T")
 
 
 class SessionState(Enum):
@@ -45,12 +50,20 @@ class StoreSession(ClusterStore, Protocol):
 
 
 class BrokerSession:
-    """A ``StoreSession`` that lasts: requests go to the present session, which ``renew`` replaces once it has expired."""
+    """A ``StoreSession`` that lasts: requests go to the present session, which ``renew`` replaces once it has expired.
+
+    ``times`` are those of its requests, in milliseconds. ``connects``, ``disconnects`` and ``expirations`` are counted by the
+    ``changes`` of the sessions: each begins connected, and is connected and suspected in turn until it has expired.
+    """
 
     def __init__(self, connect: Callable[[], Awaitable[StoreSession]], first: StoreSession) -> None:
         self._connect = connect
         self._session = first
         self._changes_before = 0
+        self._connects_before = 0
+        self._disconnects_before = 0
+        self._expirations_before = 0
+        self.times = Distribution()
 
     @property
     def session_id(self) -> int:
@@ -68,6 +81,25 @@ class BrokerSession:
     def changes(self) -> int:
         return self._changes_before + self._session.changes
 
+    @property
+    def connects(self) -> int:
+        """How often there was a connection to the store anew, the first one counted."""
+        return self._connects_before + 1 + (self._session.changes - self._has_expired) // 2
+
+    @property
+    def disconnects(self) -> int:
+        """How often the connection was lost, or given up; that of a session that ends without having been suspected is not."""
+        return self._disconnects_before + (self._session.changes - self._has_expired + 1) // 2
+
+    @property
+    def expirations(self) -> int:
+        """How many sessions have expired."""
+        return self._expirations_before + self._has_expired
+
+    @property
+    def _has_expired(self) -> bool:
+        return self._session.state is SessionState.EXPIRED
+
     async def wait_change(self, seen: int) -> int:
         await self._session.wait_change(seen - self._changes_before)
         return self.changes
@@ -76,23 +108,33 @@ class BrokerSession:
         """Open a new session if the present one has expired. Raises StoreError."""
         if self._session.state is SessionState.EXPIRED:
             session = await self._connect()
+            self._connects_before = self.connects
+            self._disconnects_before = self.disconnects
+            self._expirations_before = self.expirations
             self._changes_before = self.changes + 1
             self._session = session
 
     async def get(self, path: str, watch: Watch | None = None) -> Node:
-        return await self._session.get(path, watch)
+        return await self._timed(self._session.get(path, watch))
 
     async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[Node | None]:
-        return await self._session.get_many(paths, watch)
+        return await self._timed(self._session.get_many(paths, watch))
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        return await self._session.exists(path, watch)
+        return await self._timed(self._session.exists(path, watch))
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
-        return await self._session.children(path, watch)
+        return await self._timed(self._session.children(path, watch))
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
-        return await self._session.multi(operations)
+        return await self._timed(self._session.multi(operations))
+
+    async def _timed(self, request: Awaitable[T]) -> T:
+        began = trio.current_time()
+        try:
+            return await request
+        finally:
+            self.times.note((trio.current_time() - began) * 1000)
 
     async def close(self) -> None:
         await self._session.close()

@@ -17,6 +17,8 @@ import random
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+import trio
+
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.wording import counted
@@ -29,6 +31,7 @@ from .config_store import ConfigStore
 from .context import ControllerContext, LiveBroker, PartitionState
 from .controlled_shutdown import shut_down
 from .deletion import Deletions
+from .figures import ElectionFigures
 from .leaders import Leaders
 from .loading import load_brokers, load_states, notifications, read_notifications
 from .partition_states import fenced_multi
@@ -69,13 +72,15 @@ class Term:
         log_settings: LogSettings,
         randomness: random.Random,
         watches: Watches,
+        figures: ElectionFigures,
     ) -> None:
         self._store = store
         self.context = context
         self._senders = senders
         self._settings = settings
         self._watches = watches
-        self._leaders = Leaders(store, context, configs, senders, log_settings)
+        self._figures = figures
+        self._leaders = Leaders(store, context, configs, senders, log_settings, figures)
         self.topics = Topics(store, context, configs, senders, settings, log_settings, randomness)
         self.deletions = Deletions(store, context, configs, senders)
         self.topic_changes = TopicChanges(
@@ -115,6 +120,11 @@ class Term:
 
     async def follow_brokers(self) -> None:
         """Take over which brokers are alive. One that was restarted between two looks has failed, and then started."""
+        began = trio.current_time()
+        await self._take_over_brokers()
+        self._figures.times.note((trio.current_time() - began) * 1000)
+
+    async def _take_over_brokers(self) -> None:
         context = self.context
         found = await load_brokers(self._store, self._watches.brokers)
         known = context.brokers

@@ -108,12 +108,13 @@ def _response(
     reads: Reads, fetched: list[FetchedPartition], session: FetchSession | None, incremental: bool, by_id: bool
 ) -> FetchResponse:
     """Group the results by topic; of an incremental fetch only what is news."""
+    is_followers = reads.follower is not None
     topics: list[FetchableTopicResponse] = []
     current: FetchableTopicResponse | None = None
     served = []
     for state, result in zip(fetched, reads.results, strict=True):
         if result.records:
-            _count(state, result.records)
+            _count(state, result.records, is_followers)
         if session is not None:
             has_data = len(result.records) > 0 if isinstance(result.records, bytes) else result.records is not None
             if incremental and not has_data and not _is_news(state, result):
@@ -135,10 +136,14 @@ def _response(
     return FetchResponse(session_id=session.session_id, responses=topics)
 
 
-def _count(state: FetchedPartition, records: object) -> None:
-    assert state.partition is not None
+def _count(state: FetchedPartition, records: object, is_followers: bool) -> None:
+    partition = state.partition
+    assert partition is not None
     assert isinstance(records, SegmentSlice)
-    state.partition.bytes_out += records.nbytes
+    if is_followers:
+        partition.counters.bytes_out += records.nbytes
+    else:
+        partition.bytes_out += records.nbytes
 
 
 def _is_news(state: FetchedPartition, result: PartitionData) -> bool:

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from ..base.seams import Clock, Workers
     from ..controller.config_store import ConfigStore
     from ..controller.controller import Controller
+    from ..controller.session import BrokerSession
     from ..controller.topic_writer import TopicWriter
     from ..group_coordinator.coordinator import GroupCoordinator
     from ..log.log_manager import LogManager
     from ..replication.end_markers import EndMarkers
     from ..replication.fetch_session import FetchSessionCache
+    from ..replication.fetchers import Fetchers
     from ..replication.log_dir_moves import LogDirMoves
     from ..replication.metadata_cache import MetadataCache
     from ..replication.replica_manager import ReplicaManager
@@ -38,6 +40,7 @@ class Services:
     broker_epoch: Callable[[], int]
     is_alone: bool
     cluster_id: str
+    store_session: BrokerSession
     config: Config
     clock: Clock
     workers: Workers
@@ -45,6 +48,7 @@ class Services:
     replicas: ReplicaManager
     log_dir_moves: LogDirMoves
     fetch_sessions: FetchSessionCache
+    fetchers: Fetchers
     metadata: MetadataCache
     controller: Controller
     topic_writer: TopicWriter

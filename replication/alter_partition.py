@@ -179,6 +179,8 @@ def _is_done(name: PartitionName, sent: _Sent, answer: ResponsePartitionData) ->
         partition.isr_changed(change, tuple(answer.isr), answer.leader_epoch, answer.partition_epoch)
         return True
     logger.info("%s-%d: the controller answers %s to %s", *name, code.name, list(change.proposed))
+    if partition.leader is not None and partition.leader.isr is change:
+        partition.counters.failed_isr_updates += 1
     if code in _REFUSED:
         partition.isr_refused(change)
     return code in _REFUSED or code in _OUT_OF_DATE

@@ -11,7 +11,7 @@ session. Once a second all are looked at, because retention here moves a log's s
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import trio
 
@@ -25,6 +25,7 @@ from ..wire.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from .broker_client import BrokerClient, MalformedResponseError, NoAnswerError
+from .fetch_rate import FetchRate
 from .follower import (
     Outcome,
     Position,
@@ -73,6 +74,30 @@ class Fetcher:
         self._looked_at = 0.0
         self._came = trio.Event()
         self._is_reachable = True
+        self._leader_watermarks: dict[Key, int] = {}
+        self._failed: set[Key] = set()
+        self._rate = FetchRate(trio.current_time())
+
+    # --- for metrics --------------------------------------------------------------------------------------------------
+
+    def lags(self) -> Iterator[tuple[Partition, int]]:
+        """How many records each partition is behind the leader's high watermark, where that is known (Kafka's ConsumerLag)."""
+        for key, partition in self._followed.items():
+            watermark = self._leader_watermarks.get(key)
+            if watermark is not None:
+                yield partition, max(watermark - partition.log.log_end_offset, 0)
+
+    @property
+    def failed_count(self) -> int:
+        """How many partitions are fetched no more, until the controller says something new of them."""
+        return len(self._failed)
+
+    @property
+    def fetches_per_second(self) -> float:
+        """Over about a minute."""
+        return self._rate.per_second(trio.current_time())
+
+    # --- what is followed ---------------------------------------------------------------------------------------------
 
     @property
     def is_idle(self) -> bool:
@@ -87,6 +112,7 @@ class Fetcher:
             begin_following(partition)
         except KafkaError as error:
             partition.log.folder.log_failed(f"{partition.topic}-{key[1]} is not replicated", error)
+            self._failed.add(key)
             return
         self._followed[key] = partition
         self._came.set()
@@ -98,6 +124,8 @@ class Fetcher:
     def _forget(self, key: Key) -> None:
         self._followed.pop(key, None)
         self._delayed.pop(key, None)
+        self._leader_watermarks.pop(key, None)
+        self._failed.discard(key)
         self._changed[key] = None
 
     # --- rounds -------------------------------------------------------------------------------------------------------
@@ -107,6 +135,7 @@ class Fetcher:
         while True:
             await self._wait_for_partitions()
             request = self._request()
+            self._rate.note(trio.current_time())
             try:
                 response = await self._connect(self.leader_id).send(request, FETCH_VERSION)
             except NoAnswerError as error:
@@ -197,6 +226,8 @@ class Fetcher:
 
     def _take_one(self, key: Key, partition: Partition, data: PartitionData) -> Outcome:
         outcome = take_answer(partition, self._session.asked[key], data)
+        if not data.error_code:
+            self._leader_watermarks[key] = data.high_watermark
         self._go_on(key, partition, outcome)
         return outcome
 
@@ -206,6 +237,7 @@ class Fetcher:
         self._changed[key] = None
         if outcome is Outcome.STOP:
             self._forget(key)
+            self._failed.add(key)
         elif outcome is Outcome.ASK_ANEW:
             self._session.lose()
         elif outcome is Outcome.BACK_OFF:

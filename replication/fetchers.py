@@ -7,7 +7,7 @@ ReplicaFetcherManager.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import trio
 
@@ -39,6 +39,11 @@ class Fetchers:
         self._scopes: dict[int, trio.CancelScope] = {}
         self._sources: dict[Partition, Fetcher] = {}
         self._nursery: trio.Nursery | None = None
+
+    @property
+    def all(self) -> Collection[Fetcher]:
+        """One for each leader that is followed now."""
+        return self._fetchers.values()
 
     def follow(self, partition: Partition) -> None:
         """Fetch from ``partition.leader_id`` under ``partition.leader_epoch`` from now on."""

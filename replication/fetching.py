@@ -46,12 +46,11 @@ class FollowerId(NamedTuple):
 class Reads:
     """The results of reading the partitions of one fetch; ``min_bytes`` is never more than ``max_bytes``.
 
-    ``failure`` says why a partition has an error, the last one for all.
+    ``failure`` says why a partition has an error, the last one for all; ``follower`` is who fetches, None for a consumer.
     """
 
     __slots__ = (
         "_by_id",
-        "_follower",
         "_has_waited",
         "_isolation_level",
         "_limit",
@@ -59,6 +58,7 @@ class Reads:
         "_replicas",
         "enough",
         "failure",
+        "follower",
         "min_bytes",
         "results",
         "total",
@@ -74,12 +74,12 @@ class Reads:
         min_bytes: int,
         max_bytes: int,
     ) -> None:
-        """``by_id``: topics are found by their ids. ``follower`` is None for a consumer."""
+        """``by_id``: topics are found by their ids."""
         self._replicas = replicas
         self._metadata = metadata
         self._by_id = by_id
         self._isolation_level = isolation_level
-        self._follower = follower
+        self.follower = follower
         self._limit = max_bytes
         self._has_waited = False
         self.min_bytes = min(min_bytes, max_bytes)
@@ -95,7 +95,7 @@ class Reads:
         waiter = FetchWaiter(self.min_bytes - self.total, read_committed=self._isolation_level == 1)
         self._release()
         partitions = [state.partition for state in fetched if state.partition is not None]
-        waiting = [p.fetch_waiters if self._follower is None else p.replica_waiters for p in partitions]
+        waiting = [p.fetch_waiters if self.follower is None else p.replica_waiters for p in partitions]
         for waiters in waiting:
             waiters.add(waiter)
         try:
@@ -146,7 +146,7 @@ class Reads:
         if self._by_id and partition.topic_id != state.topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the log is of another topic of that name")
         partition.check_leader(state.current_leader_epoch)
-        follower = None if self._follower is None else self._progress(partition, state, *self._follower)
+        follower = None if self.follower is None else self._progress(partition, state, *self.follower)
         state.partition = partition
         log = partition.log
         if state.last_fetched_epoch >= 0 and (diverging := _divergence(log, state)) is not None:
@@ -165,8 +165,8 @@ class Reads:
         elif not log.log_start_offset <= state.fetch_offset <= log.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {state.fetch_offset} is not in the log")
         result = self._result(partition, state, records, None)
-        if follower is not None and self._follower is not None and not self._has_waited:
-            epoch = self._follower.broker_epoch
+        if follower is not None and self.follower is not None and not self._has_waited:
+            epoch = self.follower.broker_epoch
             partition.fetched_by(follower, state.fetch_offset, state.log_start_offset, log.log_end_offset, epoch)
         return result, size
 

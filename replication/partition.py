@@ -28,7 +28,8 @@ from ..log.segment import SegmentSlice
 from ..log.transactional_reads import bytes_between
 from ..wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ..wire.messages.write_txn_markers import WritableTxnMarker
-from .isr import Committed, PendingIsr, PendingRecovery
+from .counters import ReplicationCounters
+from .isr import Committed, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
 from .leader import FollowerProgress, LeaderRole
 from .partition_registration import PartitionRegistration
 from .waiters import FetchWaiter, OffsetWaiter, release, wait_in, wake_up_to
@@ -56,12 +57,14 @@ class Surroundings:
     is_alive: Callable[[int], bool]
     isr_changes: IsrChanges
     lag_seconds: float
+    counters: ReplicationCounters = dataclasses.field(default_factory=ReplicationCounters)
 
 
 class Partition:
     """A replica of one partition. ``leader`` is its role while it leads, else None.
 
-    ``bytes_in`` and ``messages_in`` were appended here as the leader, ``bytes_out`` were fetched, since it came.
+    ``bytes_in`` and ``messages_in`` were appended here as the leader, ``bytes_out`` were fetched by consumers, since it came;
+    ``counters`` are the broker's.
     Consumers wait in ``fetch_waiters`` for what is committed, followers in ``replica_waiters`` for the end of the log.
     """
 
@@ -72,6 +75,7 @@ class Partition:
         "broker_id",
         "bytes_in",
         "bytes_out",
+        "counters",
         "fetch_waiters",
         "leader",
         "leader_epoch",
@@ -90,6 +94,7 @@ class Partition:
     def __init__(self, surroundings: Surroundings, topic: str, topic_id: bytes, log: PartitionLog) -> None:
         self._surroundings = surroundings
         self.broker_id = surroundings.broker_id
+        self.counters = surroundings.counters
         self.topic = topic
         self.topic_id = topic_id
         self.log = log
@@ -121,6 +126,12 @@ class Partition:
     @property
     def is_under_min_isr(self) -> bool:
         return self.leader is not None and self.leader.is_under_min_isr(self.log.settings.min_insync_replicas)
+
+    @property
+    def is_at_min_isr(self) -> bool:
+        """Whether one in-sync replica less would be too few."""
+        leader, wanted = self.leader, self.log.settings.min_insync_replicas
+        return leader is not None and len(leader.isr.isr) == leader.min_in_sync(wanted)
 
     # --- roles --------------------------------------------------------------------------------------------------------
 
@@ -406,7 +417,10 @@ class Partition:
         if leader is None or leader.isr is not change:
             return
         if leader_epoch != self.leader_epoch or partition_epoch < self.partition_epoch:
+            self.counters.failed_isr_updates += 1
             return
+        self.counters.isr_expands += isinstance(change, PendingExpand)
+        self.counters.isr_shrinks += isinstance(change, PendingShrink)
         self.partition_epoch = partition_epoch
         leader.isr = Committed(isr)
         self._advance_high_watermark(0)

@@ -35,6 +35,7 @@ from ..wire.messages.stop_replica import (
     StopReplicaResponse,
 )
 from ..wire.schema import ZERO_UUID
+from .counters import ReplicationCounters
 from .metadata_cache import MetadataCache
 from .partition import IsrChanges, Partition, Surroundings
 from .partition_registration import PartitionRegistration
@@ -125,6 +126,10 @@ class ReplicaManager:
     def partitions(self) -> Iterator[Partition]:
         for by_number in self._partitions.values():
             yield from by_number.values()
+
+    @property
+    def counters(self) -> ReplicationCounters:
+        return self._surroundings.counters
 
     @property
     def offline_count(self) -> int:

@@ -10,22 +10,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import trio
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.core import Metric
 
+from ...base.distribution import TIME_BOUNDS_MS
 from ...handlers.services import Services
 from ...replication.partition import Partition
 from ...wire.api_keys import ApiKey
 from ..monitor import Monitor
 from . import families
-from .families import Family, Kind
-from .loop_lag import BOUNDS_SECONDS, LoopLag
-from .request_metrics import BOUNDS_MS, RequestMetrics, error_name
-
-Samples = Iterable[tuple[tuple[str, ...], float]]
-"""Label values and a value."""
-
-_Distributions = Iterable[tuple[tuple[str, ...], tuple[float, ...], list[int], float]]
-"""Label values, bounds, cumulative counts with that of everything at the end, and the sum."""
+from .cluster import cluster_metrics
+from .loop_lag import LoopLag
+from .request_metrics import RequestMetrics, error_name
+from .samples import Labels, Samples, distributions, histogram, simple, single
 
 
 class BrokerCollector:
@@ -41,38 +37,36 @@ class BrokerCollector:
         """The families, in the order of ``families``."""
         yield from self._request_metrics()
         services = self.services
-        yield _simple(families.BYTES_IN, _by_topic(services, "bytes_in"))
-        yield _simple(families.MESSAGES_IN, _by_topic(services, "messages_in"))
-        yield _simple(families.BYTES_OUT, _by_topic(services, "bytes_out"))
+        yield simple(families.BYTES_IN, _by_topic(services, "bytes_in"))
+        yield simple(families.MESSAGES_IN, _by_topic(services, "messages_in"))
+        yield simple(families.BYTES_OUT, _by_topic(services, "bytes_out"))
         yield from self._connections()
-        yield from _replicas(services)
-        yield _simple(families.PURGATORY, _waiting(services))
-        yield from _controller(services)
+        yield simple(families.PURGATORY, _waiting(services))
+        yield from cluster_metrics(services)
         yield from _logs(services)
         yield from _cleaner(services)
         yield from _groups(services)
-        lag = self._loop_lag
-        yield _histogram(families.LOOP_LAG, [((), BOUNDS_SECONDS, lag.cumulative(), lag.sum_seconds)])
-        yield _single(families.LOOP_TASKS, trio.lowlevel.current_statistics().tasks_living)
+        yield distributions(families.LOOP_LAG, [((), self._loop_lag.seconds)])
+        yield single(families.LOOP_TASKS, trio.lowlevel.current_statistics().tasks_living)
 
     def _request_metrics(self) -> Iterator[Metric]:
         requests = self._requests
         counts = [((_title(key), str(version)), count) for key, version, count in requests.counts()]
-        yield _simple(families.REQUESTS, counts)
+        yield simple(families.REQUESTS, counts)
         errors = [((_title(key), error_name(code)), count) for (key, code), count in sorted(requests.errors.items())]
-        yield _simple(families.REQUEST_ERRORS, errors)
+        yield simple(families.REQUEST_ERRORS, errors)
         times = [(_title(api_key), histograms) for api_key, histograms in requests.histograms()]
         for slot, family in enumerate((families.TOTAL_TIME, families.LOCAL_TIME, families.REMOTE_TIME)):
-            found = [((title,), BOUNDS_MS, kinds[slot].cumulative, kinds[slot].sum_ms) for title, kinds in times]
-            yield _histogram(family, found)
+            found = [((title,), TIME_BOUNDS_MS, kinds[slot].cumulative, kinds[slot].sum_ms) for title, kinds in times]
+            yield histogram(family, found)
 
     def _connections(self) -> Iterator[Metric]:
         opened, closed = self.monitor.opened, self.monitor.closed
-        yield _simple(families.CONNECTIONS, [((name,), opened[name] - closed[name]) for name in sorted(opened)])
-        yield _simple(families.CONNECTIONS_OPENED, [((name,), opened[name]) for name in sorted(opened)])
-        yield _simple(families.CONNECTIONS_CLOSED, [((name,), closed[name]) for name in sorted(opened)])
+        yield simple(families.CONNECTIONS, [((name,), opened[name] - closed[name]) for name in sorted(opened)])
+        yield simple(families.CONNECTIONS_OPENED, [((name,), opened[name]) for name in sorted(opened)])
+        yield simple(families.CONNECTIONS_CLOSED, [((name,), closed[name]) for name in sorted(opened)])
         errors = self.monitor.errors
-        yield _simple(families.CONNECTION_ERRORS, [((reason.value,), count) for reason, count in errors.items()])
+        yield simple(families.CONNECTION_ERRORS, [((reason.value,), count) for reason, count in errors.items()])
 
 
 def _partitions(services: Services | None) -> Iterable[Partition]:
@@ -86,18 +80,6 @@ def _by_topic(services: Services | None, attribute: str) -> Samples:
     return [((topic,), count) for topic, count in totals.items()]
 
 
-def _replicas(services: Services | None) -> Iterator[Metric]:
-    partitions = list(_partitions(services))
-    leading = [partition for partition in partitions if partition.is_leader]
-    under_replicated = sum(len(partition.isr) < len(partition.replicas) for partition in leading)
-    under_min_isr = sum(partition.is_under_min_isr for partition in leading)
-    yield _single(families.PARTITIONS, len(partitions))
-    yield _single(families.LEADERS, len(leading))
-    yield _single(families.UNDER_REPLICATED, under_replicated)
-    yield _single(families.UNDER_MIN_ISR, under_min_isr)
-    yield _single(families.OFFLINE_REPLICAS, 0 if services is None else services.replicas.offline_count)
-
-
 def _waiting(services: Services | None) -> Samples:
     """A fetch stands in the set of each of its partitions, and counts once."""
     fetches = {
@@ -109,41 +91,31 @@ def _waiting(services: Services | None) -> Samples:
     return [(("Fetch",), len(fetches)), (("Produce",), produces)]
 
 
-def _controller(services: Services | None) -> Iterator[Metric]:
-    is_active = services is not None and services.controller.is_active
-    topics = list(services.metadata.topics.values()) if services is not None and is_active else []
-    partitions = [state for topic in topics for state in topic.partitions.values()]
-    yield _single(families.ACTIVE_CONTROLLER, is_active)
-    yield _single(families.OFFLINE_PARTITIONS, sum(state.leader < 0 for state in partitions))
-    yield _single(families.TOPICS, len(topics))
-    yield _single(families.ALL_PARTITIONS, len(partitions))
-
-
 def _logs(services: Services | None) -> Iterator[Metric]:
     logs = [] if services is None else [log for log in services.logs.logs() if not log.is_closed]
     labels = [(log.topic, str(log.partition)) for log in logs]
-    yield _simple(families.LOG_SIZE, zip(labels, [log.size for log in logs], strict=True))
-    yield _simple(families.LOG_START, zip(labels, [log.log_start_offset for log in logs], strict=True))
-    yield _simple(families.LOG_END, zip(labels, [log.log_end_offset for log in logs], strict=True))
-    yield _simple(families.LOG_SEGMENTS, zip(labels, [len(log.segments) for log in logs], strict=True))
+    yield simple(families.LOG_SIZE, zip(labels, [log.size for log in logs], strict=True))
+    yield simple(families.LOG_START, zip(labels, [log.log_start_offset for log in logs], strict=True))
+    yield simple(families.LOG_END, zip(labels, [log.log_end_offset for log in logs], strict=True))
+    yield simple(families.LOG_SEGMENTS, zip(labels, [len(log.segments) for log in logs], strict=True))
     failed = 0 if services is None else sum(folder.is_offline for folder in services.logs.folders)
-    yield _single(families.OFFLINE_FOLDERS, failed)
+    yield single(families.OFFLINE_FOLDERS, failed)
 
 
 def _cleaner(services: Services | None) -> Iterator[Metric]:
     cleaner = None if services is None else services.logs.cleaner
-    yield _single(families.UNCLEANABLE, 0 if cleaner is None else cleaner.uncleanable_count)
-    yield _single(families.CLEANER_RUNS, 0 if cleaner is None else cleaner.runs)
-    yield _single(families.CLEANER_READ, 0 if cleaner is None else cleaner.bytes_read)
-    yield _single(families.CLEANER_WRITTEN, 0 if cleaner is None else cleaner.bytes_written)
-    yield _single(families.CLEANER_IN_PROGRESS, 0 if cleaner is None else len(cleaner.in_progress))
+    yield single(families.UNCLEANABLE, 0 if cleaner is None else cleaner.uncleanable_count)
+    yield single(families.CLEANER_RUNS, 0 if cleaner is None else cleaner.runs)
+    yield single(families.CLEANER_READ, 0 if cleaner is None else cleaner.bytes_read)
+    yield single(families.CLEANER_WRITTEN, 0 if cleaner is None else cleaner.bytes_written)
+    yield single(families.CLEANER_IN_PROGRESS, 0 if cleaner is None else len(cleaner.in_progress))
 
 
 def _groups(services: Services | None) -> Iterator[Metric]:
     groups = [] if services is None else list(services.groups.groups())
     states = Counter(group.state.value for group in groups)
-    offsets: list[tuple[tuple[str, ...], float]] = []
-    lags: list[tuple[tuple[str, ...], float]] = []
+    offsets: list[tuple[Labels, float]] = []
+    lags: list[tuple[Labels, float]] = []
     ends = {(p.topic, p.log.partition): p.log.high_watermark for p in _partitions(services) if p.is_leader}
     for group in groups:
         for topic, partition, committed in group.committed_partitions():
@@ -152,34 +124,11 @@ def _groups(services: Services | None) -> Iterator[Metric]:
             offsets.append((labels, offset))
             if (topic, partition) in ends:
                 lags.append((labels, max(ends[topic, partition] - offset, 0)))
-    yield _single(families.GROUPS, len(groups))
-    yield _simple(families.GROUPS_BY_STATE, [((state,), count) for state, count in states.items()])
-    yield _simple(families.GROUP_OFFSET, offsets)
-    yield _simple(families.GROUP_LAG, lags)
+    yield single(families.GROUPS, len(groups))
+    yield simple(families.GROUPS_BY_STATE, [((state,), count) for state, count in states.items()])
+    yield simple(families.GROUP_OFFSET, offsets)
+    yield simple(families.GROUP_LAG, lags)
 
 
 def _title(api_key: int) -> str:
     return ApiKey(api_key).title
-
-
-def _single(family: Family, value: float) -> Metric:
-    return _simple(family, [((), value)])
-
-
-def _simple(family: Family, samples: Samples) -> Metric:
-    metric: CounterMetricFamily | GaugeMetricFamily
-    if family.kind is Kind.COUNTER:
-        metric = CounterMetricFamily(family.name, family.meaning, labels=family.labels)
-    else:
-        metric = GaugeMetricFamily(family.name, family.meaning, labels=family.labels)
-    for labels, value in samples:
-        metric.add_metric(labels, value)
-    return metric
-
-
-def _histogram(family: Family, samples: _Distributions) -> Metric:
-    metric = HistogramMetricFamily(family.name, family.meaning, labels=family.labels)
-    for labels, bounds, cumulative, total in samples:
-        names = [*map(str, bounds), "+Inf"]
-        metric.add_metric(labels, list(zip(names, cumulative, strict=True)), sum_value=total)
-    return metric

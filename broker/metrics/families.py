@@ -39,14 +39,23 @@ def _gauge(name: str, labels: str, meaning: str, kafka: str = "") -> Family:
     return Family(name, Kind.GAUGE, tuple(labels.split()), meaning, kafka)
 
 
+def _histogram(name: str, labels: str, meaning: str, kafka: str) -> Family:
+    return Family(name, Kind.HISTOGRAM, tuple(labels.split()), meaning, kafka)
+
+
 def _times(name: str, meaning: str, kafka: str) -> Family:
-    return Family(f"kafka_network_requestmetrics_{name}", Kind.HISTOGRAM, ("request",), meaning, kafka)
+    return _histogram(f"kafka_network_requestmetrics_{name}", "request", meaning, kafka)
 
 
 _REQUEST = "kafka.network:type=RequestMetrics,name="
 _REPLICAS = "kafka.server:type=ReplicaManager,name="
 _TOPIC = "kafka.server:type=BrokerTopicMetrics,name="
 _CONTROLLER = "kafka.controller:type=KafkaController,name="
+_CONTROLLER_STATS = "kafka.controller:type=ControllerStats,name="
+_EVENTS = "kafka.controller:type=ControllerEventManager,name="
+_SENDERS = "kafka.controller:type=ControllerChannelManager,broker-id=*,name="
+_FETCHERS = "kafka.server:type=ReplicaFetcherManager,clientId=Replica,name="
+_SESSION = "kafka.server:type=SessionExpireListener,name="
 _LOG = "kafka.log:type=Log,name="
 _GROUPS = "kafka.coordinator.group:type=GroupMetadataManager,name="
 _SOCKETS = "kafka.server:type=socket-server-metrics"
@@ -92,7 +101,7 @@ MESSAGES_IN = _counter(
 BYTES_OUT = _counter(
     "kafka_server_brokertopicmetrics_bytesout_total",
     "topic",
-    "Bytes of record batches in answers to consumers.",
+    "Bytes of record batches in answers to consumers; those for followers are not in it.",
     _TOPIC + "BytesOutPerSec",
 )
 CONNECTIONS = _gauge(
@@ -137,11 +146,66 @@ UNDER_MIN_ISR = _gauge(
     "Partitions this broker leads with fewer replicas in sync than min.insync.replicas.",
     _REPLICAS + "UnderMinIsrPartitionCount",
 )
+AT_MIN_ISR = _gauge(
+    "kafka_server_replicamanager_atminisrpartitioncount",
+    "",
+    "Partitions this broker leads with just as many replicas in sync as min.insync.replicas; those with one replica, too.",
+    _REPLICAS + "AtMinIsrPartitionCount",
+)
 OFFLINE_REPLICAS = _gauge(
     "kafka_server_replicamanager_offlinereplicacount",
     "",
     "Partitions of this broker in a data folder that has failed.",
     _REPLICAS + "OfflineReplicaCount",
+)
+ISR_SHRINKS = _counter(
+    "kafka_server_replicamanager_isrshrinks_total",
+    "",
+    "How often this broker, as a leader, has had a replica taken out that fell behind; not those of brokers that failed.",
+    _REPLICAS + "IsrShrinksPerSec",
+)
+ISR_EXPANDS = _counter(
+    "kafka_server_replicamanager_isrexpands_total",
+    "",
+    "How often it has had a replica taken in that caught up.",
+    _REPLICAS + "IsrExpandsPerSec",
+)
+FAILED_ISR_UPDATES = _counter(
+    "kafka_server_replicamanager_failedisrupdates_total",
+    "",
+    "How often the controller has refused such a change, or another state had overtaken it.",
+    _REPLICAS + "FailedIsrUpdatesPerSec",
+)
+REPLICATION_BYTES_IN = _counter(
+    "kafka_server_brokertopicmetrics_replicationbytesin_total",
+    "",
+    "Bytes of record batches that were fetched from leaders and appended.",
+    _TOPIC + "ReplicationBytesInPerSec",
+)
+REPLICATION_BYTES_OUT = _counter(
+    "kafka_server_brokertopicmetrics_replicationbytesout_total",
+    "",
+    "Bytes of record batches in answers to followers.",
+    _TOPIC + "ReplicationBytesOutPerSec",
+)
+FETCHER_LAG = _gauge(
+    "kafka_server_fetcherlagmetrics_consumerlag",
+    "clientId topic partition",
+    "How many offsets a replica on this broker is behind its leader's high watermark; clientId ends with the leader's id.",
+    "kafka.server:type=FetcherLagMetrics,name=ConsumerLag,clientId=*,topic=*,partition=*",
+)
+MAX_LAG = _gauge("kafka_server_replicafetchermanager_maxlag", "clientId", "The largest of these.", _FETCHERS + "MaxLag")
+MIN_FETCH_RATE = _gauge(
+    "kafka_server_replicafetchermanager_minfetchrate",
+    "clientId",
+    "Fetches a second, averaged over about a minute, to the leader to which this broker makes the fewest; 0 without one.",
+    _FETCHERS + "MinFetchRate",
+)
+FAILED_PARTITIONS = _gauge(
+    "kafka_server_replicafetchermanager_failedpartitionscount",
+    "clientId",
+    "Replicas on this broker that are not fetched any more after an error, until the controller says something new of them.",
+    _FETCHERS + "FailedPartitionsCount",
 )
 PURGATORY = _gauge(
     "kafka_server_delayedoperationpurgatory_purgatorysize",
@@ -154,6 +218,12 @@ ACTIVE_CONTROLLER = _gauge(
     "",
     "1 on the broker that is the controller, else 0.",
     _CONTROLLER + "ActiveControllerCount",
+)
+ACTIVE_BROKERS = _gauge(
+    "kafka_controller_kafkacontroller_activebrokercount",
+    "",
+    "Brokers that are registered, on the controller; else 0.",
+    _CONTROLLER + "ActiveBrokerCount",
 )
 OFFLINE_PARTITIONS = _gauge(
     "kafka_controller_kafkacontroller_offlinepartitionscount",
@@ -172,6 +242,84 @@ ALL_PARTITIONS = _gauge(
     "",
     "Partitions of the cluster, on the controller; else 0.",
     _CONTROLLER + "GlobalPartitionCount",
+)
+PREFERRED_IMBALANCE = _gauge(
+    "kafka_controller_kafkacontroller_preferredreplicaimbalancecount",
+    "",
+    "Partitions that are not led by the first of their replicas, on the controller; else 0.",
+    _CONTROLLER + "PreferredReplicaImbalanceCount",
+)
+TOPICS_TO_DELETE = _gauge(
+    "kafka_controller_kafkacontroller_topicstodeletecount",
+    "",
+    "Topics that are being deleted, on the controller; else 0.",
+    _CONTROLLER + "TopicsToDeleteCount",
+)
+ELECTION_TIMES = _histogram(
+    "kafka_controller_controllerstats_leaderelectionrateandtimems",
+    "",
+    "How long the controller took to elect and to have told after brokers came or went, in milliseconds.",
+    _CONTROLLER_STATS + "LeaderElectionRateAndTimeMs",
+)
+UNCLEAN_ELECTIONS = _counter(
+    "kafka_controller_controllerstats_uncleanleaderelections_total",
+    "",
+    "Leaders that were elected without having been in sync: records may be lost.",
+    _CONTROLLER_STATS + "UncleanLeaderElectionsPerSec",
+)
+EVENT_QUEUE_SIZE = _gauge(
+    "kafka_controller_controllereventmanager_eventqueuesize",
+    "",
+    "Events that wait for the controller.",
+    _EVENTS + "EventQueueSize",
+)
+EVENT_QUEUE_TIMES = _histogram(
+    "kafka_controller_controllereventmanager_eventqueuetimems",
+    "",
+    "How long events have waited for their turn, in milliseconds.",
+    _EVENTS + "EventQueueTimeMs",
+)
+SENDER_QUEUE_SIZE = _gauge(
+    "kafka_controller_controllerchannelmanager_queuesize",
+    "broker_id",
+    "Requests to a broker, itself among them, that it has not answered yet; on the controller.",
+    _SENDERS + "QueueSize",
+)
+SENDER_QUEUE_TIMES = _histogram(
+    "kafka_controller_controllerchannelmanager_requestrateandqueuetimems",
+    "broker_id",
+    "How long these have waited until they were sent, in milliseconds, since the broker registered.",
+    _SENDERS + "RequestRateAndQueueTimeMs",
+)
+SESSION_STATE = _gauge(
+    "kafka_server_sessionexpirelistener_sessionstate",
+    "state",
+    "1 for the state that the session at the cluster's store is in: CONNECTED, CONNECTING, CLOSED once it has expired; else 0.",
+    _SESSION + "SessionState",
+)
+SESSION_CONNECTS = _counter(
+    "kafka_server_sessionexpirelistener_zookeepersyncconnects_total",
+    "",
+    "How often there was a connection to the cluster's store.",
+    _SESSION + "ZooKeeperSyncConnectsPerSec",
+)
+SESSION_DISCONNECTS = _counter(
+    "kafka_server_sessionexpirelistener_zookeeperdisconnects_total",
+    "",
+    "How often it was lost, or given up because nothing came.",
+    _SESSION + "ZooKeeperDisconnectsPerSec",
+)
+SESSION_EXPIRATIONS = _counter(
+    "kafka_server_sessionexpirelistener_zookeeperexpires_total",
+    "",
+    "How many sessions have expired, each of which took the broker out of the cluster for a while.",
+    _SESSION + "ZooKeeperExpiresPerSec",
+)
+STORE_TIMES = _histogram(
+    "kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms",
+    "",
+    "How long requests to the cluster's store took, in milliseconds; to that of a single broker, too, which is its own.",
+    "kafka.server:type=ZooKeeperClientMetrics,name=ZooKeeperRequestLatencyMs",
 )
 LOG_SIZE = _gauge("kafka_log_log_size", "topic partition", "Bytes of the log's segments.", _LOG + "Size")
 LOG_START = _gauge(

@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+from ...base.distribution import TIME_BOUNDS_MS
 from ...base.errors import ErrorCode
 from ...base.network import Part
 from ...handlers.call import TELLING, Call
 from ...wire.error_codes import FindErrors, error_finder
 from ...wire.headers import key_and_version
 
-BOUNDS_MS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0)
-_BOUNDS = tuple(bound / 1000 for bound in BOUNDS_MS)
+_BOUNDS = tuple(bound / 1000 for bound in TIME_BOUNDS_MS)
 
 
 class Histogram(NamedTuple):

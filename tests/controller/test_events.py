@@ -33,6 +33,28 @@ async def test_events_come_in_order_and_one_that_waits_is_not_put_twice() -> Non
     assert handled == ["first", "first ends", "second", "first", "first ends"]
 
 
+async def test_how_many_events_wait_and_for_how_long(autojump_clock: trio.testing.MockClock) -> None:
+    queue = EventQueue()
+
+    async def slow() -> None:
+        await trio.sleep(3)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(queue.run)
+        queue.put(slow)
+        await trio.testing.wait_all_tasks_blocked()
+        queue.put(slow)
+        await trio.sleep(1)
+        with trio.move_on_after(0):
+            await queue.ask(slow)
+        assert queue.size == 1
+        await trio.sleep(3)
+        assert queue.size == 0
+        nursery.cancel_scope.cancel()
+    assert queue.times.cumulative()[-1] == 2
+    assert queue.times.sum == 3000
+
+
 async def test_a_request_of_no_time_is_not_begun_and_one_that_was_begun_is_finished() -> None:
     queue = EventQueue()
     begun: list[str] = []

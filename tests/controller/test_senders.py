@@ -88,6 +88,23 @@ async def test_nobody_waits_for_a_broker_that_hangs(autojump_clock: trio.testing
         assert len(cluster.brokers[2].metadata.topics["other"].partitions) == 3
 
 
+async def test_what_waits_for_a_broker_is_counted(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(brokers=2) as cluster:
+        queues = dict(cluster.controller.figures.senders.queues())
+        assert [queues[broker_id].size for broker_id in (1, 2)] == [0, 0]
+        before = queues[2].times.sum
+        faults = Faults(cluster.brokers[2])
+        faults.hang()
+        await cluster.create(NewTopic("a", assignment={0: [2, 1]}), NewTopic("b", assignment={0: [2]}))
+        await cluster.create(NewTopic("c", assignment={0: [1]}))
+        await cluster.create(NewTopic("d", assignment={0: [1]}))
+        assert [queues[broker_id].size for broker_id in (1, 2)] == [0, 3], "LeaderAndIsr, and UpdateMetadata twice"
+        await trio.sleep(4)
+        faults.go_on()
+        await until(lambda: not queues[2].size)
+        assert queues[2].times.sum - before >= 8000
+
+
 async def test_a_request_that_waits_for_its_own_broker_can_be_cancelled() -> None:
     async with running() as cluster:
         Faults(cluster.brokers[1]).hang()

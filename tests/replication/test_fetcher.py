@@ -76,12 +76,31 @@ async def test_fenced_partition_stops_until_it_is_told_of_another_epoch(
         await peer.answer(data(0, error_code=ErrorCode.FENCED_LEADER_EPOCH), data(1))
         await peer.fetch()
         assert peer.forgotten == [0]
+        assert fetcher.failed_count == 1
         await trio.sleep(10)
         await peer.answer()
         assert not await peer.fetch()
         fetcher.follow(peer.partition(0, epoch=6))
+        assert fetcher.failed_count == 0
         await peer.answer()
         assert (await peer.fetch())[0].current_leader_epoch == 6
+
+
+async def test_lag_is_what_the_log_is_behind_the_leaders_watermark(autojump_clock: trio.testing.MockClock) -> None:
+    async with leader() as (peer, fetcher):
+        partitions = [peer.partition(number) for number in range(2)]
+        for partition in partitions:
+            fetcher.follow(partition)
+        await peer.fetch()
+        assert not list(fetcher.lags()), "nothing is known of the leader yet"
+        await peer.answer(data(0, batch(0), high_watermark=10), data(1, error_code=ErrorCode.UNKNOWN_LEADER_EPOCH))
+        await peer.fetch()
+        assert list(fetcher.lags()) == [(partitions[0], 9)]
+        await peer.answer(data(0, batch(1), high_watermark=2))
+        await peer.fetch()
+        assert list(fetcher.lags()) == [(partitions[0], 0)]
+        fetcher.unfollow(partitions[0])
+        assert not list(fetcher.lags())
 
 
 async def test_folder_that_fails_takes_only_its_partitions_along(autojump_clock: trio.testing.MockClock) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from ottla.broker.metrics.request_metrics import BOUNDS_MS, RequestMetrics
+from ottla.base.distribution import TIME_BOUNDS_MS
+from ottla.broker.metrics.request_metrics import RequestMetrics
 from ottla.handlers.call import Call
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.list_groups import ListGroupsResponse
@@ -51,7 +52,7 @@ class Requests:
 
 
 def at_most(cumulative: list[int], bound_ms: float) -> int:
-    return cumulative[BOUNDS_MS.index(bound_ms)]
+    return cumulative[TIME_BOUNDS_MS.index(bound_ms)]
 
 
 async def test_histograms_hold_both_kinds_of_requests() -> None:
@@ -63,7 +64,7 @@ async def test_histograms_hold_both_kinds_of_requests() -> None:
     assert api_key == ApiKey.PRODUCE
     assert list(requests.metrics.counts()) == [(0, 11, 3), (0, 12, 2)]
     for histogram in (total, local, remote):
-        assert len(histogram.cumulative) == len(BOUNDS_MS) + 1
+        assert len(histogram.cumulative) == len(TIME_BOUNDS_MS) + 1
         assert histogram.cumulative == sorted(histogram.cumulative)
         assert histogram.cumulative[-1] == 5
     assert [at_most(total.cumulative, bound) for bound in (0.25, 0.5, 10, 500, 1000, 30_000)] == [0, 2, 3, 3, 4, 4]

@@ -1,0 +1,29 @@
+"""How values are spread over buckets, counted as they come: what a histogram of the metrics is read from."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import accumulate
+
+TIME_BOUNDS_MS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0)
+"""For times in milliseconds: from a request that is answered at once to one that waits for as long as it may."""
+
+
+class Distribution:
+    """``sum`` is that of all values so far. A bucket holds what is at most its bound and above the one before."""
+
+    __slots__ = ("_buckets", "bounds", "sum")
+
+    def __init__(self, bounds: Sequence[float] = TIME_BOUNDS_MS) -> None:
+        self.bounds = bounds
+        self.sum = 0.0
+        self._buckets = [0] * (len(bounds) + 1)
+
+    def note(self, value: float) -> None:
+        self._buckets[bisect_left(self.bounds, value)] += 1
+        self.sum += value
+
+    def cumulative(self) -> list[int]:
+        """How many values were at most each bound, and last how many there were."""
+        return list(accumulate(self._buckets))

@@ -1,0 +1,100 @@
+"""The metrics of a broker as one of a cluster: replicas, fetchers, the controller, the session at the cluster's store.
+
+Each ``next`` makes one family and leaves nothing half read, as in ``collector``. Before the broker has started there is
+nothing to be read, and every count is 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from prometheus_client.core import Metric
+
+from ...controller.figures import ClusterFigures
+from ...controller.session import SessionState
+from ...handlers.services import Services
+from ...replication.counters import ReplicationCounters
+from ...replication.fetcher import Fetcher
+from . import families
+from .samples import distributions, simple, single
+
+_FETCHERS = ("Replica",)
+"""What Kafka's beans have for ``clientId`` of all fetchers together."""
+_KAFKAS_NAMES = {
+    SessionState.CONNECTED: "CONNECTED",
+    SessionState.SUSPECTED: "CONNECTING",
+    SessionState.EXPIRED: "CLOSED",
+}
+
+
+def cluster_metrics(services: Services | None) -> Iterator[Metric]:
+    yield from _replicas(services)
+    yield from _in_sync(services)
+    yield from _fetchers(() if services is None else list(services.fetchers.all))
+    yield from _controller(services)
+    yield from _store_session(services)
+
+
+def _replicas(services: Services | None) -> Iterator[Metric]:
+    partitions = [] if services is None else list(services.replicas.partitions())
+    leading = [partition for partition in partitions if partition.is_leader]
+    yield single(families.PARTITIONS, len(partitions))
+    yield single(families.LEADERS, len(leading))
+    yield single(families.UNDER_REPLICATED, sum(len(p.isr) < len(p.replicas) for p in leading))
+    yield single(families.UNDER_MIN_ISR, sum(partition.is_under_min_isr for partition in leading))
+    yield single(families.AT_MIN_ISR, sum(partition.is_at_min_isr for partition in leading))
+    yield single(families.OFFLINE_REPLICAS, 0 if services is None else services.replicas.offline_count)
+
+
+def _in_sync(services: Services | None) -> Iterator[Metric]:
+    counters = ReplicationCounters() if services is None else services.replicas.counters
+    yield single(families.ISR_SHRINKS, counters.isr_shrinks)
+    yield single(families.ISR_EXPANDS, counters.isr_expands)
+    yield single(families.FAILED_ISR_UPDATES, counters.failed_isr_updates)
+    yield single(families.REPLICATION_BYTES_IN, counters.bytes_in)
+    yield single(families.REPLICATION_BYTES_OUT, counters.bytes_out)
+
+
+def _fetchers(fetchers: Collection[Fetcher]) -> Iterator[Metric]:
+    lags = [
+        ((f"ReplicaFetcherThread-0-{fetcher.leader_id}", partition.topic, str(partition.log.partition)), lag)
+        for fetcher in fetchers
+        for partition, lag in fetcher.lags()
+    ]
+    yield simple(families.FETCHER_LAG, lags)
+    yield simple(families.MAX_LAG, [(_FETCHERS, max((lag for _, lag in lags), default=0))])
+    slowest = min((fetcher.fetches_per_second for fetcher in fetchers), default=0.0)
+    yield simple(families.MIN_FETCH_RATE, [(_FETCHERS, slowest)])
+    failed = sum(fetcher.failed_count for fetcher in fetchers)
+    yield simple(families.FAILED_PARTITIONS, [(_FETCHERS, failed)])
+
+
+def _controller(services: Services | None) -> Iterator[Metric]:
+    controller = None if services is None else services.controller
+    is_active = controller is not None and controller.is_active
+    cluster = ClusterFigures() if controller is None or not is_active else controller.figures.cluster()
+    yield single(families.ACTIVE_CONTROLLER, is_active)
+    yield single(families.ACTIVE_BROKERS, cluster.brokers)
+    yield single(families.OFFLINE_PARTITIONS, cluster.offline_partitions)
+    yield single(families.PREFERRED_IMBALANCE, cluster.preferred_imbalance)
+    yield single(families.TOPICS, cluster.topics)
+    yield single(families.ALL_PARTITIONS, cluster.partitions)
+    yield single(families.TOPICS_TO_DELETE, cluster.topics_to_delete)
+    figures = None if controller is None else controller.figures
+    queues = [] if figures is None else [((str(broker_id),), sender) for broker_id, sender in figures.senders.queues()]
+    yield distributions(families.ELECTION_TIMES, [] if figures is None else [((), figures.elections.times)])
+    yield single(families.UNCLEAN_ELECTIONS, 0 if figures is None else figures.elections.unclean)
+    yield single(families.EVENT_QUEUE_SIZE, 0 if figures is None else figures.events.size)
+    yield distributions(families.EVENT_QUEUE_TIMES, [] if figures is None else [((), figures.events.times)])
+    yield simple(families.SENDER_QUEUE_SIZE, [(labels, sender.size) for labels, sender in queues])
+    yield distributions(families.SENDER_QUEUE_TIMES, [(labels, sender.times) for labels, sender in queues])
+
+
+def _store_session(services: Services | None) -> Iterator[Metric]:
+    session = None if services is None else services.store_session
+    states = [] if session is None else [((name,), session.state is state) for state, name in _KAFKAS_NAMES.items()]
+    yield simple(families.SESSION_STATE, states)
+    yield single(families.SESSION_CONNECTS, 0 if session is None else session.connects)
+    yield single(families.SESSION_DISCONNECTS, 0 if session is None else session.disconnects)
+    yield single(families.SESSION_EXPIRATIONS, 0 if session is None else session.expirations)
+    yield distributions(families.STORE_TIMES, [] if session is None else [((), session.times)])

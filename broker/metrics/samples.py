@@ -1,0 +1,46 @@
+"""Families of ``families`` with their samples, in the form that prometheus-client encodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+
+from ...base.distribution import Distribution
+from .families import Family, Kind
+
+Labels = tuple[str, ...]
+Samples = Iterable[tuple[Labels, float]]
+"""Label values and a value."""
+Buckets = Iterable[tuple[Labels, Iterable[float], Iterable[int], float]]
+"""Label values, bounds, cumulative counts with that of everything at the end, and the sum."""
+
+
+def single(family: Family, value: float) -> Metric:
+    """A family without labels."""
+    return simple(family, [((), value)])
+
+
+def simple(family: Family, samples: Samples) -> Metric:
+    """A counter or gauge."""
+    metric: CounterMetricFamily | GaugeMetricFamily
+    if family.kind is Kind.COUNTER:
+        metric = CounterMetricFamily(family.name, family.meaning, labels=family.labels)
+    else:
+        metric = GaugeMetricFamily(family.name, family.meaning, labels=family.labels)
+    for labels, value in samples:
+        metric.add_metric(labels, value)
+    return metric
+
+
+def distributions(family: Family, found: Iterable[tuple[Labels, Distribution]]) -> Metric:
+    """A histogram of values that were counted as they came."""
+    return histogram(family, [(labels, each.bounds, each.cumulative(), each.sum) for labels, each in found])
+
+
+def histogram(family: Family, samples: Buckets) -> Metric:
+    metric = HistogramMetricFamily(family.name, family.meaning, labels=family.labels)
+    for labels, bounds, cumulative, total in samples:
+        names = [*map(str, bounds), "+Inf"]
+        metric.add_metric(labels, list(zip(names, cumulative, strict=True)), sum_value=total)
+    return metric
