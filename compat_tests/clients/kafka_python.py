@@ -177,6 +177,7 @@ class Consumer(model.Consumer):
     def poll(self, timeout_s: float) -> list[model.Message]:
         with failures():
             polled = self._consumer.poll(timeout_ms=int(timeout_s * 1000))
+        self._rejoin_if_stuck()
         return [
             model.Message(
                 record.topic,
@@ -191,6 +192,16 @@ class Consumer(model.Consumer):
             for records in polled.values()
             for record in records
         ]
+
+    def _rejoin_if_stuck(self) -> None:
+        """Have a member of 3.0.12 go on that has forgotten that it joins again.
+
+        It joins again when metadata come late. If the poll ends during that (there are records), the assignment that the
+        leader then makes takes away the reason for joining, so no poll asks for the result, and it is rebalancing for ever.
+        """
+        coordinator = self._consumer._coordinator
+        if coordinator is not None and coordinator.rebalance_in_progress() and not coordinator.need_rejoin():
+            coordinator.request_rejoin()
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
         with failures():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.brokers import BrokerProcess, KafkaProcess, OttlaProcess
@@ -320,7 +320,18 @@ class Filler:
     def _offsets(self, connection: Connection) -> None:
         """A group that committed by itself, and one in a transaction."""
         consumer = Consumer({"bootstrap.servers": self.process.bootstrap, "group.id": "readers"})
-        consumer.commit(offsets=[TopicPartition("stock", 0, 77, "note")], asynchronous=False)
+
+        def commit() -> bool:
+            try:
+                consumer.commit(offsets=[TopicPartition("stock", 0, 77, "note")], asynchronous=False)
+            except KafkaException as failure:
+                # librdkafka passes on what Apache Kafka answers while it loads the partition that the group is kept in.
+                if failure.args[0].code() != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                    raise
+                return False
+            return True
+
+        eventually(commit)
         consumer.close()
         find_coordinator(connection, GROUP, "exactly-once")
         producer = RawProducer(connection, "with-offsets").start()

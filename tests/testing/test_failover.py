@@ -26,6 +26,7 @@ from ottla.testing.cluster import Cluster
 from .workloads import PARTITIONS, Reader, Workload, Writer, check_group, check_log, check_transactions, written
 
 ROUNDS = 10
+PATIENT_MS = 60_000
 GIVEN_UP_MS = 8_000
 FORGETFUL = ("kafka-python",)
 """kafka-python 3.0.12: when the connection for a transactional request cannot be made, its sender forgets the request."""
@@ -51,7 +52,8 @@ class Loads:
             cluster.create_topic(topic, PARTITIONS)
 
         def transactional() -> model.Producer:
-            return session.producer(transactional_id="t", delivery_timeout_ms=GIVEN_UP_MS)
+            patience = GIVEN_UP_MS if self._forgets else PATIENT_MS
+            return session.producer(transactional_id="t", delivery_timeout_ms=patience)
 
         self.plain = Writer("plain", session.producer, is_transactional=False)
         self.idempotent = Writer("idempotent", lambda: session.producer(idempotent=True), is_transactional=False)
