@@ -34,7 +34,7 @@ from ..wire.messages.fetch import (
     PartitionData,
 )
 from .call import Call
-from .leader_hints import NO_HINT, LeaderHints
+from .leader_hints import Refused, name_leaders
 
 _FINAL_EPOCH = -1
 _INITIAL_EPOCH = 0
@@ -78,7 +78,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     if reads.failure is not None:
         call.fail(reads.failure)
         if call.version >= _FIRST_HINT_VERSION:
-            _name_leaders(call, response)
+            response.node_endpoints = name_leaders(call, _led_otherwise(response), LeaderIdAndEpoch, NodeEndpoint)
     return response
 
 
@@ -89,18 +89,13 @@ def _follower(request: FetchRequest) -> FollowerId | None:
     return FollowerId(broker_id, epoch) if broker_id >= 0 else None
 
 
-def _name_leaders(call: Call, response: FetchResponse) -> None:
-    """Say who leads where it is not this broker, or no longer under the epoch that the client knows (KIP-951)."""
-    hints = LeaderHints(call)
-    for topic in response.responses:
-        for result in topic.partitions:
-            if result.error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH):
-                name = topic.topic or call.broker.metadata.topic_name(topic.topic_id) or ""
-                leader_id, epoch = hints.leader(name, result.partition_index)
-                if (leader_id, epoch) != NO_HINT:
-                    result.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
-    response.node_endpoints = [
-        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in hints.nodes()
+def _led_otherwise(response: FetchResponse) -> list[Refused]:
+    """What this broker does not lead, or no longer under the epoch that the client knows."""
+    return [
+        Refused(topic.topic, topic.topic_id, result.partition_index, result)
+        for topic in response.responses
+        for result in topic.partitions
+        if result.error_code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
     ]
 
 

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
+
 from ..base.errors import KafkaError
-from ..base.partitions import NO_LEADER
-from ..replication.metadata_cache import Node
 from .call import Call
 
-NO_HINT = (NO_LEADER, -1)
+_Endpoint = TypeVar("_Endpoint")
 
 
-class LeaderHints:
-    """The leaders named in one answer."""
+class Refused(NamedTuple):
+    """A partition that this broker does not lead, and what its ``answer`` is; the topic is told by name or by id."""
 
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._named: dict[int, Node] = {}
+    topic: str
+    topic_id: bytes
+    number: int
+    answer: Any
 
-    def leader(self, topic: str, number: int) -> tuple[int, int]:
-        """Leader and leader epoch, of the replica here or else of the cluster's metadata; NO_HINT where that is unknown."""
-        broker = self._call.broker
-        try:
-            partition = broker.replicas.partition(topic, number)
-            found = partition.leader_id, partition.leader_epoch
-        except KafkaError:
-            state = broker.metadata.partition(topic, number)
-            found = NO_HINT if state is None else (state.leader, state.leader_epoch)
-        node = broker.metadata.nodes(self._call.listener).get(found[0])
-        if node is not None:
-            self._named[node.node_id] = node
-        return found
 
-    def nodes(self) -> list[Node]:
-        """Where the leaders are that were named, as far as they are alive."""
-        return list(self._named.values())
+def name_leaders(
+    call: Call, refused: Iterable[Refused], leader_of: Callable[..., Any], endpoint: Callable[..., _Endpoint]
+) -> list[_Endpoint]:
+    """Have each answer say who leads under which epoch, where that is known; the endpoints of those that are alive.
+
+    ``leader_of`` and ``endpoint`` are the API's own structures for a leader with its epoch and for a node.
+    """
+    metadata = call.broker.metadata
+    nodes = metadata.nodes(call.listener)
+    named = {}
+    for topic, topic_id, number, answer in refused:
+        found = _find(call, topic or metadata.topic_name(topic_id) or "", number)
+        if found is not None:
+            leader, epoch = found
+            answer.current_leader = leader_of(leader_id=leader, leader_epoch=epoch)
+            if leader in nodes:
+                named[leader] = nodes[leader]
+    return [endpoint(**node._asdict()) for node in named.values()]
+
+
+def _find(call: Call, topic: str, number: int) -> tuple[int, int] | None:
+    """Leader and leader epoch, of the replica here or else of the cluster's metadata."""
+    try:
+        partition = call.broker.replicas.partition(topic, number)
+    except KafkaError:
+        state = call.broker.metadata.partition(topic, number)
+        return None if state is None else (state.leader, state.leader_epoch)
+    return partition.leader_id, partition.leader_epoch

@@ -46,7 +46,7 @@ from ..wire.messages.produce import (
 )
 from ..wire.records import RecordBatch
 from .call import Call, CloseConnection
-from .leader_hints import NO_HINT, LeaderHints
+from .leader_hints import Refused, name_leaders
 from .transaction_partitions import Entry, as_seen_by_producers, enter
 
 _ADMIN_CLIENT_ID = "__admin_client"
@@ -107,22 +107,16 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
         await _wait(call, waiting, request)
     response = ProduceResponse(responses=topics)
     if call.failed and call.version >= _FIRST_HINT_VERSION:
-        _name_leaders(call, response)
+        response.node_endpoints = name_leaders(call, _not_led_here(response), LeaderIdAndEpoch, NodeEndpoint)
     return response
 
 
-def _name_leaders(call: Call, response: ProduceResponse) -> None:
-    """Say who leads where it is not this broker (KIP-951)."""
-    hints = LeaderHints(call)
-    for topic in response.responses:
-        for answer in topic.partition_responses:
-            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-                name = topic.name or call.broker.metadata.topic_name(topic.topic_id) or ""
-                leader_id, epoch = hints.leader(name, answer.index)
-                if (leader_id, epoch) != NO_HINT:
-                    answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=epoch)
-    response.node_endpoints = [
-        NodeEndpoint(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack) for node in hints.nodes()
+def _not_led_here(response: ProduceResponse) -> list[Refused]:
+    return [
+        Refused(topic.name, topic.topic_id, answer.index, answer)
+        for topic in response.responses
+        for answer in topic.partition_responses
+        if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
     ]
 
 
