@@ -19,10 +19,10 @@ from .loading import is_stored, load_brokers
 from .partition_states import refusal
 from .registration import random_uuid
 from .settings import ControllerSettings
-from .store import ClusterStore, ConnectionLossError, Create, NodeExistsError, Set, StoreError
+from .store import ClusterStore, ConnectionLossError, NodeExistsError, StoreError
 from .topic_configs import check_overrides
 from .topic_names import check_collision, check_name
-from .topics import MAX_PARTITIONS_PER_REQUEST, NewTopic, check_room
+from .topics import MAX_PARTITIONS_PER_REQUEST, NewTopic, check_room, create_topic_operations
 from .znodes import ReplicaAssignment, TopicAssignment
 
 logger = logging.getLogger(__name__)
@@ -53,9 +53,7 @@ class TopicWriter:
         self, new: NewTopic, existing: Iterable[str], racks: Mapping[int, str | None]
     ) -> KafkaError | None:
         assert new.assignment is None, "clients that name a topic say nothing of its replicas"
-        settings = self._config.settings(ControllerSettings)
-        count = settings.num_partitions if new.partition_count == -1 else new.partition_count
-        factor = settings.default_replication_factor if new.replication_factor == -1 else new.replication_factor
+        count, factor = new.numbers(self._config.settings(ControllerSettings))
         try:
             check_name(new.name)
             if new.name in existing:
@@ -72,24 +70,17 @@ class TopicWriter:
     async def _write(self, name: str, assignment: Mapping[int, Iterable[int]], overrides: Mapping[str, str]) -> None:
         """Raises KafkaError TOPIC_ALREADY_EXISTS when another broker was faster."""
         partitions = {number: ReplicaAssignment(tuple(replicas)) for number, replicas in assignment.items()}
-        topic_id = random_uuid(self._randomness)
-        topic = znodes.encode_topic(TopicAssignment(topic_id, partitions))
-        config_path, config = znodes.topic_config_path(name), znodes.encode_config(overrides)
+        topic = TopicAssignment(random_uuid(self._randomness), partitions)
         is_made: bool | None = None
         while is_made is None:
-            has_config = await self._store.exists(config_path) is not None
+            operations = await create_topic_operations(self._store, name, topic, overrides)
             try:
-                await self._store.multi(
-                    [
-                        Set(config_path, config) if has_config else Create(config_path, config),
-                        Create(znodes.topic_path(name), topic),
-                    ]
-                )
+                await self._store.multi(operations)
                 is_made = True
             except NodeExistsError:
                 is_made = False
             except ConnectionLossError:
-                is_made = await is_stored(self._store, name, topic_id)
+                is_made = await is_stored(self._store, name, topic.topic_id)
         if not is_made:
             raise _exists(name)
         logger.info("Created topic %s in the store, for the controller to have it led", name)

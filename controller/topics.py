@@ -28,10 +28,19 @@ from .registration import random_uuid
 from .sender import Senders
 from .settings import ControllerSettings
 from .state_messages import leader_and_isr_requests, update_metadata_requests
-from .store import BadVersionError, ClusterStore, ConnectionLossError, Create, NodeExistsError, Set, StoreError
+from .store import (
+    BadVersionError,
+    ClusterStore,
+    ConnectionLossError,
+    Create,
+    NodeExistsError,
+    Operation,
+    Set,
+    StoreError,
+)
 from .topic_configs import check_overrides
 from .topic_names import check_collision, check_name
-from .znodes import ReplicaAssignment
+from .znodes import ReplicaAssignment, TopicAssignment
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +57,12 @@ class NewTopic:
     replication_factor: int = -1
     assignment: Mapping[int, Sequence[int]] | None = None
     configs: Mapping[str, str | None] = dataclasses.field(default_factory=dict)
+
+    def numbers(self, settings: ControllerSettings) -> tuple[int, int]:
+        """How many partitions, and how many replicas of each."""
+        count = settings.num_partitions if self.partition_count == -1 else self.partition_count
+        factor = settings.default_replication_factor if self.replication_factor == -1 else self.replication_factor
+        return count, factor
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,9 +145,7 @@ class Topics:
             check_room(len(new.assignment), room)
             check_assignment(new.assignment, racks)
             return new.assignment
-        settings = self._settings
-        count = settings.num_partitions if new.partition_count == -1 else new.partition_count
-        factor = settings.default_replication_factor if new.replication_factor == -1 else new.replication_factor
+        count, factor = new.numbers(self._settings)
         check_room(count, room)
         return assign_replicas(racks, count, factor, self._randomness)
 
@@ -169,12 +182,9 @@ class Topics:
         ``TopicChanges``, which finds it in the store, complete or not.
         """
         name = topic.name
-        config_path, config = znodes.topic_config_path(name), znodes.encode_config(overrides)
         while True:
-            has_config = await self._store.exists(config_path) is not None
             operations = [
-                Set(config_path, config) if has_config else Create(config_path, config),
-                Create(znodes.topic_path(name), znodes.encode_topic(topic.assignment())),
+                *await create_topic_operations(self._store, name, topic.assignment(), overrides),
                 Create(znodes.partitions_path(name)),
                 *create_partition_operations(name, topic.partitions),
             ]
@@ -273,6 +283,18 @@ def _has(topic: TopicState, partitions: Mapping[int, PartitionState]) -> bool:
         number in topic.partitions and topic.partitions[number].assignment == partition.assignment
         for number, partition in partitions.items()
     )
+
+
+async def create_topic_operations(
+    store: ClusterStore, name: str, topic: TopicAssignment, overrides: Mapping[str, str]
+) -> list[Operation]:
+    """What makes the nodes that every new topic has. An earlier topic of that name may have left its configs behind."""
+    path, config = znodes.topic_config_path(name), znodes.encode_config(overrides)
+    has_config = await store.exists(path) is not None
+    return [
+        Set(path, config) if has_config else Create(path, config),
+        Create(znodes.topic_path(name), znodes.encode_topic(topic)),
+    ]
 
 
 def check_room(partition_count: int, room: int) -> None:
