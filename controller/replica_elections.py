@@ -5,6 +5,7 @@ The rules are those of KafkaController (processReplicaLeaderElection, checkAndTr
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections import defaultdict
 from collections.abc import Iterable
@@ -46,15 +47,10 @@ class ReplicaElections:
         self, kind: ElectionType, keys: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, KafkaError | None]:
         """The outcome by partition, None where another replica leads now; ``keys`` None means all partitions there are."""
-        context = self._context
-        asked = [key for key, _ in context.partitions()] if keys is None else list(keys)
+        asked = [key for key, _ in self._context.partitions()] if keys is None else list(keys)
         results: dict[TopicPartition, KafkaError | None] = {key: self._refusal(kind, key) for key in asked}
         electable = [key for key, refusal in results.items() if refusal is None]
-
-        def decide(key: TopicPartition, partition: PartitionState) -> LeaderState | None:
-            return _elect(context, kind, key, partition)
-
-        changed = await self._leaders.change(electable, decide)
+        changed = await self._leaders.change(electable, functools.partial(_elect, self._context, kind))
         self._leaders.tell(changed)
         for key in electable:
             if key not in changed or self._is_needed(kind, key):
@@ -77,13 +73,9 @@ class ReplicaElections:
 
     async def balance(self, percentage: int) -> None:
         """Give brokers back what they are preferred for, where others lead more than so many percent of that."""
-        wanted = self._imbalanced(percentage)
-        context = self._context
-
-        def decide(key: TopicPartition, partition: PartitionState) -> LeaderState | None:
-            return _elect(context, ElectionType.PREFERRED, key, partition)
-
-        changed = await self._leaders.change(wanted, decide)
+        changed = await self._leaders.change(
+            self._imbalanced(percentage), functools.partial(_elect, self._context, ElectionType.PREFERRED)
+        )
         if changed:
             logger.info("%s led by the preferred replica again", counted(len(changed), "partition"))
             self._leaders.tell(changed)
