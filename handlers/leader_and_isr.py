@@ -22,8 +22,8 @@ from ..wire.messages.leader_and_isr import (
     LeaderAndIsrTopicState,
 )
 from ..wire.schema import replace
-from .broker_epochs import check_broker_epoch
 from .call import Call
+from .controller_requests import by_topic, check_broker_epoch
 from .services import Services
 
 logger = logging.getLogger(__name__)
@@ -36,7 +36,8 @@ _CONFIG_SECONDS = 5.0
 async def handle(call: Call, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
     check_broker_epoch(call, request.broker_epoch)
     if call.version < _GROUPED_FROM:
-        request = replace(request, topic_states=_by_topic(request))
+        states = [(state.topic_name, state) for state in request.ungrouped_partition_states]
+        request = replace(request, topic_states=by_topic(states, LeaderAndIsrTopicState))
     await _load_configs(call.broker, request)
     check_broker_epoch(call, request.broker_epoch)  # meanwhile the broker may have been registered anew
     response = call.broker.replicas.leader_and_isr(request)
@@ -62,14 +63,6 @@ async def _load_configs(broker: Services, request: LeaderAndIsrRequest) -> None:
                 await broker.configs.load(new)
             except StoreError as error:
                 logger.warning("The configs of new topics are read later, with everything else: %s", error)
-
-
-def _by_topic(request: LeaderAndIsrRequest) -> list[LeaderAndIsrTopicState]:
-    topics: dict[str, LeaderAndIsrTopicState] = {}
-    for state in request.ungrouped_partition_states:
-        topic = topics.setdefault(state.topic_name, LeaderAndIsrTopicState(topic_name=state.topic_name))
-        topic.partition_states.append(state)
-    return list(topics.values())
 
 
 def _by_name(request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> LeaderAndIsrResponse:

@@ -19,8 +19,8 @@ from ..wire.messages.stop_replica import (
     StopReplicaTopicState,
 )
 from ..wire.schema import replace
-from .broker_epochs import check_broker_epoch
 from .call import Call
+from .controller_requests import by_topic, check_broker_epoch
 
 _FLAG_PER_PARTITION_FROM = 3
 
@@ -28,17 +28,13 @@ _FLAG_PER_PARTITION_FROM = 3
 async def handle(call: Call, request: StopReplicaRequest) -> StopReplicaResponse:
     check_broker_epoch(call, request.broker_epoch)
     if call.version < _FLAG_PER_PARTITION_FROM:
-        request = replace(request, topic_states=_with_flags(request))
+        request = replace(request, topic_states=by_topic(_with_flags(request), StopReplicaTopicState))
     return call.broker.replicas.stop_replica(request)
 
 
-def _with_flags(request: StopReplicaRequest) -> list[StopReplicaTopicState]:
-    topics: dict[str, StopReplicaTopicState] = {}
-    for name, number in _named(request):
-        topic = topics.setdefault(name, StopReplicaTopicState(topic_name=name))
-        state = StopReplicaPartitionState(partition_index=number, delete_partition=request.delete_partitions)
-        topic.partition_states.append(state)
-    return list(topics.values())
+def _with_flags(request: StopReplicaRequest) -> Iterator[tuple[str, StopReplicaPartitionState]]:
+    for topic, number in _named(request):
+        yield topic, StopReplicaPartitionState(partition_index=number, delete_partition=request.delete_partitions)
 
 
 def _named(request: StopReplicaRequest) -> Iterator[tuple[str, int]]:

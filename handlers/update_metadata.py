@@ -18,8 +18,8 @@ from ..wire.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 from ..wire.schema import replace
-from .broker_epochs import check_broker_epoch
 from .call import Call
+from .controller_requests import by_topic, check_broker_epoch
 
 _LISTENERS_FROM = 3
 _GROUPED_FROM = 5
@@ -30,18 +30,11 @@ _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 async def handle(call: Call, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
     check_broker_epoch(call, request.broker_epoch)
     if call.version < _GROUPED_FROM:
-        request = replace(request, topic_states=_by_topic(request))
+        states = [(state.topic_name, state) for state in request.ungrouped_partition_states]
+        request = replace(request, topic_states=by_topic(states, UpdateMetadataTopicState))
     if call.version < _LISTENERS_FROM:
         request = replace(request, live_brokers=[_with_listeners(broker) for broker in request.live_brokers])
     return call.broker.metadata.update(request)
-
-
-def _by_topic(request: UpdateMetadataRequest) -> list[UpdateMetadataTopicState]:
-    topics: dict[str, UpdateMetadataTopicState] = {}
-    for state in request.ungrouped_partition_states:
-        topic = topics.setdefault(state.topic_name, UpdateMetadataTopicState(topic_name=state.topic_name))
-        topic.partition_states.append(state)
-    return list(topics.values())
 
 
 def _with_listeners(broker: UpdateMetadataBroker) -> UpdateMetadataBroker:

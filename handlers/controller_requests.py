@@ -1,0 +1,36 @@
+"""What the controller's requests have in common.
+
+What was meant for this broker before it registered anew is refused by the broker epoch; and early versions name the topic with
+each partition, where later ones have the partitions by topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from ..base.errors import ErrorCode, KafkaError
+from .call import Call
+
+UNCHECKED = -1
+
+_TopicState = TypeVar("_TopicState")
+
+
+def check_broker_epoch(call: Call, broker_epoch: int) -> None:
+    """Raises KafkaError STALE_BROKER_EPOCH.
+
+    A higher epoch than the own one is right: the controller may know of a registration before the broker itself does
+    (KIP-380, ``KafkaApis.isBrokerEpochStale``).
+    """
+    own = call.broker.broker_epoch()
+    if broker_epoch != UNCHECKED and broker_epoch < own:
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"the broker's epoch is {own}, not {broker_epoch}")
+
+
+def by_topic(states: Iterable[tuple[str, Any]], topic_state: Callable[..., _TopicState]) -> list[_TopicState]:
+    """States of partitions, each with its topic's name, as the states of topics; both in the order they came in."""
+    partitions: dict[str, list[Any]] = {}
+    for topic, state in states:
+        partitions.setdefault(topic, []).append(state)
+    return [topic_state(topic_name=topic, partition_states=found) for topic, found in partitions.items()]
