@@ -7,6 +7,9 @@ from typing import NamedTuple
 NO_LEADER = -1
 """In the place of a broker id: no broker leads the partition now."""
 
+NO_BROKER_EPOCH = -1
+"""In the place of a broker epoch (KIP-380): it is not known, so nothing is held against it."""
+
 
 class TopicPartition(NamedTuple):
     """A partition by name."""

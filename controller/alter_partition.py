@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from ..base.errors import ErrorCode
-from ..base.partitions import TopicPartition
+from ..base.partitions import NO_BROKER_EPOCH, TopicPartition
 from ..wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -33,7 +33,6 @@ from .znodes import LeaderState
 _FIRST_VERSION_BY_ID = 2
 _FIRST_VERSION_WITH_EPOCHS = 3
 _FIRST_VERSION_WITH_INELIGIBLE = 2
-_ANY_EPOCH = -1
 
 
 class IsrChange(NamedTuple):
@@ -77,8 +76,8 @@ def _is_well_formed(asked: IsrChange, state: LeaderState, replicas: Collection[i
 
 
 def _is_eligible(replica: int, asked: IsrChange, eligible_epochs: Mapping[int, int]) -> bool:
-    known_to_leader = asked.broker_epochs.get(replica, _ANY_EPOCH)
-    return replica in eligible_epochs and known_to_leader in (_ANY_EPOCH, eligible_epochs[replica])
+    known_to_leader = asked.broker_epochs.get(replica, NO_BROKER_EPOCH)
+    return replica in eligible_epochs and known_to_leader in (NO_BROKER_EPOCH, eligible_epochs[replica])
 
 
 class AlterPartitions:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from ..base.errors import ErrorCode
+from ..base.partitions import NO_BROKER_EPOCH
 from ..wire.messages.controlled_shutdown import (
     ControlledShutdownRequest,
     ControlledShutdownResponse,
@@ -14,8 +15,6 @@ from .context import ControllerContext
 from .leaders import Leaders
 
 logger = logging.getLogger(__name__)
-
-_ANY_EPOCH = -1
 
 
 async def shut_down(
@@ -28,7 +27,7 @@ async def shut_down(
     broker = context.brokers.get(request.broker_id)
     if broker is None:
         return ControlledShutdownResponse(error_code=ErrorCode.BROKER_NOT_AVAILABLE)
-    if request.broker_epoch != _ANY_EPOCH and request.broker_epoch < broker.epoch:
+    if request.broker_epoch != NO_BROKER_EPOCH and request.broker_epoch < broker.epoch:
         return ControlledShutdownResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     logger.info("Broker %d shuts down", request.broker_id)
     context.shutting_down.add(request.broker_id)

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import NO_BROKER_EPOCH
 from .call import Call
-
-UNCHECKED = -1
 
 _TopicState = TypeVar("_TopicState")
 
@@ -24,7 +23,7 @@ def check_broker_epoch(call: Call, broker_epoch: int) -> None:
     (KIP-380, ``KafkaApis.isBrokerEpochStale``).
     """
     own = call.broker.broker_epoch()
-    if broker_epoch != UNCHECKED and broker_epoch < own:
+    if broker_epoch != NO_BROKER_EPOCH and broker_epoch < own:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"the broker's epoch is {own}, not {broker_epoch}")
 
 

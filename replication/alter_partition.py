@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, Protocol
 import trio
 
 from ..base.errors import ErrorCode, KafkaError, known_code
+from ..base.partitions import NO_BROKER_EPOCH
 from ..wire.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -40,7 +41,6 @@ RETRY_SECONDS = 0.05
 """Between two attempts, as in Kafka."""
 
 _HIGHEST_WITHOUT_IDS = 1
-_ANY_EPOCH = -1
 _RECOVERED = 0
 
 _REFUSED = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
@@ -168,7 +168,7 @@ class AlterPartitionManager:
 def _epoch_to_join(change: PendingIsr, replica: int) -> int:
     if isinstance(change, PendingExpand) and change.joining == replica:
         return change.broker_epoch
-    return _ANY_EPOCH
+    return NO_BROKER_EPOCH
 
 
 def _is_done(name: PartitionName, sent: _Sent, answer: ResponsePartitionData) -> bool:

@@ -20,10 +20,10 @@ import math
 from collections.abc import Callable, Iterable
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import NO_BROKER_EPOCH
 from .isr import Committed, IsrState, PendingExpand, PendingShrink
 
 UNKNOWN_OFFSET = -1
-NO_BROKER_EPOCH = -1
 LONG_AGO = -math.inf
 
 

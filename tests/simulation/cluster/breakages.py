@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from ottla.base.partitions import NO_BROKER_EPOCH
 from ottla.controller import leadership, partition_states
 from ottla.controller.alter_partition import AlterPartitions
 from ottla.controller.deletion import Deletions
@@ -20,7 +21,7 @@ from ottla.controller.term import Term
 from ottla.log import follower_append
 from ottla.replication import follower
 from ottla.replication.isr import Committed, PendingExpand
-from ottla.replication.leader import NO_BROKER_EPOCH, FollowerProgress, LeaderRole
+from ottla.replication.leader import FollowerProgress, LeaderRole
 from ottla.wire.records import RecordBatch
 
 Breakage = Callable[[pytest.MonkeyPatch], None]
