@@ -83,7 +83,10 @@ class Connection(Protocol):
         ...
 
     async def send(self, parts: Sequence[Part]) -> None:
-        """Write every byte of ``parts`` in order, releasing each slice. Raises OSError when the other side is gone."""
+        """Write every byte of ``parts`` in order, releasing each slice.
+
+        Raises OSError when the other side is gone, KafkaError(KAFKA_STORAGE_ERROR) when a slice's bytes are no longer there.
+        """
         ...
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import trio
 
+from .errors import ErrorCode, KafkaError
 from .network import WOULD_BLOCK, Part, release, size_of
 from .seams import Workers
 from .send_buffer import SendBuffer
@@ -128,7 +129,7 @@ class TcpConnection:
                 await self._wait(trio.lowlevel.wait_writable)
                 continue
             if not sent:
-                raise OSError(errno.EIO, f"file ended {count} bytes before the slice did")
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"file ended {count} bytes before the slice did")
             position += sent
             count -= sent
 

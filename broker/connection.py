@@ -23,7 +23,7 @@ from collections.abc import Callable
 
 import trio
 
-from ..base.errors import ProtocolError
+from ..base.errors import KafkaError, ProtocolError
 from ..base.network import WOULD_BLOCK, Connection, Part, release, size_of
 from ..handlers.call import Call, CloseConnection
 from ..handlers.services import Services
@@ -91,6 +91,11 @@ class ClientConnection:
         except OSError as error:
             self._monitor.errors[Ending.NETWORK] += 1
             logger.debug("connection from %s ended: %s", self.peer, error)
+        except KafkaError as error:
+            # Out of the send: the log was truncated, or its folder failed, after the answer was made.
+            self._monitor.errors[Ending.STORAGE] += 1
+            if self._monitor.closings.is_first(self.host, error.code.name, logging.INFO):
+                logger.info("closing connection from %s: %s", self.peer, error)
         except Exception:
             self._monitor.errors[Ending.BUG] += 1
             logger.exception("closing connection from %s: its answer could not be made or sent", self.peer)

@@ -24,6 +24,7 @@ class Ending(enum.Enum):
     REFUSED_REQUEST = "refused_request"
     LIMIT = "limit"
     NETWORK = "network"
+    STORAGE = "storage"
     IDLE = "idle"
     BUG = "bug"
 

@@ -126,7 +126,8 @@ CONNECTION_ERRORS = _counter(
     "ottla_connection_errors_total",
     "reason",
     "Connections that the broker ended or that broke: protocol (bytes nobody can read), refused_request (no answer is "
-    "possible, as for a failed produce with acks=0), limit, idle, network, bug.",
+    "possible, as for a failed produce with acks=0), limit, idle, network, storage (the records of an answer were "
+    "truncated, or could not be read, before they left), bug.",
 )
 PARTITIONS = _gauge(
     "kafka_server_replicamanager_partitioncount", "", "Partitions on this broker.", _REPLICAS + "PartitionCount"

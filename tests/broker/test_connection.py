@@ -5,6 +5,7 @@ A whole broker on a network in memory, so that each byte arrives when the test s
 
 from __future__ import annotations
 
+import logging
 import struct
 import time
 from pathlib import Path
@@ -13,7 +14,10 @@ from typing import Any
 import pytest
 import trio
 
-from ottla.base.memory_network import MemoryConnection
+from ottla.base.config import Config
+from ottla.base.memory_network import MemoryConnection, MemoryNetwork
+from ottla.broker.monitor import Ending
+from ottla.broker.server import BrokerServer
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import decode
 from ottla.wire.headers import decode_response_header
@@ -25,7 +29,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 from ottla.wire.records import Record, build_batch
 from ottla.wire.registry import response_class
 
-from ..memory_broker import ADDRESS, frame, read_answer, serving
+from ..memory_broker import ADDRESS, frame, read_answer, running, serving
 
 
 async def read_message(client: MemoryConnection, key: ApiKey, version: int) -> Any:
@@ -149,6 +153,29 @@ async def test_a_large_request_is_taken_whole_and_its_buffer_given_back(tmp_path
         fetched = await read_message(client, ApiKey.FETCH, 11)
         assert len(fetched.responses[0].partitions[0].records) > len(value)
         client.close()
+
+
+async def test_an_answer_that_is_truncated_before_it_leaves_ends_the_connection_and_is_no_bug(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A follower truncates while a client that reads slowly has answers on hold."""
+    config = Config({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://test:9092"})
+    network = MemoryNetwork()
+    async with running(BrokerServer(config, network=network)) as server:
+        client = await network.connect(*ADDRESS)
+        await create_topic(client, "t")
+        await client.send([frame(produce("t", value=bytes(2 * network.limit)), 7, 1)])
+        await read_answer(client)
+        await client.send([frame(long_poll("t", 0), 11, 2) + frame(long_poll("t", 0), 11, 3)])
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.assembly is not None
+        server.assembly.services.replicas.partition("t", 0).log.truncate_to(0)
+        assert (await read_answer(client))[0] == 2
+        with trio.fail_after(20):
+            while await client.receive():
+                pass
+    assert server.monitor.errors == {Ending.STORAGE: 1}
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
 async def test_a_connection_above_the_limit_is_closed(tmp_path: Path) -> None:
