@@ -14,9 +14,9 @@ from ..base.errors import KafkaError, ProtocolError
 from ..wire.api_keys import ApiKey
 from ..wire.headers import key_and_version, request_header_version, response_header_encoder
 from ..wire.registry import request_class
-from .call import Call
 
-Handle = Callable[[Call, Any], Awaitable[Any]]
+Handle = Callable[[Any, Any], Awaitable[Any]]
+"""Takes the ``Call`` and the API's request. A call knows the services, and they what is served: hence no import here."""
 ErrorResponse = Callable[[Any, KafkaError], Any]
 
 

@@ -11,15 +11,13 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from .failures import JobError, explain
 from .stopping import finish_batch
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
-
-    from .group_offsets import GroupOffsets
 
 __all__ = ["JobError", "Partition", "Progress", "Watch", "explain", "follow", "spark_failures"]
 
@@ -84,8 +82,16 @@ class Watch:
     stop: threading.Event = field(default_factory=threading.Event)
 
 
+class ReadOffsets(Protocol):
+    """Where is kept how far queries have read (``GroupOffsets``)."""
+
+    def note(self, name: str, read: Mapping[Partition, int]) -> None:
+        """The query of this name has read so far."""
+        ...
+
+
 def follow(
-    queries: Mapping[str, StreamingQuery], watch: Watch | None = None, group: GroupOffsets | None = None
+    queries: Mapping[str, StreamingQuery], watch: Watch | None = None, group: ReadOffsets | None = None
 ) -> dict[str, int]:
     """Wait for the end of all queries, or of the first that fails; the records each read.
 

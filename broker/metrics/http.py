@@ -9,8 +9,8 @@ A scrape reads the metrics on the loop, one family at a time, and makes text of 
 from __future__ import annotations
 
 import functools
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Protocol
 
 import trio
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
@@ -23,19 +23,30 @@ from starlette.routing import Route
 
 from ...base.network import Network
 from ...base.seams import Clock, Workers
+from ..assembly import Assembly
 from ..http.server import HttpServer
+from ..monitor import Monitor
 from .collector import BrokerCollector
 from .loop_lag import LoopLag
 from .request_metrics import RequestMetrics
 
-if TYPE_CHECKING:
-    from ..server import BrokerServer
+
+class ObservedBroker(Protocol):
+    """What is looked at of a ``BrokerServer``."""
+
+    @property
+    def monitor(self) -> Monitor: ...
+
+    @property
+    def assembly(self) -> Assembly | None: ...
+
+    def readiness(self) -> Mapping[str, bool]: ...
 
 
 class MetricsServer:
     """Serves the metrics of ``broker``. ``requests`` is the observer to give to its connections."""
 
-    def __init__(self, broker: BrokerServer, network: Network, clock: Clock, workers: Workers) -> None:
+    def __init__(self, broker: ObservedBroker, network: Network, clock: Clock, workers: Workers) -> None:
         self._broker = broker
         self._workers = workers
         self.requests = RequestMetrics(clock.elapsed)
