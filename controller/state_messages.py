@@ -7,7 +7,8 @@ topic under deletion has leader -2 in UpdateMetadata, and epoch -2 in StopReplic
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, TypeVar
 
 from ..base.partitions import TopicPartition
 from ..wire.messages.leader_and_isr import (
@@ -28,34 +29,31 @@ from .context import ControllerContext, PartitionState
 from .election import EPOCH_DURING_DELETE, LEADER_DURING_DELETE
 from .znodes import SECURITY_PROTOCOLS
 
+_TopicState = TypeVar("_TopicState")
+
 
 def leader_and_isr_requests(
     context: ControllerContext, keys: Iterable[TopicPartition], *, is_new: bool = False
 ) -> dict[int, LeaderAndIsrRequest]:
     """By live broker, the partitions among ``keys`` that it holds a replica of."""
-    topics: dict[int, dict[str, LeaderAndIsrTopicState]] = {}
-    leaders: dict[int, set[int]] = {}
-    for topic, number in keys:
-        partition = context.topics[topic].partitions[number]
-        if partition.state is None:
-            continue
-        message = _leader_and_isr_partition(number, partition, is_new)
-        for broker_id in partition.assignment.replicas:
-            if broker_id in context.brokers:
-                by_name = topics.setdefault(broker_id, {})
-                if topic not in by_name:
-                    by_name[topic] = LeaderAndIsrTopicState(topic_name=topic, topic_id=context.topics[topic].topic_id)
-                by_name[topic].partition_states.append(message)
-                leaders.setdefault(broker_id, set()).add(partition.state.leader)
+    states = {}
+    for key in keys:
+        partition = context.partition(key)
+        if partition.state is not None:
+            states[key] = _leader_and_isr_partition(key.partition, partition, is_new)
+
+    def topic_state(topic: str) -> LeaderAndIsrTopicState:
+        return LeaderAndIsrTopicState(topic_name=topic, topic_id=context.topics[topic].topic_id)
+
     return {
         broker_id: LeaderAndIsrRequest(
             controller_id=context.controller_id,
             controller_epoch=context.epoch,
             broker_epoch=context.brokers[broker_id].epoch,
-            topic_states=list(by_name.values()),
-            live_leaders=_live_leaders(context, leaders[broker_id]),
+            topic_states=topics,
+            live_leaders=_live_leaders(context, {state.leader for topic in topics for state in topic.partition_states}),
         )
-        for broker_id, by_name in topics.items()
+        for broker_id, topics in _by_replica(context, states, topic_state).items()
     }
 
 
@@ -160,27 +158,38 @@ def stop_replica_requests(
     context: ControllerContext, keys: Iterable[TopicPartition], *, delete: bool
 ) -> dict[int, StopReplicaRequest]:
     """By live broker, the replicas of ``keys`` that it is to let go of."""
-    topics: dict[int, dict[str, StopReplicaTopicState]] = {}
-    for topic, number in keys:
-        partition = context.topics[topic].partitions[number]
-        epoch = partition.state.leader_epoch if partition.state is not None else -1
-        message = StopReplicaPartitionState(
-            partition_index=number,
-            leader_epoch=EPOCH_DURING_DELETE if topic in context.deleting else epoch,
+    states = {}
+    for key in keys:
+        state = context.partition(key).state
+        epoch = -1 if state is None else state.leader_epoch
+        states[key] = StopReplicaPartitionState(
+            partition_index=key.partition,
+            leader_epoch=EPOCH_DURING_DELETE if key.topic in context.deleting else epoch,
             delete_partition=delete,
         )
-        for broker_id in partition.assignment.replicas:
-            if broker_id in context.brokers:
-                by_name = topics.setdefault(broker_id, {})
-                if topic not in by_name:
-                    by_name[topic] = StopReplicaTopicState(topic_name=topic)
-                by_name[topic].partition_states.append(message)
     return {
         broker_id: StopReplicaRequest(
             controller_id=context.controller_id,
             controller_epoch=context.epoch,
             broker_epoch=context.brokers[broker_id].epoch,
-            topic_states=list(by_name.values()),
+            topic_states=topics,
         )
-        for broker_id, by_name in topics.items()
+        for broker_id, topics in _by_replica(
+            context, states, lambda topic: StopReplicaTopicState(topic_name=topic)
+        ).items()
     }
+
+
+def _by_replica(
+    context: ControllerContext, states: Mapping[TopicPartition, Any], topic_state: Callable[[str], _TopicState]
+) -> dict[int, list[_TopicState]]:
+    """By live broker, the states of the partitions that it holds a replica of, in topics that ``topic_state`` makes."""
+    found: dict[int, dict[str, Any]] = {}
+    for key, state in states.items():
+        for broker_id in context.partition(key).assignment.replicas:
+            if broker_id in context.brokers:
+                topics = found.setdefault(broker_id, {})
+                if key.topic not in topics:
+                    topics[key.topic] = topic_state(key.topic)
+                topics[key.topic].partition_states.append(state)
+    return {broker_id: list(topics.values()) for broker_id, topics in found.items()}
