@@ -6,7 +6,8 @@ Settings of topics can be changed, and those of brokers that are dynamic, on one
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.broker_configs import check_broker_overrides
@@ -19,10 +20,53 @@ from .config_resources import ResourceType, check_broker, check_topic
 Overrides = Mapping[str, str | None]
 
 
+class Resource(Protocol):
+    """A resource in a request."""
+
+    resource_type: int
+    resource_name: str
+
+
+_Resource = TypeVar("_Resource", bound=Resource)
+_Answer = TypeVar("_Answer")
+
+
+async def alter_each(
+    resources: Sequence[_Resource], alter: Callable[[_Resource], Awaitable[None]], answer: Callable[..., _Answer]
+) -> list[_Answer]:
+    """Have ``alter`` change each resource, unless it is named twice; the answers, with the KafkaError that it raised."""
+    count = Counter(_key(resource) for resource in resources)
+    answers = []
+    for resource in resources:
+        refused: KafkaError | None = None
+        if count[_key(resource)] > 1:
+            refused = KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        else:
+            try:
+                await alter(resource)
+            except KafkaError as error:
+                refused = error
+        answers.append(resource_answer(resource, refused, answer))
+    return answers
+
+
+def _key(resource: Resource) -> tuple[int, str]:
+    return resource.resource_type, resource.resource_name
+
+
+def resource_answer(resource: Resource, refused: KafkaError | None, answer: Callable[..., _Answer]) -> _Answer:
+    """What became of a resource, as the API's own ``answer``."""
+    return answer(
+        error_code=refused.code if refused else ErrorCode.NONE,
+        error_message=refused.message if refused else None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )
+
+
 async def change_resource(
     call: Call,
-    resource_type: int,
-    resource_name: str,
+    resource: Resource,
     names: Sequence[str],
     transform: Callable[[Mapping[str, str]], Overrides],
     *,
@@ -31,19 +75,20 @@ async def change_resource(
     """Change one resource; ``names`` are the settings that would change. Raises KafkaError."""
     if len(set(names)) != len(names):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-    match resource_type:
+    name = resource.resource_name
+    match resource.resource_type:
         case ResourceType.TOPIC:
-            await _change_topic(call, resource_name, transform, validate_only=validate_only)
+            await _change_topic(call, name, transform, validate_only=validate_only)
         case ResourceType.BROKER:
-            if resource_name:
-                check_broker(call.broker, resource_name)
-            await _change_broker(call, transform, per_broker=bool(resource_name), validate_only=validate_only)
+            if name:
+                check_broker(call.broker, name)
+            await _change_broker(call, transform, per_broker=bool(name), validate_only=validate_only)
         case ResourceType.BROKER_LOGGER:
-            check_broker(call.broker, resource_name)
+            check_broker(call.broker, name)
             if names:
                 raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {names[0]} does not exist!")
         case _:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}")
 
 
 async def _change_topic(
@@ -77,11 +122,3 @@ async def _change_broker(
     else:
         await call.flush()
         await call.broker.configs.change(BROKERS, name, checked)
-
-
-def repeated(resources: Iterable[tuple[int, str]]) -> set[tuple[int, str]]:
-    """The (type, name) pairs that stand in a request more than once."""
-    return {key for key, count in Counter(resources).items() if count > 1}
-
-
-REPEATED = KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")

@@ -28,40 +28,23 @@ from ..wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from .call import Call
-from .config_changes import REPEATED, change_resource, repeated
+from .config_changes import alter_each, change_resource, resource_answer
 from .config_resources import ResourceType
 
 
 async def handle(call: Call, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
-    twice = repeated((resource.resource_type, resource.resource_name) for resource in request.resources)
-    responses = []
-    for resource in request.resources:
-        error: KafkaError | None = REPEATED
-        if (resource.resource_type, resource.resource_name) not in twice:
-            error = await _alter(call, resource, validate_only=request.validate_only)
-        responses.append(_response(resource, error))
-    return IncrementalAlterConfigsResponse(responses=responses)
-
-
-async def _alter(call: Call, resource: AlterConfigsResource, *, validate_only: bool) -> KafkaError | None:
-    rules = _rules(call, resource)
-    try:
+    async def alter(resource: AlterConfigsResource) -> None:
+        rules = _rules(call, resource)
         changes = [ConfigChange(c.name, _operation(c.config_operation), c.value) for c in resource.configs]
 
         def change(overrides: Mapping[str, str]) -> Mapping[str, str | None]:
             return apply_changes(rules.known, overrides, changes, rules.not_a_list)
 
-        await change_resource(
-            call,
-            resource.resource_type,
-            resource.resource_name,
-            [name for name, _, _ in changes],
-            change,
-            validate_only=validate_only,
-        )
-    except KafkaError as error:
-        return error
-    return None
+        names = [name for name, _, _ in changes]
+        await change_resource(call, resource, names, change, validate_only=request.validate_only)
+
+    answers = await alter_each(request.resources, alter, AlterConfigsResourceResponse)
+    return IncrementalAlterConfigsResponse(responses=answers)
 
 
 class _Rules(NamedTuple):
@@ -94,14 +77,7 @@ def _operation(code: int) -> Change:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Unknown operation type {code}") from None
 
 
-def _response(resource: AlterConfigsResource, error: KafkaError | None) -> AlterConfigsResourceResponse:
-    return AlterConfigsResourceResponse(
-        error_code=error.code if error else ErrorCode.NONE,
-        error_message=error.message if error else None,
-        resource_type=resource.resource_type,
-        resource_name=resource.resource_name,
-    )
-
-
 def error_response(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
-    return IncrementalAlterConfigsResponse(responses=[_response(resource, error) for resource in request.resources])
+    return IncrementalAlterConfigsResponse(
+        responses=[resource_answer(resource, error, AlterConfigsResourceResponse) for resource in request.resources]
+    )
