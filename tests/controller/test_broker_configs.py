@@ -16,11 +16,15 @@ from ottla.controller.store import ensure_paths
 from ottla.log.settings import LogManagerSettings, LogSettings
 
 
-async def test_what_cannot_be_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+async def stored_configs() -> ConfigStore:
     store = EmbeddedStore(SystemClock())
     await store.open()
     await ensure_paths(store.session(), znodes.PERSISTENT_PATHS)
-    configs = ConfigStore(store.session(), SystemClock())
+    return ConfigStore(store.session(), SystemClock())
+
+
+async def test_what_cannot_be_is_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    configs = await stored_configs()
     config = Config()
     config.settings(LogSettings)
     config.settings(LogManagerSettings)
@@ -37,10 +41,7 @@ async def test_what_cannot_be_is_passed_over(caplog: pytest.LogCaptureFixture) -
 
 
 async def test_only_its_own_and_everybodys_concern_a_broker() -> None:
-    store = EmbeddedStore(SystemClock())
-    await store.open()
-    await ensure_paths(store.session(), znodes.PERSISTENT_PATHS)
-    configs = ConfigStore(store.session(), SystemClock())
+    configs = await stored_configs()
     config = Config()
     config.settings(LogSettings)
     told: list[int] = []
