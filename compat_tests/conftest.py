@@ -102,6 +102,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]
     if config.getoption("loadgroup", False):  # in a process of pytest-xdist
+        assert all(item.nodeid.endswith(f"@{lane_of[item]}") for item in items), "pytest-xdist does not see the lanes"
         items.sort(key=lambda item: lanes.order(lane_of[item]))
 
 
