@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import socket
 import subprocess
 import sys
-import time
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.java.tools import SHORT_LIVED, java_command
+from ottla.compat_tests.server_process import ServerProcess
 from ottla.testing.held_port import HeldPort
-
-START_TIMEOUT_S = 120.0
 
 KAFKA_PROPERTIES = """\
 process.roles=broker,controller
@@ -40,71 +36,23 @@ group.initial.rebalance.delay.ms=0
 """
 
 
-class BrokerProcess(ABC):
-    """A broker that tests may stop, kill and start again, with ``properties`` beside those that every test needs.
-
-    ``clean_exit`` is its exit status after SIGTERM.
-    """
-
-    clean_exit = 0
+class BrokerProcess(ServerProcess):
+    """A broker that tests may stop, kill and start again, with ``properties`` beside those that every test needs."""
 
     def __init__(self, folder: Path, data_folders: int = 1, properties: Mapping[str, str] | None = None) -> None:
-        self.folder = folder
+        super().__init__(folder, "broker.log")
         self.data_folders = [folder / name for name in ("data", "data-2", "data-3")[:data_folders]]
         self.properties = dict(properties or {})
-        self._held_port = HeldPort()
-        self.port = self._held_port.number
-        self._process: subprocess.Popen[bytes] | None = None
 
     @property
     def bootstrap(self) -> str:
         """host:port."""
-        return f"127.0.0.1:{self.port}"
+        return self.address
 
     @property
     def log_dirs(self) -> str:
         """The data folders as a property."""
         return ",".join(map(str, self.data_folders))
-
-    @abstractmethod
-    def command(self) -> list[str]:
-        """The broker's command line."""
-
-    def start(self) -> None:
-        """Start it, and return when it accepts connections."""
-        with (self.folder / "broker.log").open("ab") as log:
-            self._process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._accepts():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                tail = (self.folder / "broker.log").read_text(errors="replace")[-2000:]
-                raise RuntimeError(f"the broker did not start: {self.command()}\n{tail}")
-            time.sleep(0.02)
-
-    def _accepts(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
-        except OSError:
-            return False
-        return True
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        assert self._process is not None
-        self._process.kill()
-        self._process.wait()
-
-    def stop(self) -> None:
-        """SIGTERM, and wait for the exit, which must be a clean one."""
-        assert self._process is not None
-        self._process.send_signal(signal.SIGTERM)
-        assert self._process.wait(timeout=START_TIMEOUT_S) == self.clean_exit
-
-    def close(self) -> None:
-        """End it if it still runs."""
-        if self._process is not None and self._process.poll() is None:
-            self.kill()
-        self._held_port.close()
 
 
 class OttlaProcess(BrokerProcess):

@@ -17,6 +17,13 @@ from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.wire_client import Operator
+from ottla.compat_tests.zookeeper_fixtures import (  # fixtures, for pytest to find here
+    zookeeper,
+    zookeeper_chroot,
+    zookeeper_server,
+)
+
+__all__ = ["zookeeper", "zookeeper_chroot", "zookeeper_server"]
 
 MARKS = (
     "capability(name): the row of the table that a test belongs to, one of ``capabilities.GROUPS``",

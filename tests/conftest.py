@@ -13,6 +13,13 @@ import trio.testing
 from hypothesis import settings
 
 from ottla.compat_tests.spark import jvm
+from ottla.compat_tests.zookeeper_fixtures import (  # fixtures, for pytest to find here
+    zookeeper,
+    zookeeper_chroot,
+    zookeeper_server,
+)
+
+__all__ = ["zookeeper", "zookeeper_chroot", "zookeeper_server"]
 
 # By default an example that takes longer than 200 ms fails its test: on a busy machine that says nothing of the code.
 settings.register_profile("no deadline", deadline=None)

@@ -18,6 +18,7 @@ from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.java.tools import SHORT_LIVED
 from ottla.compat_tests.raw.transactional import RawProducer
 from ottla.compat_tests.wire_client import connect
+from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.controller import journal
 from ottla.controller.state_files import DiskStateFiles
 from ottla.log.checkpoints import read_leader_epochs, read_offsets
@@ -39,13 +40,6 @@ transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 log.cleaner.enable=false
 """
-ZOOKEEPER = """\
-tickTime=2000
-dataDir={folder}
-clientPort={port}
-clientPortAddress=127.0.0.1
-admin.enableServer=false
-"""
 
 
 def java(jars: Path, *words: str) -> list[str]:
@@ -53,24 +47,12 @@ def java(jars: Path, *words: str) -> list[str]:
     return ["java", *SHORT_LIVED[1:], log4j, "-cp", f"{jars}/*", *words]
 
 
-class ZooKeeper(BrokerProcess):
-    """A ZooKeeper server of its own."""
-
-    def __init__(self, folder: Path, jars: Path) -> None:
-        super().__init__(folder)
-        self._jars = jars
-        self._config = folder / "zoo.cfg"
-        self._config.write_text(ZOOKEEPER.format(folder=folder, port=self.port))
-
-    def command(self) -> list[str]:
-        return java(self._jars, "-Xmx128M", "org.apache.zookeeper.server.ZooKeeperServerMain", str(self._config))
-
-    def shell(self, commands: list[str]) -> None:
-        """Have the commands of ``zookeeper-shell`` carried out."""
-        shell = java(self._jars, "-Xmx64M", "org.apache.zookeeper.ZooKeeperMain", "-waitforconnection")
-        shell += ["-server", self.bootstrap]
-        done = subprocess.run(shell, input="\n".join([*commands, "quit"]), capture_output=True, text=True, check=False)
-        assert done.stderr.count("Created ") == len(commands), done.stderr
+def run_shell(zookeeper: ZooKeeperProcess, jars: Path, commands: list[str]) -> None:
+    """Have commands of ``zookeeper-shell`` carried out, each of which creates a node."""
+    shell = java(jars, "-Xmx64M", "org.apache.zookeeper.ZooKeeperMain", "-waitforconnection")
+    shell += ["-server", zookeeper.address]
+    done = subprocess.run(shell, input="\n".join([*commands, "quit"]), capture_output=True, text=True, check=False)
+    assert done.stderr.count("Created ") == len(commands), done.stderr
 
 
 class KafkaOnZooKeeper(BrokerProcess):
@@ -78,7 +60,7 @@ class KafkaOnZooKeeper(BrokerProcess):
 
     clean_exit = 143
 
-    def __init__(self, folder: Path, jars: Path, zookeeper: ZooKeeper, port: int) -> None:
+    def __init__(self, folder: Path, jars: Path, zookeeper: ZooKeeperProcess, port: int) -> None:
         super().__init__(folder)
         self.port = port
         self._jars = jars
@@ -89,14 +71,14 @@ class KafkaOnZooKeeper(BrokerProcess):
         return java(self._jars, "-Xmx512M", "kafka.Kafka", str(self._config))
 
 
-def copy_znodes(state_folder: Path, zookeeper: ZooKeeper) -> None:
+def copy_znodes(state_folder: Path, zookeeper: ZooKeeperProcess, jars: Path) -> None:
     """Make every lasting node of the embedded store in ZooKeeper."""
     tree, _ = journal.load(DiskStateFiles(OsDisk(), str(state_folder)))
     commands = []
     for path, node in tree.entries():
         if path not in ("/", "/controller") and not path.startswith("/brokers/ids/"):
             commands.append(f"create {path} {node.data.decode()}".rstrip())
-    zookeeper.shell(commands)
+    run_shell(zookeeper, jars, commands)
 
 
 def interrupt_compaction(folder: Path) -> None:
@@ -116,12 +98,11 @@ def opened(by_ottla, fetch_jars, tmp_path) -> Iterator[KafkaOnZooKeeper]:
     jars = fetch_jars("zookeeper", "kafka-3.9.2")
     shutil.copytree(by_ottla.data, tmp_path / "data")
     interrupt_compaction(tmp_path / "data/compacted-0")
-    (tmp_path / "zookeeper").mkdir()
-    zookeeper = ZooKeeper(tmp_path / "zookeeper", jars)
+    zookeeper = ZooKeeperProcess(tmp_path)
     kafka = KafkaOnZooKeeper(tmp_path, jars, zookeeper, by_ottla.process.port)
     try:
         zookeeper.start()
-        copy_znodes(tmp_path / "data/__cluster_state", zookeeper)
+        copy_znodes(tmp_path / "data/__cluster_state", zookeeper, jars)
         shutil.rmtree(tmp_path / "data/__cluster_state")
         kafka.start()
         yield kafka

@@ -1,0 +1,118 @@
+"""A server in a process of its own, on a port that stays its own: started, paused, stopped, killed and started again.
+
+What it prints goes to one file, in which each start goes on. A start has as long as a JVM on a busy machine may need.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+from ottla.testing.held_port import HeldPort
+
+START_TIMEOUT_S = 120.0
+_TAIL = 2000
+"""Characters of the log that an error shows."""
+
+
+class ServerProcess(ABC):
+    """A server with what it keeps in ``folder``; ``log_file`` is what it has printed, ``port`` the one that it listens on.
+
+    ``clean_exit`` is its exit status after SIGTERM.
+    """
+
+    clean_exit = 0
+
+    def __init__(self, folder: Path, log_name: str) -> None:
+        self.folder = folder
+        self.log_file = folder / log_name
+        self._held_port = HeldPort()
+        self.port = self._held_port.number
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        """host:port."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """Its process id. AssertionError before the first start."""
+        assert self._process is not None, "never started"
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has been started and has not ended; one that is paused runs."""
+        return self._process is not None and self._process.poll() is None
+
+    @abstractmethod
+    def command(self) -> list[str]:
+        """The server's command line."""
+
+    def is_ready(self) -> bool:
+        """Whether it can be used: unless a server knows better, whether it accepts connections."""
+        try:
+            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+        except OSError:
+            return False
+        return True
+
+    def start(self) -> None:
+        """Start it, and return when it can be used. Raises RuntimeError, with the end of its log, when it can't."""
+        self.launch()
+        self.wait_ready()
+
+    def launch(self) -> None:
+        """Start it, without waiting: several servers may begin side by side. ``wait_ready`` is to follow."""
+        assert not self.is_running, f"{self.command()} is running"
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def wait_ready(self) -> None:
+        """Return when it can be used. Raises RuntimeError when it has ended, or takes too long."""
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self.is_ready():
+            if not self.is_running or time.monotonic() > deadline:
+                raise RuntimeError(f"the server did not start: {self.command()}\n{self.log()[-_TAIL:]}")
+            time.sleep(0.02)
+
+    def log(self) -> str:
+        """All that it has printed, over all of its starts."""
+        return self.log_file.read_text(errors="replace")
+
+    def pause(self) -> None:
+        """SIGSTOP: it neither reads nor writes, and its connections stay."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT, the end of ``pause``."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None, "never started"
+        self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self._process is not None, "never started"
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        """SIGTERM, and wait for the exit, which must be a clean one. One that is paused goes on for that."""
+        assert self._process is not None, "never started"
+        self._process.send_signal(signal.SIGTERM)
+        self._process.send_signal(signal.SIGCONT)
+        status = self._process.wait(timeout=START_TIMEOUT_S)
+        assert status == self.clean_exit, f"exit status {status}: {self.command()}\n{self.log()[-_TAIL:]}"
+
+    def close(self) -> None:
+        """End it if it still runs, and let go of its port."""
+        if self.is_running:
+            self.kill()
+        self._held_port.close()
