@@ -13,11 +13,15 @@ ARGS :=
 SEEDS := 300
 
 .DEFAULT_GOAL := help
-.PHONY: run setup check test test-spark-4.2 stress simulate bench bench-archive compat-oracle compat-spark docs clean help static
+.PHONY: run cluster compat-cluster setup check test test-spark-4.2 stress simulate bench bench-archive compat-oracle compat-spark docs clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
 	@exec $(VENV)/bin/ottla serve --listen 127.0.0.1:9092 --data-dir data $(ARGS)
+
+cluster: ## start ZooKeeper and three brokers on 127.0.0.1:9092 to 9094 with their data in ./data/cluster (Ctrl-C stops all)
+	@tools/setup.sh cluster
+	@exec $(PYTHON_IN_VENV) tools/cluster.py $(ARGS)
 
 setup: ## build everything `make test` needs, and byte-compile
 	@tools/setup.sh test

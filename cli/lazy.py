@@ -21,6 +21,7 @@ class Lazy(NamedTuple):
 
 
 LAZY = {
+    "dev-cluster": Lazy(".commands.dev_cluster", "Run a cluster of brokers in this process, to develop against."),
     "topics": Lazy(".commands.topics", "Create, list, describe, alter and delete topics."),
     "produce": Lazy(".commands.produce", "Write lines, or JSON lines, of standard input or files to a topic."),
     "consume": Lazy(".commands.consume", "Print the records of a topic."),

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.java.tools import SHORT_LIVED, java_command
@@ -36,18 +37,35 @@ group.initial.rebalance.delay.ms=0
 """
 
 
+class Restartable(Protocol):
+    """What a test kills, stops and starts, without asking how many brokers it is."""
+
+    bootstrap: str
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        ...
+
+    def stop(self) -> None:
+        """SIGTERM, and wait for a clean end."""
+        ...
+
+    def start(self) -> None:
+        """Start again; returns when clients are served."""
+        ...
+
+
 class BrokerProcess(ServerProcess):
     """A broker that tests may stop, kill and start again, with ``properties`` beside those that every test needs."""
 
-    def __init__(self, folder: Path, data_folders: int = 1, properties: Mapping[str, str] | None = None) -> None:
-        super().__init__(folder, "broker.log")
+    def __init__(
+        self, folder: Path, data_folders: int = 1, properties: Mapping[str, str] | None = None, port: int = 0
+    ) -> None:
+        super().__init__(folder, "broker.log", port)
+        self.bootstrap = self.address
+        """host:port, as clients are given it."""
         self.data_folders = [folder / name for name in ("data", "data-2", "data-3")[:data_folders]]
         self.properties = dict(properties or {})
-
-    @property
-    def bootstrap(self) -> str:
-        """host:port."""
-        return self.address
 
     @property
     def log_dirs(self) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ottla.compat_tests import brokers, capabilities, lanes, programs, record
+from ottla.compat_tests import brokers, capabilities, clusters, lanes, programs, record
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.session import ClientSession
@@ -28,6 +28,7 @@ __all__ = ["zookeeper", "zookeeper_chroot", "zookeeper_server"]
 MARKS = (
     "capability(name): the row of the table that a test belongs to, one of ``capabilities.GROUPS``",
     "client(name): the column of the table, for tests that take no client library",
+    "one_broker(reason): there is nothing in it for a cluster, or it needs one broker to be everything",
     "restart: kills or restarts the broker, so it cannot run against somebody else's",
     "not_offered(reason): the client's public API has no way to ask for it",
     "since_spark(version): asks for what this release of Spark was the first to have",
@@ -45,6 +46,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--bootstrap-server", metavar="HOST:PORT", help="test this broker instead of starting one")
     group.addoption(
         "--broker", choices=("ottla", "kafka"), default="ottla", help="what to start: Ottla or Apache Kafka"
+    )
+    group.addoption(
+        "--brokers",
+        type=int,
+        default=1,
+        metavar="N",
+        help="start a cluster of so many, on ZooKeeper, with three replicas",
     )
     group.addoption(
         "--client", action="append", metavar="NAME", help=f"only this client: {', '.join(programs.names())}"
@@ -117,6 +125,7 @@ def left_out(config: pytest.Config, items: Iterable[pytest.Item]) -> set[pytest.
     """Other clients' tests; and, kept in the record, what a client or this run has no way for."""
     wanted = config.getoption("--client")
     is_foreign = config.getoption("--bootstrap-server") is not None
+    is_cluster = config.getoption("--brokers") > 1
     kept = config.stash[record.KEY]
     dropped = set()
     for item in items:
@@ -127,6 +136,9 @@ def left_out(config: pytest.Config, items: Iterable[pytest.Item]) -> set[pytest.
         elif mark is not None:
             kept.add(record.Result(item.nodeid, client, capability, record.NOT_APPLICABLE, str(mark.args[0])))
             dropped.add(item)
+        elif is_cluster and (one := item.get_closest_marker("one_broker")) is not None:
+            kept.add(record.Result(item.nodeid, client, capability, record.NOT_APPLICABLE, str(one.args[0])))
+            dropped.add(item)
         elif is_foreign and item.get_closest_marker("restart"):
             kept.add(record.Result(item.nodeid, client, capability, record.NOT_RUN, NOT_OURS))
             dropped.add(item)
@@ -136,7 +148,8 @@ def left_out(config: pytest.Config, items: Iterable[pytest.Item]) -> set[pytest.
 def pytest_report_header(config: pytest.Config) -> str:
     """Which broker, and what is left out."""
     if config.getoption("--bootstrap-server") is None:
-        return f"broker: {config.getoption('--broker')}, started by this run"
+        count = config.getoption("--brokers")
+        return f"broker: {config.getoption('--broker')}{f', {count} of them' if count > 1 else ''}, started by this run"
     return f"broker: {config.getoption('--bootstrap-server')} (tests that restart the broker are left out)"
 
 
@@ -170,15 +183,26 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     if given is not None:
         yield given
         return
-    with brokers.shared(request.config.getoption("--broker"), tmp_path_factory.mktemp("broker")) as address:
-        yield address
+    kind, folder = request.config.getoption("--broker"), tmp_path_factory.mktemp("broker")
+    if request.config.getoption("--brokers") > 1:
+        properties = {"zookeeper.session.timeout.ms": "18000"}  # nobody dies here, and the machine may be busy
+        with clusters.cluster(kind, folder, request.config.getoption("--brokers"), properties=properties) as cluster:
+            yield cluster.bootstrap
+    else:
+        with brokers.shared(kind, folder) as address:
+            yield address
 
 
 @pytest.fixture
-def broker_process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[brokers.BrokerProcess]:
-    """A broker of the test's own, which it may kill and restart."""
-    with brokers.process(request.config.getoption("--broker"), tmp_path) as broker:
-        yield broker
+def broker_process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[brokers.Restartable]:
+    """A broker of the test's own, which it may kill and restart; or a cluster, whose leader it kills."""
+    kind, count = request.config.getoption("--broker"), request.config.getoption("--brokers")
+    if count == 1:
+        with brokers.process(kind, tmp_path) as broker:
+            yield broker
+        return
+    with clusters.cluster(kind, tmp_path, count, properties=clusters.QUICK_TO_MISS) as cluster:
+        yield clusters.RestartableCluster(cluster)
 
 
 @pytest.fixture(scope="session")

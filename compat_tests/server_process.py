@@ -22,15 +22,17 @@ _TAIL = 2000
 class ServerProcess(ABC):
     """A server with what it keeps in ``folder``; ``log_file`` is what it has printed, ``port`` the one that it listens on.
 
-    ``clean_exit`` is its exit status after SIGTERM.
+    ``clean_exit`` is its exit status after SIGTERM. The port is a free one unless it is given; OSError where that is taken.
     """
 
     clean_exit = 0
+    is_apart = False
+    """Whether Ctrl-C at the terminal does not reach it."""
 
-    def __init__(self, folder: Path, log_name: str) -> None:
+    def __init__(self, folder: Path, log_name: str, port: int = 0) -> None:
         self.folder = folder
         self.log_file = folder / log_name
-        self._held_port = HeldPort()
+        self._held_port = HeldPort(port)
         self.port = self._held_port.number
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -49,6 +51,11 @@ class ServerProcess(ABC):
     def is_running(self) -> bool:
         """Whether it has been started and has not ended; one that is paused runs."""
         return self._process is not None and self._process.poll() is None
+
+    @property
+    def exit_status(self) -> int | None:
+        """That of its last process, negative for a signal; None while it runs."""
+        return None if self._process is None else self._process.poll()
 
     @abstractmethod
     def command(self) -> list[str]:
@@ -71,7 +78,13 @@ class ServerProcess(ABC):
         """Start it, without waiting: several servers may begin side by side. ``wait_ready`` is to follow."""
         assert not self.is_running, f"{self.command()} is running"
         with self.log_file.open("ab") as log:
-            self._process = subprocess.Popen(self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self._process = subprocess.Popen(
+                self.command(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                process_group=0 if self.is_apart else None,
+            )
 
     def wait_ready(self) -> None:
         """Return when it can be used. Raises RuntimeError when it has ended, or takes too long."""

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.brokers import Restartable
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.raw.requests import batch, fetch, new_producer, produce
@@ -29,7 +29,7 @@ CONFIRMED_BETWEEN_KILLS = 40
 
 
 @pytest.fixture
-def client(client_name: str, broker_process: BrokerProcess) -> Iterator[ClientSession]:
+def client(client_name: str, broker_process: Restartable) -> Iterator[ClientSession]:
     """The client under test, on a broker of the test's own."""
     driver = CLIENTS[client_name].connect(broker_process.bootstrap)
     session = ClientSession(client_name, driver)
@@ -39,7 +39,7 @@ def client(client_name: str, broker_process: BrokerProcess) -> Iterator[ClientSe
 
 
 @pytest.mark.capability("restart: everything is still there")
-def test_clean_restart(client: ClientSession, broker_process: BrokerProcess) -> None:
+def test_clean_restart(client: ClientSession, broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("kept", 2, {"retention.ms": "987654321"})
     client.produce("kept", [b"%d" % number for number in range(20)])
     reader = client.consumer(group_id="kept-group")
@@ -62,7 +62,7 @@ def test_clean_restart(client: ClientSession, broker_process: BrokerProcess) -> 
 
 
 @pytest.mark.capability("restart: running clients go on")
-def test_running_clients_go_on(client: ClientSession, broker_process: BrokerProcess) -> None:
+def test_running_clients_go_on(client: ClientSession, broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     # Nothing is in flight while the broker stops, so that one without idempotence repeats nothing either.
     producer = client.producer(idempotent="idempotent producer" not in CLIENTS[client.name].lacks)
@@ -80,7 +80,7 @@ def test_running_clients_go_on(client: ClientSession, broker_process: BrokerProc
 
 
 @pytest.mark.capability("kill -9: acknowledged records, once and in order")
-def test_acknowledged_records_survive_kills(client: ClientSession, broker_process: BrokerProcess) -> None:
+def test_acknowledged_records_survive_kills(client: ClientSession, broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     acknowledged: list[tuple[int, bytes]] = []
     stop = threading.Event()
@@ -129,7 +129,7 @@ def test_acknowledged_records_survive_kills(client: ClientSession, broker_proces
 
 
 @pytest.mark.capability("kill -9: groups and committed offsets survive")
-def test_committed_offsets_survive_a_kill(client: ClientSession, broker_process: BrokerProcess) -> None:
+def test_committed_offsets_survive_a_kill(client: ClientSession, broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     client.produce("log", [b"%d" % number for number in range(10)])
     consumer = client.consumer(group_id="group")
@@ -148,7 +148,7 @@ def test_committed_offsets_survive_a_kill(client: ClientSession, broker_process:
 
 @pytest.mark.client("wire")
 @pytest.mark.capability("kill -9: a repeated batch is still known")
-def test_sequences_survive_kills(broker_process: BrokerProcess) -> None:
+def test_sequences_survive_kills(broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     with connect(broker_process.bootstrap) as connection:
         producer_id, epoch = new_producer(connection)

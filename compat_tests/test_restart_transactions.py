@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from ottla.compat_tests.abandoned_transaction import write_and_hang
-from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.brokers import Restartable
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.session import ClientSession, eventually
@@ -22,7 +22,7 @@ COMMITS_BETWEEN_KILLS = 10
 
 
 @pytest.fixture
-def client(client_name: str, broker_process: BrokerProcess) -> Iterator[ClientSession]:
+def client(client_name: str, broker_process: Restartable) -> Iterator[ClientSession]:
     """The client under test, on a broker of the test's own."""
     driver = CLIENTS[client_name].connect(broker_process.bootstrap)
     session = ClientSession(client_name, driver)
@@ -72,7 +72,7 @@ class Writer(threading.Thread):
 
 
 @pytest.mark.capability("kill -9: transactions are all or nothing")
-def test_transactions_survive_kills(client: ClientSession, broker_process: BrokerProcess) -> None:
+def test_transactions_survive_kills(client: ClientSession, broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     writer = Writer(client)
 
@@ -121,7 +121,7 @@ def read_until(client: ClientSession, last: bytes) -> list[bytes | None]:
 
 
 @pytest.mark.capability("kill -9 of a client: its successor aborts what was open")
-def test_client_is_killed(client: ClientSession, broker_process: BrokerProcess) -> None:
+def test_client_is_killed(client: ClientSession, broker_process: Restartable) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     spawn = multiprocessing.get_context("spawn")
     ready = spawn.Event()

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import socket
 import struct
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.session import eventually
@@ -29,11 +30,10 @@ CLIENT_ID = "ottla-compat-wire"
 
 
 class Connection:
-    """A blocking connection. ``timeout_s`` is what one answer may take."""
+    """A blocking connection, to the first of several addresses that takes it. ``timeout_s`` is what one answer may take."""
 
     def __init__(self, bootstrap: str, timeout_s: float = TIMEOUT_S) -> None:
-        host, _, port = bootstrap.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=timeout_s)
+        self.socket = _dial(bootstrap.split(","), timeout_s)
         self._stream = self.socket.makefile("rb")
         self._correlation_id = 0
         self._expected: list[tuple[int, ApiKey, int]] = []
@@ -105,26 +105,76 @@ def connect(bootstrap: str, timeout_s: float = TIMEOUT_S) -> Iterator[Connection
         connection.close()
 
 
+def _dial(addresses: Sequence[str], timeout_s: float) -> socket.socket:
+    for address in addresses[:-1]:
+        with contextlib.suppress(OSError):
+            return _dial([address], timeout_s)
+    host, _, port = addresses[-1].rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=timeout_s)
+
+
+class ClusterView(NamedTuple):
+    """What one broker tells clients of the cluster: the controller's id or -1, and brokers' addresses by id."""
+
+    controller: int
+    brokers: Mapping[int, str]
+
+
+def cluster_view(bootstrap: str, timeout_s: float = 5.0) -> ClusterView | None:
+    """What a broker tells of the cluster; None while it does not answer."""
+    try:
+        with connect(bootstrap, timeout_s) as connection:
+            answer = connection.call(MetadataRequest(topics=[]), 12)
+    except (OSError, EOFError):
+        return None
+    return ClusterView(answer.controller_id, {each.node_id: f"{each.host}:{each.port}" for each in answer.brokers})
+
+
 class Operator:
-    """Prepares topics: created, every partition led and ready for its first record."""
+    """Prepares topics, of one broker or a cluster: created, every partition led and ready for its first record."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
-        """Create it and wait until each leader serves it. Records of any age stay, unless ``configs`` says otherwise."""
+        """Create it and wait until each leader serves it. Records of any age stay, unless ``configs`` says otherwise.
+
+        It has as many replicas as the brokers give a topic (``default.replication.factor``).
+        """
         kept = {"retention.ms": "-1", **configs}
         settings = [CreatableTopicConfig(name=key, value=value) for key, value in kept.items()]
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
-        with connect(self._bootstrap) as connection:
-            (result,) = connection.call(CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7).topics
-            assert result.error_code == ErrorCode.NONE, (ErrorCode(result.error_code), result.error_message)
+        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1, configs=settings)
+        result = self._at_controller(
+            CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7, lambda each: each.topics[0]
+        )
+        assert result.error_code == ErrorCode.NONE, (ErrorCode(result.error_code), result.error_message)
         self.wait_until_ready(name, partitions)
 
+    def delete_topic(self, name: str) -> None:
+        """Delete it; one that the test has deleted already is fine."""
+        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=20_000)
+        self._at_controller(request, 6, lambda answer: answer.responses[0])
+
+    def _at_controller(self, request: Message, version: int, result_of: Callable[[Any], Any]) -> Any:
+        """The result that the controller gives, which may have become another one meanwhile."""
+
+        def ask() -> Any:
+            view = cluster_view(self._bootstrap, TIMEOUT_S)
+            if view is None or view.controller not in view.brokers:
+                return None
+            with connect(view.brokers[view.controller]) as connection:
+                result = result_of(connection.call(request, version))
+            return None if result.error_code == ErrorCode.NOT_CONTROLLER else result
+
+        return eventually(ask)
+
     def wait_until_ready(self, name: str, partitions: int) -> None:
-        """Wait until the leader of each partition serves it."""
+        """Wait until the leader of each partition serves it, and every broker tells clients of them."""
         with connect(self._bootstrap) as connection:
-            eventually(lambda: self._is_ready(connection, name, partitions))
+            addresses = [f"{broker.host}:{broker.port}" for broker in describe(connection, name).brokers]
+        for address in addresses:
+            with connect(address) as connection:
+                eventually(partial(self._is_ready, connection, name, partitions))
 
     def _is_ready(self, connection: Connection, name: str, partitions: int) -> bool:
         description = describe(connection, name)
@@ -139,36 +189,42 @@ class Operator:
         )
 
     def _leads(self, address: str, name: str, partitions: list[int]) -> bool:
-        wanted = [ListOffsetsPartition(partition_index=partition, timestamp=-1) for partition in partitions]
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=wanted)])
         with connect(address) as leader:
-            (topic,) = leader.call(request, 5).topics
-        return all(part.error_code == ErrorCode.NONE for part in topic.partitions)
+            return all(part.error_code == ErrorCode.NONE for part in _list_offsets(leader, name, partitions, 0))
 
     def wait_until_ended(self, name: str, partitions: int = 1) -> None:
         """Wait until no transaction is open: the answer to its end leaves before the markers are written."""
-        with connect(self._bootstrap) as connection:
-            eventually(
-                lambda: self._ends(connection, name, partitions, 1) == self._ends(connection, name, partitions, 0)
-            )
+        eventually(lambda: self._ends(name, partitions, 1) == self._ends(name, partitions, 0))
 
-    def _ends(self, connection: Connection, name: str, partitions: int, isolation_level: int) -> list[tuple[int, int]]:
-        wanted = [ListOffsetsPartition(partition_index=partition, timestamp=-1) for partition in range(partitions)]
-        topic = ListOffsetsTopic(name=name, partitions=wanted)
-        request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=[topic])
-        answers = connection.call(request, 5).topics[0].partitions
-        assert all(answer.error_code == ErrorCode.NONE for answer in answers)
-        return sorted((answer.partition_index, answer.offset) for answer in answers)
+    def _ends(self, name: str, partitions: int, isolation_level: int) -> list[tuple[int, int]]:
+        ends = []
+        for partition in range(partitions):
+            with connect(self.leader(name, partition)) as connection:
+                (answer,) = _list_offsets(connection, name, [partition], isolation_level)
+            assert answer.error_code == ErrorCode.NONE
+            ends.append((partition, answer.offset))
+        return ends
+
+    def leader(self, name: str, partition: int = 0) -> str:
+        """The address of a partition's leader."""
+        with connect(self._bootstrap) as connection:
+            description = describe(connection, name)
+        (leader,) = [each.leader_id for each in description.topics[0].partitions if each.partition_index == partition]
+        (address,) = [f"{each.host}:{each.port}" for each in description.brokers if each.node_id == leader]
+        return address
 
     def topics(self) -> set[str]:
         """The names of all topics."""
         with connect(self._bootstrap) as connection:
             return {topic.name for topic in connection.call(MetadataRequest(topics=None), 12).topics}
 
-    def delete_topic(self, name: str) -> None:
-        """Delete it; one that the test has deleted already is fine."""
-        with connect(self._bootstrap) as connection:
-            connection.call(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=20_000), 6)
+
+def _list_offsets(connection: Connection, name: str, partitions: list[int], isolation_level: int) -> list[Any]:
+    """The ends of partitions, as their leader tells them."""
+    wanted = [ListOffsetsPartition(partition_index=partition, timestamp=-1) for partition in partitions]
+    topic = ListOffsetsTopic(name=name, partitions=wanted)
+    request = ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=[topic])
+    return list(connection.call(request, 5).topics[0].partitions)
 
 
 def describe(connection: Connection, topic: str) -> Any:

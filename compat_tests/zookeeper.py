@@ -1,8 +1,8 @@
 """ZooKeeper servers in processes of their own, from the jars of Apache Kafka 3.9: one, or an ensemble of three.
 
-They live for a test or a session of tests, so their JVMs start fast and stay small, and nothing waits for the disk: what a
-server was told survives its ``kill``, but not a loss of power. A server's ``address`` is for ``zookeeper.connect``; with
-``/name`` behind it, the client sees only what is under that node, which is how tests share a server.
+They live for a test or a session of tests, so their JVMs start fast and stay small, and nothing waits for the disk unless a
+server ``is_durable``: what it was told survives its ``kill``, but not a loss of power. A server's ``address`` is for
+``zookeeper.connect``; with ``/name`` behind it, the client sees only what is under that node, which is how tests share a server.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _SIGTERM_EXIT = 143
 _ANSWER_S = 5.0
 
 # The compiler that is fast to start, one thread for the garbage, and no files of 64 MiB for a log of a few kilobytes.
-_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128M", "-Xss512k")
-_QUICK = ("-Dzookeeper.forceSync=no", "-Dzookeeper.preAllocSize=512")
+_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Xmx128M", "-Dzookeeper.preAllocSize=512")
+_NOT_SYNCED = ("-Dzookeeper.forceSync=no",)
 
 _CONFIG = """\
 tickTime={tick_time}
@@ -63,16 +63,18 @@ class ZooKeeperProcess(ServerProcess):
         tick_time: int = TICK_TIME_MS,
         properties: Mapping[str, str] | None = None,
         options: Sequence[str] = (),
+        port: int = 0,
+        is_durable: bool = False,
     ) -> None:
-        super().__init__(folder, "zookeeper.log")
+        super().__init__(folder, "zookeeper.log", port)
         self.tick_time = tick_time
         self.properties = dict(properties or {})
         self.data = folder / "zookeeper-data"
-        self._options = options
+        self._options = [*options, *(() if is_durable else _NOT_SYNCED)]
         self._jars = toolchains.jars(JARS)
 
     def command(self) -> list[str]:
-        jvm = [str(toolchains.java()), *_JVM, *_QUICK, *self._options]
+        jvm = [str(toolchains.java()), *_JVM, *self._options]
         jvm += [f"-Dlog4j.configuration=file:{self.folder / 'zookeeper-log4j.properties'}", "-cp", f"{self._jars}/*"]
         return [*jvm, "org.apache.zookeeper.server.quorum.QuorumPeerMain", str(self.folder / "zoo.cfg")]
 

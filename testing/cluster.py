@@ -7,6 +7,7 @@ thread waits.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -38,6 +39,16 @@ QUICK = {
     "transaction.state.log.num.partitions": "3",
 }
 """What a cluster has for Kafka's defaults, so that a test doesn't wait for long."""
+
+
+def replicas_by_default(brokers: int) -> dict[str, str]:
+    """Properties by which each topic, those of the coordinators too, has three replicas, or one on each of fewer brokers."""
+    factor = str(min(brokers, _MOST_REPLICAS))
+    return {
+        "default.replication.factor": factor,
+        "offsets.topic.replication.factor": factor,
+        "transaction.state.log.replication.factor": factor,
+    }
 
 
 class ClusterBroker:
@@ -82,8 +93,7 @@ class Cluster:
     def __init__(self, brokers: int = 3, *, properties: Mapping[str, str] | None = None) -> None:
         if brokers < 1:
             raise ValueError("a cluster has one broker or more")
-        factor = {"default.replication.factor": str(min(brokers, _MOST_REPLICAS))}
-        self._properties = {**QUICK, **factor, **(properties or {})}
+        self._properties = {**QUICK, **replicas_by_default(brokers), **(properties or {})}
         time = AdjustableClock()
         self._loop = LoopThread("cluster", time)
         self._around = Surroundings(time, brokers)
@@ -92,7 +102,7 @@ class Cluster:
 
     def start(self) -> Cluster:
         """Start; returns when clients can connect, and all brokers know one another. Raises StartError, SettingError."""
-        self._loop.start(lambda: self._running.serve(self._properties, self._loop.run_soon, self._loop.wait_stop))
+        self._loop.start(self._serve)
         members = self._running.members
         self.brokers = {
             broker_id: ClusterBroker(member, self._loop.call, self._running.start)
@@ -283,6 +293,12 @@ class Cluster:
         self._loop.call(run)
 
     # The loop
+
+    async def _serve(self) -> None:
+        with tempfile.TemporaryDirectory(prefix="ottla-cluster-") as folder:
+            for number in range(1, self._around.count + 1):
+                self._running.add_member(Path(folder, f"broker-{number}"), self._properties, self._loop.run_soon)
+            await self._running.serve(self._loop.wait_stop)
 
     def _any_services(self) -> Services:
         for _, services in self._running.in_reach():

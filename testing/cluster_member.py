@@ -13,7 +13,7 @@ from typing import Any
 import trio
 
 from ..base.config import Config
-from ..base.seams import TrioWorkers
+from ..base.seams import Clock, TrioWorkers
 from ..base.tcp import TcpNetwork
 from ..broker.cluster_home import SharedHome
 from ..broker.config_file import load_config
@@ -21,7 +21,6 @@ from ..broker.server import BrokerFailedError, BrokerServer, StartError
 from ..controller.embedded_store import EmbeddedStore
 from ..controller.store_link import StoreLink
 from ..handlers.services import Services
-from .clock import AdjustableClock
 from .cluster_network import BrokerNetwork, ClusterNetwork
 from .held_port import HeldPort
 from .interception import Interception
@@ -37,17 +36,20 @@ SESSION_TIMEOUT = "zookeeper.session.timeout.ms"
 
 
 class Surroundings:
-    """What the members of a cluster have in common."""
+    """What the members of a cluster have in common; ``store`` is one in memory if none is given."""
 
-    def __init__(self, clock: AdjustableClock, count: int) -> None:
+    def __init__(self, clock: Clock, count: int, store: EmbeddedStore | None = None) -> None:
         self.clock = clock
         self.count = count
         self.network = ClusterNetwork({})
-        self.store = EmbeddedStore(clock)
+        self.store = store or EmbeddedStore(clock)
 
 
 class Member:
-    """A broker with a data folder, a port and faults that outlast its lives; ``properties`` are Kafka's."""
+    """A broker with a data folder, a port and faults that outlast its lives; ``properties`` are Kafka's.
+
+    ``port`` is for it to close. ``on_failure`` is called with what makes it end by itself.
+    """
 
     def __init__(
         self,
@@ -56,14 +58,16 @@ class Member:
         properties: Mapping[str, str],
         around: Surroundings,
         in_loop: Callable[[Callable[[], Any]], None],
+        port: HeldPort,
     ) -> None:
         self.broker_id = broker_id
         self.data_dir = data_dir
         self.interception = Interception(in_loop)
         self.failure: Exception | None = None
         """What made the broker end by itself."""
+        self.on_failure: Callable[[Exception], None] = lambda error: None
         self._around = around
-        self._port = HeldPort()
+        self._port = port
         self._session_timeout_ms = int(properties[SESSION_TIMEOUT])
         self._properties = {
             **{name: value for name, value in properties.items() if name != SESSION_TIMEOUT},
@@ -111,8 +115,9 @@ class Member:
     async def _live(self, life: _Life) -> None:
         await life.run()
         self._life = None
-        if life.services is not None:
+        if life.services is not None and life.failure is not None:
             self.failure = self.failure or life.failure
+            self.on_failure(life.failure)
         life.services = None
         life.over.set()
 

@@ -7,7 +7,6 @@ the memory of several brokers.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -16,11 +15,13 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller import znodes
+from ..controller.embedded_session import EmbeddedSession
 from ..controller.store import NoNodeError
 from ..controller.znodes import LeaderState, ReplicaAssignment
 from ..handlers.services import Services
 from ..replication.partition import Partition
 from .cluster_member import Member, Surroundings
+from .held_port import HeldPort
 
 T = TypeVar("T")
 
@@ -37,35 +38,41 @@ class PartitionNodes(NamedTuple):
 class RunningCluster:
     """All of it, for as long as ``serve`` runs."""
 
+    _session: EmbeddedSession
+
     def __init__(self, around: Surroundings) -> None:
         self._around = around
-        self._session = around.store.session()
         self._nursery: trio.Nursery | None = None
         self.members: dict[int, Member] = {}
 
-    async def serve(
+    def add_member(
         self,
+        data_dir: Path,
         properties: Mapping[str, str],
         in_loop: Callable[[Callable[[], Any]], None],
-        wait_stop: Callable[[], Awaitable[None]],
-    ) -> None:
-        """Start the brokers, and kill them when ``wait_stop`` returns. Raises StartError, SettingError, and what ended one."""
+        port: int = 0,
+    ) -> Member:
+        """A broker with the next id, before ``serve``; its port is held from now on. Raises OSError where it is taken."""
+        broker_id = len(self.members) + 1
+        member = Member(broker_id, data_dir, properties, self._around, in_loop, HeldPort(port))
+        self.members[broker_id] = member
+        return member
+
+    async def serve(self, main: Callable[[], Awaitable[None]]) -> None:
+        """Start the brokers, run ``main``, and kill those that still run. Raises StartError, SettingError, and what ended one."""
         failure: Exception | None = None
-        with tempfile.TemporaryDirectory(prefix="ottla-cluster-") as folder:
-            await self._around.store.open()
-            for broker_id in range(1, self._around.count + 1):
-                data_dir = Path(folder, f"broker-{broker_id}")
-                self.members[broker_id] = Member(broker_id, data_dir, properties, self._around, in_loop)
-            async with trio.open_nursery() as self._nursery:
-                self._nursery.start_soon(self._around.store.run)
-                try:
-                    failure = await self._start_all()
-                    if failure is None:
-                        await wait_stop()
-                finally:
-                    with trio.CancelScope(shield=True):
-                        await self._end_all()
-                    self._nursery.cancel_scope.cancel()
+        await self._around.store.open()
+        self._session = self._around.store.session()
+        async with trio.open_nursery() as self._nursery:
+            self._nursery.start_soon(self._around.store.run)
+            try:
+                failure = await self._start_all()
+                if failure is None:
+                    await main()
+            finally:
+                with trio.CancelScope(shield=True):
+                    await self._end_all()
+                self._nursery.cancel_scope.cancel()
         for why in (failure, *(member.failure for member in self.members.values())):
             if why is not None:
                 raise why
@@ -85,10 +92,20 @@ class RunningCluster:
                 starts.start_soon(start, member)
         return failures[0] if failures else None
 
+    async def stop_all(self) -> None:
+        """Stop the brokers as SIGTERM does, all at once: what they have is flushed, and has the mark of a clean stop."""
+        async with trio.open_nursery() as stops:
+            for member in self.members.values():
+                stops.start_soon(member.stop)
+
     async def _end_all(self) -> None:
         async with trio.open_nursery() as ends:
             for member in self.members.values():
                 ends.start_soon(member.kill)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the ports; ``serve`` does it at its end."""
         for member in self.members.values():
             member.close()
 

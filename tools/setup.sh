@@ -2,7 +2,8 @@
 # Builds what a make target needs, and nothing twice.
 #
 #   tools/setup.sh run      .venv with the run-time dependencies
-#   tools/setup.sh check    and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
+#   tools/setup.sh cluster  and the jars of ZooKeeper
+#   tools/setup.sh check    the first, and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
 #   tools/setup.sh docs     the run-time dependencies, and what builds the site
 #   tools/setup.sh test     all of that, Spark, the jars, kcat, .venv-kafka-python-2 (the last 2.x in a venv of its own),
 #                           and clients in other languages
@@ -117,7 +118,7 @@ install_spark_4_2() {
 missing=
 case $level in
 run | check | docs) find_python ;;
-test | bench | spark-4.2)
+test | bench | cluster | spark-4.2)
     find_python
     java_is_17 || missing="${missing:+$missing, }Java 17 or newer (java)"
     need mvn "Maven (mvn)"
@@ -152,6 +153,10 @@ mkdir -p .venv/typing
 
 case $level in
 run) install run --editable . ;;
+cluster)
+    install run --editable .
+    tools/fetch_jars.sh zookeeper
+    ;;
 check) install check --editable '.[compat,metrics,jobs]' --group dev ;;
 docs) install docs --editable . --group docs ;;
 test)

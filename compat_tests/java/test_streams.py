@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.brokers import Restartable
 from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.java.streams import PARTITIONS, Feed, WordCount, compile_word_count
 from ottla.compat_tests.session import ClientSession
@@ -89,7 +89,7 @@ def test_word_count_is_killed(
 
 @pytest.mark.restart
 @pytest.mark.capability("exactly_once_v2: kill -9 of the broker")
-def test_broker_is_killed(classes: Path, broker_process: BrokerProcess, tmp_path: Path) -> None:
+def test_broker_is_killed(classes: Path, broker_process: Restartable, tmp_path: Path) -> None:
     for topic in ("lines", "counts"):
         Operator(broker_process.bootstrap).create_topic(topic, PARTITIONS, {})
     driver = CLIENTS[WRITTEN_BY].connect(broker_process.bootstrap)

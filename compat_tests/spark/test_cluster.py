@@ -40,7 +40,7 @@ def cluster(tmp_path: Path, spark: SparkSession) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def stock(broker_process: brokers.BrokerProcess) -> Iterator[ClientSession]:
+def stock(broker_process: brokers.Restartable) -> Iterator[ClientSession]:
     """The client that writes, on the broker that will be killed."""
     session = ClientSession("kafka-python", Client(broker_process.bootstrap))
     yield session
@@ -100,7 +100,7 @@ def jobs_on(cluster: Cluster, bootstrap: str, folder: Path) -> tuple[Job, Job]:
 def test_a_worker_and_the_broker_are_killed(
     spark: SparkSession,
     cluster: Cluster,
-    broker_process: brokers.BrokerProcess,
+    broker_process: brokers.Restartable,
     stock: ClientSession,
     tmp_path: Path,
 ) -> None:

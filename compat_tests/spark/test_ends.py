@@ -36,7 +36,7 @@ COMMITTED = {"kafka.isolation.level": "read_committed"}
 
 
 @pytest.fixture
-def stock(broker_process: brokers.BrokerProcess) -> Iterator[ClientSession]:
+def stock(broker_process: brokers.Restartable) -> Iterator[ClientSession]:
     """The client that writes, on the broker that will be killed."""
     session = ClientSession("kafka-python", Client(broker_process.bootstrap))
     yield session
@@ -116,7 +116,7 @@ class Watcher(threading.Thread):
 
 
 def test_over_restarts(
-    spark: SparkSession, broker_process: brokers.BrokerProcess, stock: ClientSession, tmp_path: Path
+    spark: SparkSession, broker_process: brokers.Restartable, stock: ClientSession, tmp_path: Path
 ) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     kafka = KafkaFormat(spark, broker_process.bootstrap, tmp_path)
@@ -146,7 +146,7 @@ def test_over_restarts(
 
 
 def test_an_open_transaction(
-    spark: SparkSession, broker_process: brokers.BrokerProcess, stock: ClientSession, tmp_path: Path
+    spark: SparkSession, broker_process: brokers.Restartable, stock: ClientSession, tmp_path: Path
 ) -> None:
     Operator(broker_process.bootstrap).create_topic("log", 1, {})
     kafka = KafkaFormat(spark, broker_process.bootstrap, tmp_path)

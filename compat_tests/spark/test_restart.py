@@ -24,7 +24,7 @@ pytestmark = [
 
 
 @pytest.fixture
-def stock(broker_process: brokers.BrokerProcess) -> Iterator[ClientSession]:
+def stock(broker_process: brokers.Restartable) -> Iterator[ClientSession]:
     """The client that writes and checks records, on the broker that will be killed."""
     session = ClientSession("kafka-python", Client(broker_process.bootstrap))
     yield session
@@ -32,7 +32,7 @@ def stock(broker_process: brokers.BrokerProcess) -> Iterator[ClientSession]:
 
 
 def test_streams_survive_a_kill_and_a_restart(
-    spark: SparkSession, broker_process: brokers.BrokerProcess, stock: ClientSession, tmp_path: Path
+    spark: SparkSession, broker_process: brokers.Restartable, stock: ClientSession, tmp_path: Path
 ) -> None:
     kafka = KafkaFormat(spark, broker_process.bootstrap, tmp_path)
     stock.admin.create_topic("source", 2)

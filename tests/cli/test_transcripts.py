@@ -6,6 +6,7 @@ A ``console`` block has commands after ``$`` and what they print below; ``…`` 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import pty
 import re
@@ -82,6 +83,9 @@ class Terminal:
         """What a command of the page prints: on a terminal its standard output, then its standard error."""
         if command.startswith("ottla serve "):
             return self._serve(command)
+        if command.startswith("ottla dev-cluster"):
+            self._stop()
+            return self._serve_cluster(command)
         if command.startswith("ottla verify "):
             self._stop()
         shown = self._run(command.replace(ADDRESS, str(self._address)).replace(SECOND_ADDRESS, self._second))
@@ -89,19 +93,31 @@ class Terminal:
 
     def _serve(self, command: str) -> str:
         """Start the broker on a free port; its ready line, with the page's address."""
-        words = shlex.split(command.replace(ADDRESS, "127.0.0.1:0"))
+        self._begin(shlex.split(command.replace(ADDRESS, "127.0.0.1:0")))
+        assert self._broker is not None and self._broker.stdout is not None
+        ready = self._broker.stdout.readline()
+        self._address = re.findall(r"ready on (\S+),", ready)[0]
+        return ready.replace(str(self._address), ADDRESS)
+
+    def _begin(self, words: list[str]) -> None:
         self._broker = subprocess.Popen(
             words,
             cwd=self._folder,
             env=self._environment(),
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        assert self._broker.stdout is not None
-        ready = self._broker.stdout.readline()
-        self._address = re.findall(r"ready on (\S+),", ready)[0]
-        return ready.replace(str(self._address), ADDRESS)
+
+    def _serve_cluster(self, command: str) -> str:
+        """Start the cluster on free ports; what it says when it is ready, with the page's addresses."""
+        self._begin([*shlex.split(command), "--port", "0"])
+        assert self._broker is not None and self._broker.stdout is not None
+        ready, servers = self._broker.stdout.readline(), self._broker.stdout.readline()
+        self._address = servers.strip().partition("=")[2]
+        ports = itertools.count(9092)
+        return ready + re.sub(r"\d+(?=,|$)", lambda _: str(next(ports)), servers)
 
     def _stop(self) -> None:
         """Stop the broker, as Ctrl-C does, if it is still there."""

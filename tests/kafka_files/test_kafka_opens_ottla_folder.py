@@ -61,8 +61,7 @@ class KafkaOnZooKeeper(BrokerProcess):
     clean_exit = 143
 
     def __init__(self, folder: Path, jars: Path, zookeeper: ZooKeeperProcess, port: int) -> None:
-        super().__init__(folder)
-        self.port = port
+        super().__init__(folder, port=port)
         self._jars = jars
         self._config = folder / "server.properties"
         self._config.write_text(PROPERTIES.format(folder=folder, port=port, zookeeper_port=zookeeper.port))

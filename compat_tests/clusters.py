@@ -1,0 +1,251 @@
+"""Clusters of brokers in processes of their own on one ZooKeeper: of Ottla, and of Apache Kafka 3.9 in its ZooKeeper mode.
+
+Both kinds have the same interface, so that what is seen on one can be held against the other. Broker ids begin at 1. Each broker
+keeps its port, its folder and its log over all of its starts. Topics have three replicas unless told otherwise, or as many as
+there are brokers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from ottla.compat_tests import toolchains
+from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess
+from ottla.compat_tests.session import eventually
+from ottla.compat_tests.wire_client import Operator, cluster_view
+from ottla.compat_tests.zookeeper import JARS, ZooKeeperEnsemble, ZooKeeperProcess
+from ottla.testing.cluster import replicas_by_default
+
+SESSION_TIMEOUT_MS = 6_000
+JOIN_TIMEOUT_S = 120.0
+QUICK_TO_MISS = {"zookeeper.session.timeout.ms": "2000"}
+"""For clusters whose brokers are killed: the others take over after so long, and a start waits for it."""
+SMALL_JVM = ("-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""For tests that look at what Kafka does; to measure it, give a cluster the options of its start script."""
+STOCK_JVM = ("-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
+
+_LOG4J = """\
+log4j.rootLogger={level}, OUT
+log4j.appender.OUT=org.apache.log4j.ConsoleAppender
+log4j.appender.OUT.layout=org.apache.log4j.PatternLayout
+log4j.appender.OUT.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+
+
+class KafkaZooKeeperProcess(BrokerProcess):
+    """One broker of Apache Kafka 3.9, which has ``properties`` and a JVM with ``options``; its log begins at ``log_level``."""
+
+    clean_exit = 128 + signal.SIGTERM
+
+    def __init__(
+        self,
+        folder: Path,
+        properties: Mapping[str, str],
+        options: Sequence[str] = SMALL_JVM,
+        log_level: str = "WARN",
+    ) -> None:
+        super().__init__(folder, properties=properties)
+        self._options = options
+        self._log_level = log_level
+        self._jars = toolchains.jars(JARS)
+
+    def command(self) -> list[str]:
+        log4j = self.folder / "log4j.properties"
+        java = [str(toolchains.java()), *self._options, f"-Dlog4j.configuration=file:{log4j}"]
+        return [*java, "-cp", f"{self._jars}/*", "kafka.Kafka", str(self.folder / "server.properties")]
+
+    def launch(self) -> None:
+        listener = f"PLAINTEXT://{self.address}"
+        properties = {"listeners": listener, "log.dirs": self.log_dirs, **self.properties}
+        lines = [f"{name}={value}\n" for name, value in properties.items()]
+        (self.folder / "server.properties").write_text("".join(lines))
+        (self.folder / "log4j.properties").write_text(_LOG4J.format(level=self._log_level))
+        super().launch()
+
+
+class BrokerCluster(ABC):
+    """``count`` brokers on ``zookeeper``, for which one server is started if none is given.
+
+    ``properties`` are Kafka's, for all brokers, over those of every cluster; ``root`` is the node under which they keep
+    everything. ``brokers[0]`` is broker 1. A ZooKeeper that was given is left running.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        count: int = 3,
+        *,
+        zookeeper: ZooKeeperProcess | ZooKeeperEnsemble | None = None,
+        root: str = "",
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        self._owns_zookeeper = zookeeper is None
+        if zookeeper is None:
+            own = folder / "zookeeper"
+            own.mkdir(parents=True)
+            zookeeper = ZooKeeperProcess(own)
+        self.zookeeper = zookeeper
+        self.root = root
+        common = {
+            "zookeeper.connect": zookeeper.address + root,
+            "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+            "zookeeper.connection.timeout.ms": "60000",
+            "group.initial.rebalance.delay.ms": "0",
+            **replicas_by_default(count),
+            "transaction.state.log.min.isr": str(min(count, 2)),
+            **(properties or {}),
+        }
+        self.brokers: list[BrokerProcess] = []
+        for broker_id in range(1, count + 1):
+            own = folder / f"broker-{broker_id}"
+            own.mkdir(parents=True)
+            self.brokers.append(self.make_broker(own, {"broker.id": str(broker_id), **common}))
+
+    @abstractmethod
+    def make_broker(self, folder: Path, properties: Mapping[str, str]) -> BrokerProcess:
+        """A broker of this kind, not started."""
+
+    def before_start(self, broker: BrokerProcess) -> None:
+        """Called before each start of a broker: what this kind wants to be waited for."""
+        return None
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port of every broker, with commas between."""
+        return ",".join(broker.address for broker in self.brokers)
+
+    def broker(self, broker_id: int) -> BrokerProcess:
+        """The broker of an id."""
+        return self.brokers[broker_id - 1]
+
+    # One or all of them
+
+    def start(self) -> None:
+        """Start what does not run, all at once; returns when each broker knows all of them, and the controller.
+
+        Raises RuntimeError, with the end of a broker's log, and AssertionError when they don't come together.
+        """
+        if self._owns_zookeeper and not isinstance(self.zookeeper, ZooKeeperEnsemble) and not self.zookeeper.is_running:
+            self.zookeeper.start()
+        begun = [broker for broker in self.brokers if not broker.is_running]
+        for broker in begun:
+            self.before_start(broker)
+            broker.launch()
+        for broker in begun:
+            broker.wait_ready()
+        self.wait_joined()
+
+    def start_broker(self, broker_id: int) -> None:
+        """Start one that was stopped or killed; returns when the brokers that run know it, and it knows them.
+
+        After a kill that is not before the session that it left has ended. Raises RuntimeError, AssertionError.
+        """
+        broker = self.broker(broker_id)
+        self.before_start(broker)
+        broker.start()
+        self.wait_joined()
+
+    def restart_broker(self, broker_id: int) -> None:
+        """Stop one as SIGTERM does, and start it again. Raises as ``start_broker``."""
+        self.broker(broker_id).stop()
+        self.start_broker(broker_id)
+
+    def wait_joined(self) -> None:
+        """Wait until every broker that runs tells clients of all that do, and of a controller among them. AssertionError."""
+        running = {number for number, broker in enumerate(self.brokers, 1) if broker.is_running}
+        eventually(lambda: all(self._knows(number, running) for number in running), timeout_s=JOIN_TIMEOUT_S)
+
+    def _knows(self, broker_id: int, others: set[int]) -> bool:
+        view = cluster_view(self.broker(broker_id).address)
+        return view is not None and set(view.brokers) == others and view.controller in others
+
+    def controller(self) -> int | None:
+        """The id of the controller, as a broker that runs tells it; None while it knows of none."""
+        for broker in self.brokers:
+            view = cluster_view(broker.address) if broker.is_running else None
+            if view is not None and view.controller >= 0:
+                return view.controller
+        return None
+
+    def close(self) -> None:
+        """End everything at once, and let go of the ports."""
+        for broker in self.brokers:
+            broker.close()
+        if self._owns_zookeeper:
+            self.zookeeper.close()
+
+
+class OttlaCluster(BrokerCluster):
+    """``ottla serve``, several times."""
+
+    def make_broker(self, folder: Path, properties: Mapping[str, str]) -> BrokerProcess:
+        return OttlaProcess(folder, properties=properties)
+
+
+class KafkaZooKeeperCluster(BrokerCluster):
+    """Apache Kafka 3.9 in ZooKeeper mode; a class of its own with other ``options`` gives the JVMs those."""
+
+    options: Sequence[str] = SMALL_JVM
+    log_level = "WARN"
+
+    def make_broker(self, folder: Path, properties: Mapping[str, str]) -> BrokerProcess:
+        return KafkaZooKeeperProcess(folder, properties, self.options, self.log_level)
+
+    def before_start(self, broker: BrokerProcess) -> None:
+        """Wait until the registration that a killed broker left behind is gone, since it does not start before."""
+        servers = self.zookeeper.servers if isinstance(self.zookeeper, ZooKeeperEnsemble) else [self.zookeeper]
+        node = f"\t{self.root}/brokers/ids/{broker.properties['broker.id']}\n"
+        eventually(
+            lambda: not any(node in server.ask("dump") for server in servers if server.is_running),
+            timeout_s=JOIN_TIMEOUT_S,
+        )
+
+
+class RestartableCluster:
+    """A cluster as a test of one broker sees it: a kill is that of a leader, a stop and a start are of all brokers."""
+
+    def __init__(self, cluster: BrokerCluster) -> None:
+        self._cluster = cluster
+        self.bootstrap = cluster.bootstrap
+
+    def kill(self) -> None:
+        """Kill the broker that leads the first partition of the first topic that a test has made, by name."""
+        names = sorted(name for name in Operator(self.bootstrap).topics() if not name.startswith("__"))
+        leader = Operator(self.bootstrap).leader(names[0])
+        (broker,) = [broker for broker in self._cluster.brokers if broker.address == leader]
+        broker.kill()
+
+    def stop(self) -> None:
+        """Stop all brokers, one after the other, as SIGTERM does."""
+        for broker in self._cluster.brokers:
+            broker.stop()
+
+    def start(self) -> None:
+        """Start what does not run; returns when the cluster is whole."""
+        self._cluster.start()
+
+
+KINDS: Mapping[str, type[BrokerCluster]] = {"ottla": OttlaCluster, "kafka": KafkaZooKeeperCluster}
+
+
+@contextlib.contextmanager
+def cluster(
+    kind: str,
+    folder: Path,
+    count: int = 3,
+    *,
+    zookeeper: ZooKeeperProcess | ZooKeeperEnsemble | None = None,
+    root: str = "",
+    properties: Mapping[str, str] | None = None,
+) -> Iterator[BrokerCluster]:
+    """A started cluster, ``ottla`` or ``kafka``, for the length of a block."""
+    made = KINDS[kind](folder, count, zookeeper=zookeeper, root=root, properties=properties)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,137 @@
+"""``make cluster``: ZooKeeper and brokers, each in a process of its own, with their data in a folder that stays.
+
+    cluster.py [--brokers 3] [--port 9092] [--zookeeper-port 2181] [--folder data/cluster] [--override NAME=VALUE]...
+
+Ctrl-C or SIGTERM stops all: the brokers, then ZooKeeper. A process that ends by itself is told of, with the command that
+starts it again; the others go on. Exit status 0 after a stop that was asked for, 1 when one of them could not start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess
+from ottla.compat_tests.server_process import ServerProcess
+from ottla.compat_tests.zookeeper import ZooKeeperProcess
+from ottla.testing.cluster import replicas_by_default
+
+_LOOK_S = 0.2
+
+
+class Zoo(ZooKeeperProcess):
+    is_apart = True
+
+
+class Broker(OttlaProcess):
+    """``ottla serve`` on a server.properties of its own, by which it can be started by hand, too."""
+
+    is_apart = True
+
+    def command(self) -> list[str]:
+        return [str(Path(sys.executable).parent / "ottla"), "serve", "--config", str(self.folder / "server.properties")]
+
+    def launch(self) -> None:
+        properties = {"listeners": f"PLAINTEXT://{self.address}", "log.dirs": self.log_dirs, **self.properties}
+        text = "".join(f"{name}={value}\n" for name, value in properties.items())
+        (self.folder / "server.properties").write_text(text)
+        super().launch()
+
+
+def main() -> int:
+    """Start everything, and wait for the end."""
+    asked = parse()
+    folder = asked.folder.absolute()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
+    servers: list[ServerProcess] = []
+    try:
+        zookeeper = Zoo(made(folder / "zookeeper"), port=asked.zookeeper_port, is_durable=True)
+        servers.append(zookeeper)
+        zookeeper.start()
+        tell("ZooKeeper", zookeeper)
+        properties = {
+            "zookeeper.connect": zookeeper.address,
+            **replicas_by_default(asked.brokers),
+            **dict(each.split("=", 1) for each in asked.override),
+        }
+        brokers: list[BrokerProcess] = []
+        for number in range(1, asked.brokers + 1):
+            own = {"broker.id": str(number), **properties}
+            port = asked.port + number - 1 if asked.port else 0
+            brokers.append(Broker(made(folder / f"broker-{number}"), properties=own, port=port))
+            servers.append(brokers[-1])
+            brokers[-1].launch()
+        for number, broker in enumerate(brokers, 1):
+            broker.wait_ready()
+            tell(f"broker {number}", broker)
+        print(f"bootstrap.servers={','.join(broker.address for broker in brokers)}", flush=True)
+        watch(servers)
+    except KeyboardInterrupt:
+        pass
+    except (OSError, RuntimeError) as error:
+        print(f"cluster: {error}", file=sys.stderr)
+        return 1
+    finally:
+        end(servers)
+    return 0
+
+
+def parse() -> argparse.Namespace:
+    """What was asked for."""
+    parser = argparse.ArgumentParser(prog="make cluster ARGS=…", description=__doc__.splitlines()[0])
+    parser.add_argument("--brokers", type=int, default=3)
+    parser.add_argument("--port", type=int, default=9092, help="that of broker 1; 0 takes free ones")
+    parser.add_argument("--zookeeper-port", type=int, default=2181)
+    parser.add_argument("--folder", type=Path, default=Path("data/cluster"))
+    parser.add_argument("--override", action="append", default=[], metavar="NAME=VALUE")
+    return parser.parse_args()
+
+
+def made(folder: Path) -> Path:
+    """A folder that is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def tell(name: str, server: ServerProcess) -> None:
+    """A line on a server that is ready."""
+    print(f"{name:<10} {server.address:<16} pid {server.pid:<8} {server.log_file}", flush=True)
+
+
+def watch(servers: list[ServerProcess]) -> NoReturn:
+    """Tell of each server that ends."""
+    living = list(servers)
+    while True:
+        time.sleep(_LOOK_S)
+        for server in [each for each in living if not each.is_running]:
+            living.remove(server)
+            print(
+                f"{server.folder.name} has ended with status {server.exit_status}; its log is {server.log_file}, and it is\n"
+                f"started again by: {shlex.join(server.command())}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def end(servers: list[ServerProcess]) -> None:
+    """Stop what still runs: the brokers one after the other, each of which hands over what it leads, ZooKeeper last."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    for server in reversed(servers):
+        try:
+            if server.is_running:
+                server.stop()
+        except AssertionError as error:
+            print(f"cluster: {error}", file=sys.stderr)
+        finally:
+            server.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
