@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import trio
@@ -87,6 +87,8 @@ class EmbeddedSession:
         self._ends_at = math.inf
         self._has_ended = False
         self._arrives_at = 0.0
+        self._unsent: dict[object, None] = {}  # requests that wait for a connection, in the order they were made
+        self._on_hold: dict[object, None] = {}  # those under way that nothing lets through
         self._data_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
         self._child_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
         self._held_events: list[WatchEvent] = []
@@ -145,7 +147,7 @@ class EmbeddedSession:
         fate = self._link.next_fate()
         if fate is False:
             self.lose_connection()
-        await self._cross(connection)
+        await self._arrive(connection)
         refused: StoreError | None = None
         results: list[Result] = []
         try:
@@ -156,7 +158,8 @@ class EmbeddedSession:
             refused = error
         if fate is True:
             self.lose_connection()
-        await self._cross(connection)
+        await self._take_time()
+        await self._return(connection)
         if refused is not None:
             raise refused
         return results
@@ -166,29 +169,56 @@ class EmbeddedSession:
         while True:
             connection = await self._connected()
             try:
-                await self._cross(connection)
+                await self._arrive(connection)
                 tree = await self._store.sync()
-                await self._cross(connection, takes_time=False)
+                await self._return(connection)
             except ConnectionLossError:
                 continue
             return tree
 
     async def _connected(self) -> int:
         """The connection's number, once there is one. Raises SessionExpiredError, StoreFailedError."""
-        while self._state is SessionState.SUSPECTED and not self._link.is_left:
-            await self._changed.wait()
+        await self._in_line(self._unsent, lambda: self._state is SessionState.SUSPECTED and not self._link.is_left)
         self._check_alive()
         return self._connection
 
-    async def _cross(self, connection: int, *, takes_time: bool = True) -> None:
-        """Come to the other side of the link. Raises ConnectionLossError, SessionExpiredError, StoreFailedError."""
-        if takes_time and self._link.latency is not None:
+    async def _arrive(self, connection: int) -> None:
+        """Come to the store, after all that was sent before. Raises as ``_return``."""
+        await self._take_time()
+        await self._in_line(self._on_hold, lambda: self._is_held(connection))
+        self._check_connection(connection)
+
+    async def _return(self, connection: int) -> None:
+        """Come back with an answer. Raises ConnectionLossError, SessionExpiredError, StoreFailedError."""
+        while self._is_held(connection):
+            await self._changed.wait()
+        self._check_connection(connection)
+
+    async def _take_time(self) -> None:
+        if self._link.latency is not None:
             # In the order they were sent: a session's requests do not overtake one another.
             arrives_at = trio.current_time() + self._link.latency()
             self._arrives_at = max(arrives_at, self._arrives_at + _APART_SECONDS)
             await trio.sleep_until(self._arrives_at)
-        while self._link.silent_since is not None and not self._link.is_left and self._connection == connection:
-            await self._changed.wait()
+
+    def _is_held(self, connection: int) -> bool:
+        is_usable = self._state is not SessionState.EXPIRED and self._connection == connection
+        return is_usable and self._link.silent_since is not None and not self._link.is_left
+
+    async def _in_line(self, line: dict[object, None], is_kept: Callable[[], bool]) -> None:
+        """Wait until it is no longer ``is_kept``, and after all that were kept before; trio wakes tasks in any order."""
+        if not line and not is_kept():
+            return
+        place = object()
+        line[place] = None
+        try:
+            while is_kept() or next(iter(line)) is not place:
+                await self._changed.wait()
+        finally:
+            del line[place]
+            self._wake()
+
+    def _check_connection(self, connection: int) -> None:
         self._check_alive()
         if self._connection != connection:
             raise ConnectionLossError(why="the connection to the cluster store was lost")
