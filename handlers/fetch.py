@@ -4,7 +4,8 @@ Behaviour: what is read, within which limits, and when the answer waits is ``rep
 returns the whole batch. A read_committed consumer (isolation level 1) gets the aborted transactions that overlap the records.
 One partition's error never fails the others; consumers of a deleted topic wait as others do, or they would ask without a
 pause. Records leave as slices of the log's files. A fetch with a replica's id is a follower's: it reads to the end of the
-log, and shows the leader how far it is. Consumers read from the leader only.
+log, and shows the leader how far it is. A consumer in a rack is told by the leader which replica there it is to read from,
+where ``replica.selector.class`` says so (``replication.read_replica``).
 
 Other than Kafka: an answer ends with a whole batch, and bytes that are left go to the next partition (Kafka sends a part
 of a batch, of which clients can't use anything). A negative limit counts as 0 and an isolation level that does not exist
@@ -13,9 +14,9 @@ too, where Kafka goes by the name it knew.
 
 Version notes: 4 is the first without old formats and adds the isolation level; 5 the log start offset; 7 fetch sessions; 9
 the leader epoch check; 10 allows zstd (older versions get UNSUPPORTED_COMPRESSION_TYPE only from a broker that converts;
-Ottla returns what is stored); 11 a preferred replica; 12 is flexible and detects diverging epochs; 13 names topics by id;
-15 moves the replica id into a tagged field and adds its broker epoch; 16 says who leads instead, and where (KIP-951); 17-18
-are of use to KRaft.
+Ottla returns what is stored); 11 lets consumers read from followers (KIP-392); 12 is flexible and detects diverging epochs;
+13 names topics by id; 15 moves the replica id into a tagged field and adds its broker epoch; 16 says who leads instead, and
+where (KIP-951); 17-18 are of use to KRaft.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..log.segment import SegmentSlice
 from ..replication.fetch_session import FetchedPartition, FetchSession, requested_partitions
 from ..replication.fetching import FollowerId, Reads, refused_partition
+from ..replication.read_replica import RACK_AWARE_SELECTOR, ConsumerRack
 from ..replication.settings import ReplicationSettings
 from ..wire.messages.fetch import (
     FetchableTopicResponse,
@@ -38,6 +40,8 @@ from .leader_hints import Refused, name_leaders
 
 _FINAL_EPOCH = -1
 _INITIAL_EPOCH = 0
+_NO_REPLICA = -1
+_FIRST_RACK_VERSION = 11
 _FIRST_TOPIC_ID_VERSION = 13
 _FIRST_HINT_VERSION = 16
 SESSION_ERRORS = (
@@ -68,9 +72,16 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
         incremental = True
         fetched = list(session.partitions.values())
     broker = call.broker
-    most = min(request.max_bytes, broker.config.settings(ReplicationSettings).fetch_max_bytes)
+    settings = broker.config.settings(ReplicationSettings)
+    most = min(request.max_bytes, settings.fetch_max_bytes)
     isolation_level = request.isolation_level if follower is None else 0
-    reads = Reads(broker.replicas, broker.metadata, by_id, isolation_level, follower, request.min_bytes, most)
+    or_follower = follower is None and call.version >= _FIRST_RACK_VERSION
+    rack = None
+    if or_follower and request.rack_id and settings.replica_selector_class == RACK_AWARE_SELECTOR:
+        rack = ConsumerRack(request.rack_id, broker.metadata.nodes(call.listener))
+    reads = Reads(
+        broker.replicas, broker.metadata, by_id, isolation_level, follower, request.min_bytes, most, or_follower, rack
+    )
     reads.read_all(fetched)
     if not reads.enough and request.max_wait_ms > 0 and any(state.partition is not None for state in fetched):
         await reads.wait_for_more(fetched, request.max_wait_ms / 1000, call.flush)
@@ -148,6 +159,7 @@ def _is_news(state: FetchedPartition, result: PartitionData) -> bool:
         or result.high_watermark != state.sent_high_watermark
         or result.last_stable_offset != state.sent_last_stable_offset
         or result.log_start_offset != state.sent_log_start_offset
+        or result.preferred_read_replica != _NO_REPLICA
         or result.diverging_epoch is not None
     )
 

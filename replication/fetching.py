@@ -3,7 +3,10 @@
 Rules:
 
 - A consumer reads up to the high watermark, or to the last stable offset when it wants committed records only; a follower up
-  to the end of the log. Both only from the leader.
+  to the end of the log. Followers read from the leader only, as do consumers before version 11; later ones may read from a
+  follower too, up to the watermark that it knows (KIP-392). What they ask for above its log's end is OFFSET_OUT_OF_RANGE, by
+  which they go back to the leader; between its watermark and its end they wait.
+- The leader answers a consumer that is to read elsewhere at once, with the replica's id and no records.
 - Partitions are read in their order; at most ``max_bytes`` in all and each one's own limit, but the first batch found is
   returned whole even when it is larger (KIP-74). What is read are slices of files, which whoever takes the results releases.
 - With less than ``min_bytes`` there is a wait, unless a partition has an error, diverges (KIP-595) or filled its own
@@ -29,6 +32,7 @@ from .fetch_session import FetchedPartition
 from .leader import FollowerProgress
 from .metadata_cache import MetadataCache
 from .partition import Partition
+from .read_replica import ConsumerRack
 from .replica_manager import ReplicaManager
 from .waiters import FetchWaiter
 
@@ -55,6 +59,8 @@ class Reads:
         "_isolation_level",
         "_limit",
         "_metadata",
+        "_or_follower",
+        "_rack",
         "_replicas",
         "enough",
         "failure",
@@ -73,14 +79,21 @@ class Reads:
         follower: FollowerId | None,
         min_bytes: int,
         max_bytes: int,
+        or_follower: bool,
+        rack: ConsumerRack | None,
     ) -> None:
-        """``by_id``: topics are found by their ids."""
+        """``by_id``: topics are found by their ids.
+
+        A consumer that knows of it is served by a follower too, with ``or_follower``, and sent to another replica by ``rack``.
+        """
         self._replicas = replicas
         self._metadata = metadata
         self._by_id = by_id
         self._isolation_level = isolation_level
         self.follower = follower
         self._limit = max_bytes
+        self._or_follower = or_follower
+        self._rack = rack
         self._has_waited = False
         self.min_bytes = min(min_bytes, max_bytes)
         self.results: list[PartitionData] = []
@@ -145,7 +158,10 @@ class Reads:
         partition = self._replicas.partition(topic, state.number)
         if self._by_id and partition.topic_id != state.topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the log is of another topic of that name")
-        partition.check_leader(state.current_leader_epoch)
+        partition.check_leader(state.current_leader_epoch, self._or_follower)
+        if self._rack is not None and (elsewhere := self._elsewhere(partition, state, self._rack)) is not None:
+            self.enough = True
+            return elsewhere, 0
         follower = None if self.follower is None else self._progress(partition, state, *self.follower)
         state.partition = partition
         log = partition.log
@@ -169,6 +185,19 @@ class Reads:
             epoch = self.follower.broker_epoch
             partition.fetched_by(follower, state.fetch_offset, state.log_start_offset, log.log_end_offset, epoch)
         return result, size
+
+    def _elsewhere(self, partition: Partition, state: FetchedPartition, rack: ConsumerRack) -> PartitionData | None:
+        """The answer to a consumer that is to read from another replica; None where it is to read here."""
+        leader = partition.leader
+        if leader is None or not leader.followers:
+            return None
+        preferred = rack.preferred_replica(partition.broker_id, leader, state.fetch_offset)
+        if preferred is None:
+            return None
+        state.partition = partition
+        result = self._result(partition, state, None, None)
+        result.preferred_read_replica, result.aborted_transactions = preferred, None
+        return result
 
     @staticmethod
     def _progress(partition: Partition, state: FetchedPartition, broker_id: int, broker_epoch: int) -> FollowerProgress:

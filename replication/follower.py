@@ -109,13 +109,18 @@ def _take_records(partition: Partition, asked: Position, data: PartitionData) ->
 def follow_watermarks(partition: Partition, high_watermark: int, log_start_offset: int) -> None:
     """Take over the leader's high watermark and log start, as far as the log reaches."""
     log = partition.log
+    before = (log.high_watermark, log.last_stable_offset) if partition.fetch_waiters else None
     log.high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
     start = min(log_start_offset, log.high_watermark)
     if start > log.log_start_offset:
         log.advance_log_start_offset(start)
     producers = log.producer_state
     if producers.unreplicated:
-        producers.first_unstable_offset(log.high_watermark)  # forgets what is stable: nobody reads here who would ask
+        producers.first_unstable_offset(
+            log.high_watermark
+        )  # forgets what is stable: consumers seldom read here, and ask
+    if before is not None:
+        partition.tell_readers(*before)
 
 
 def divergence(log: PartitionLog, leader: EpochEndOffset) -> int:

@@ -7,7 +7,7 @@ Invariants:
 - ``log.high_watermark`` never goes back while this broker leads, and never passes the log's end; how far it goes is
   ``LeaderRole.committed_end``. A record that is to be flushed before it is acknowledged (``flush.messages``) counts here
   from its flush on.
-- Only the leader appends for clients and serves reads.
+- Only the leader appends for clients. A follower serves consumers up to the high watermark that it knows (KIP-392).
 - Changing state is a plain function; only waiting is async.
 """
 
@@ -200,13 +200,16 @@ class Partition:
         for waiter in (*self.fetch_waiters, *self.replica_waiters):
             waiter.disturb()
 
-    def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
-        """Raises NOT_LEADER_OR_FOLLOWER; FENCED_ or UNKNOWN_LEADER_EPOCH when the client's epoch differs (KIP-320)."""
+    def check_leader(self, current_leader_epoch: int = NO_EPOCH, or_follower: bool = False) -> None:
+        """Raises NOT_LEADER_OR_FOLLOWER; FENCED_ or UNKNOWN_LEADER_EPOCH when the client's epoch differs (KIP-320).
+
+        ``or_follower``: a follower will do, under the same epoch.
+        """
         if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
             older = current_leader_epoch < self.leader_epoch
             code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
             raise KafkaError(code, f"the leader epoch is {self.leader_epoch}, not {current_leader_epoch}")
-        if self.leader is None:
+        if self.leader is None and not or_follower:
             raise self._not_leader()
 
     def _not_leader(self) -> KafkaError:
@@ -306,6 +309,14 @@ class Partition:
                 waiter.visible(stable if waiter.read_committed else visible)
         if self.offset_waiters:
             wake_up_to(end_offset, self.offset_waiters)
+
+    def tell_readers(self, high_watermark_before: int, stable_before: int) -> None:
+        """A follower has learnt that more is committed: tell the consumers that wait here."""
+        log = self.log
+        visible = self._bytes_between(high_watermark_before, log.high_watermark)
+        stable = self._bytes_between(stable_before, log.last_stable_offset)
+        for waiter in list(self.fetch_waiters):
+            waiter.visible(stable if waiter.read_committed else visible)
 
     def _newly_stable(self, high_watermark_before: int) -> int:
         """How many bytes came before the last stable offset by this change; there are, or were, open transactions.

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 from ..base.settings import Kind, Settings, setting
+from .read_replica import LEADER_SELECTOR, RACK_AWARE_SELECTOR
+
+
+def _check_selector(name: str) -> str | None:
+    if name in (LEADER_SELECTOR, RACK_AWARE_SELECTOR):
+        return None
+    return f"classes cannot be loaded; there are {RACK_AWARE_SELECTOR} and {LEADER_SELECTOR}"
 
 
 class ReplicationSettings(Settings):
@@ -19,6 +26,14 @@ class ReplicationSettings(Settings):
         default=1000,
         at_least=0,
         doc="Fetch sessions kept at a time (KIP-227).",
+    )
+    replica_selector_class: str | None = setting(
+        "replica.selector.class",
+        default=None,
+        kind=Kind.CLASS,
+        check=_check_selector,
+        doc="Which replica a consumer is told to read from (KIP-392): the leader, as without it, or with "
+        f"`{RACK_AWARE_SELECTOR}` one in the rack that the consumer names, where there is one in sync.",
     )
     replica_lag_time_max_ms: int = setting(
         "replica.lag.time.max.ms",

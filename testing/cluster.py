@@ -82,7 +82,8 @@ class Cluster:
     """A cluster of ``brokers`` in a thread of its own, for ``with``; or ``start`` and ``stop``. Their ids begin at 1.
 
     ``properties`` are Kafka's broker properties by name, for all brokers, over those of ``QUICK``; topics have as many
-    replicas as there are brokers, at most 3, unless told otherwise.
+    replicas as there are brokers, at most 3, unless told otherwise. ``broker_properties`` are those of single brokers, by id,
+    such as their racks.
 
     ``brokers`` are the single ones, by id; ``clock`` is the time of all of them.
     """
@@ -90,10 +91,17 @@ class Cluster:
     bootstrap_servers: str
     brokers: Mapping[int, ClusterBroker]
 
-    def __init__(self, brokers: int = 3, *, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        brokers: int = 3,
+        *,
+        properties: Mapping[str, str] | None = None,
+        broker_properties: Mapping[int, Mapping[str, str]] | None = None,
+    ) -> None:
         if brokers < 1:
             raise ValueError("a cluster has one broker or more")
         self._properties = {**QUICK, **replicas_by_default(brokers), **(properties or {})}
+        self._own_properties = broker_properties or {}
         time = AdjustableClock()
         self._loop = LoopThread("cluster", time)
         self._around = Surroundings(time, brokers)
@@ -297,7 +305,8 @@ class Cluster:
     async def _serve(self) -> None:
         with tempfile.TemporaryDirectory(prefix="ottla-cluster-") as folder:
             for number in range(1, self._around.count + 1):
-                self._running.add_member(Path(folder, f"broker-{number}"), self._properties, self._loop.run_soon)
+                properties = {**self._properties, **self._own_properties.get(number, {})}
+                self._running.add_member(Path(folder, f"broker-{number}"), properties, self._loop.run_soon)
             await self._running.serve(self._loop.wait_stop)
 
     def _any_services(self) -> Services:

@@ -70,10 +70,10 @@ class Member:
         self._port = port
         self._session_timeout_ms = int(properties[SESSION_TIMEOUT])
         self._properties = {
+            "log.dirs": str(data_dir),
             **{name: value for name, value in properties.items() if name != SESSION_TIMEOUT},
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://{self.address}",
-            "log.dirs": str(data_dir),
         }
         self._life: _Life | None = None
         around.network.broker_at[self._port.number] = broker_id

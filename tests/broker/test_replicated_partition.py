@@ -49,7 +49,7 @@ from ottla.wire.records import iter_batches
 
 from ..memory_cluster import MemoryCluster, running
 
-LEADER, FOLLOWER = 1, 9
+LEADER, FOLLOWER, THIRD = 1, 9, 10
 LATEST = -1
 
 
@@ -174,7 +174,11 @@ async def test_fetch_names_the_leader(version: int, code: ErrorCode, autojump_cl
         epoch = 5 if code is ErrorCode.FENCED_LEADER_EPOCH else -1
         asked = FetchPartition(partition=0, fetch_offset=0, current_leader_epoch=epoch, partition_max_bytes=1000)
         topic = FetchTopic(topic="t", topic_id=world.topic_id, partitions=[asked])
-        answer: FetchResponse = await world.cluster.ask(LEADER, FetchRequest(topics=[topic]), version)
+        request = FetchRequest(topics=[topic])
+        if code is ErrorCode.NOT_LEADER_OR_FOLLOWER:  # a consumer would be served
+            request.replica_id = THIRD if version < 15 else -1
+            request.replica_state = ReplicaState(replica_id=THIRD, replica_epoch=5) if version >= 15 else None
+        answer: FetchResponse = await world.cluster.ask(LEADER, request, version)
         (part,) = answer.responses[0].partitions
         assert part.error_code == code
         if version < 16:

@@ -40,7 +40,7 @@ def reads(
 ) -> Reads:
     """A follower's fetch, or a consumer's with -1."""
     follower = FollowerId(broker_id, broker_epoch) if broker_id >= 0 else None
-    return Reads(world.manager, world.metadata, by_id, 0, follower, min_bytes, 1 << 25)
+    return Reads(world.manager, world.metadata, by_id, 0, follower, min_bytes, 1 << 25, False, None)
 
 
 def fetch(
