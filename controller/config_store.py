@@ -1,5 +1,10 @@
-"""What was set on topics and brokers, as one broker knows it: ``/config/topics/T`` and ``/config/brokers/N`` in memory,
-kept up by ``/config/changes``. ``/config/brokers/<default>`` is what was set for all brokers.
+"""What was set on topics, brokers, users, clients and IP addresses, as one broker knows it: the nodes under ``/config`` in
+memory, kept up by ``/config/changes``.
+
+An entity is a kind and a name: ``topics``, ``brokers``, ``users`` (quotas and SCRAM credentials), ``clients`` and ``ips``. What
+a user has by one of its clients is of the kind ``users`` too, and its name is ``USER/clients/CLIENT``. Names of users and
+clients are URL-encoded, as in the nodes (``znodes.sanitized``); ``<default>`` is what holds for all entities of a kind that
+have nothing of their own.
 
 Whoever changes a config writes the node and, in the same transaction, a numbered notification under ``/config/changes``
 that names it. Every broker watches that folder and reads again what is named there; the broker that made the change need
@@ -8,6 +13,7 @@ not wait for the watch. Notifications older than 15 minutes are removed, as Kafk
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
@@ -39,7 +45,11 @@ NOTIFICATION_LIFETIME_MS = 15 * 60 * 1000
 
 TOPICS = "topics"
 BROKERS = "brokers"
-DEFAULT_BROKER = "<default>"
+USERS = "users"
+CLIENTS = "clients"
+IPS = "ips"
+KINDS = (TOPICS, BROKERS, USERS, CLIENTS, IPS)
+DEFAULT_BROKER = znodes.DEFAULT_ENTITY
 """In the place of a broker's id: what holds for all brokers."""
 
 ConfigListener = Callable[[str, Mapping[str, str]], None]
@@ -49,16 +59,17 @@ Transform = Callable[[Mapping[str, str]], Mapping[str, str]]
 
 
 class ConfigStore:
-    """Overrides by topic and by broker. Only those that have some are held."""
+    """Overrides by kind and name. Only entities that have some are held."""
 
     def __init__(self, store: ClusterStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._overrides: dict[str, dict[str, dict[str, str]]] = {TOPICS: {}, BROKERS: {}}
+        self._overrides: dict[str, dict[str, dict[str, str]]] = {kind: {} for kind in KINDS}
         self._last_notification = -1
         self._changed = trio.Event()
         self.on_topic_config: list[ConfigListener] = []
         self.on_broker_config: list[ConfigListener] = []
+        self._listeners = {TOPICS: self.on_topic_config, BROKERS: self.on_broker_config}
 
     async def start(self) -> None:
         """Read everything, at first and again whenever watches may have been lost. Raises StoreError."""
@@ -66,7 +77,22 @@ class ConfigStore:
         self._last_notification = max(map(_number, names), default=-1)
         for kind, known in self._overrides.items():
             stored = await self._store.children(znodes.config_path(kind))
+            if kind == USERS:
+                stored += await self._clients_of_users(stored)
             await self._load(kind, {*stored, *known})
+
+    async def _clients_of_users(self, users: Iterable[str]) -> list[str]:
+        """The entities of users by clients; few users have any."""
+        names = list(users)
+        nodes = await self._store.get_many([znodes.config_path(USERS, name) for name in names])
+        found = []
+        for user, node in zip(names, nodes, strict=True):
+            if node is not None and node.stat.child_count:
+                folder = f"{user}/{CLIENTS}"
+                with contextlib.suppress(NoNodeError):
+                    clients = await self._store.children(znodes.config_path(USERS, folder))
+                    found += [f"{folder}/{client}" for client in clients]
+        return found
 
     async def run(self) -> None:
         """Follow the changes that others make, for as long as there is a store to follow."""
@@ -89,6 +115,14 @@ class ConfigStore:
         """Property -> value as it was set on a broker, by its id, or on ``DEFAULT_BROKER``."""
         return dict(self._overrides[BROKERS].get(broker, ()))
 
+    def overrides(self, kind: str, name: str) -> dict[str, str]:
+        """Property -> value as it was set on an entity; empty for one without."""
+        return dict(self._overrides[kind].get(name, ()))
+
+    def entities(self, kind: str) -> list[str]:
+        """The names of a kind that have overrides."""
+        return list(self._overrides[kind])
+
     async def load(self, topics: Iterable[str]) -> None:
         """Read the overrides of some topics again. Raises StoreError."""
         await self._load(TOPICS, topics)
@@ -103,7 +137,7 @@ class ConfigStore:
                 self._put(kind, name, overrides)
 
     async def change(self, kind: str, name: str, transform: Transform) -> None:
-        """Replace the overrides of one of ``TOPICS`` or ``BROKERS`` by what ``transform`` makes of them; tell every broker.
+        """Replace the overrides of an entity, whose parent node exists, by what ``transform`` makes of them; tell every broker.
 
         ``transform`` is called again when somebody else was faster, or a connection to the store was lost before the change
         was made. Raises what it raises, and KafkaError KAFKA_STORAGE_ERROR when the store is gone. If the caller gives up
@@ -149,7 +183,7 @@ class ConfigStore:
             known[name] = dict(overrides)
         else:
             known.pop(name, None)
-        for listener in self.on_topic_config if kind == TOPICS else self.on_broker_config:
+        for listener in self._listeners.get(kind, ()):
             listener(name, overrides)
 
     def forget(self, topic: str) -> None:
@@ -166,10 +200,12 @@ class ConfigStore:
         nodes = await self._store.get_many([f"{znodes.CONFIG_CHANGES}/{name}" for name in unseen])
         for entry, node in zip(unseen, nodes, strict=True):
             if node is not None:
-                entity = decoded(f"{znodes.CONFIG_CHANGES}/{entry}", node, znodes.decode_config_change) or ""
-                kind, _, name = entity.partition("/")
-                if kind in changed:
+                entity = decoded(f"{znodes.CONFIG_CHANGES}/{entry}", node, znodes.decode_config_change)
+                kind, _, name = (entity or "").partition("/")
+                if _is_entity(kind, name):
                     changed[kind][name] = None
+                elif entity is not None:
+                    logger.warning("A change of %r is passed over: there is no such kind of settings", entity)
         for kind, entities in changed.items():
             await self._load(kind, entities)
         if unseen:
@@ -185,6 +221,14 @@ class ConfigStore:
                     await self._store.multi([Delete(path)])
                 except (NoNodeError, ConnectionLossError):
                     pass  # gone, or there for another time
+
+
+def _is_entity(kind: str, name: str) -> bool:
+    """Whether something can be set there: a name has no further parts, but for a user's clients."""
+    parts = name.split("/")
+    if kind == USERS and len(parts) == 3 and parts[1] == CLIENTS:
+        return all(parts)
+    return kind in KINDS and len(parts) == 1 and bool(name)
 
 
 def _number(name: str) -> int:

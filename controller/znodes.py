@@ -9,6 +9,9 @@
 ``/controller_epoch``                a decimal number, raised by each new controller
 ``/config/topics/T``                 the settings that differ from the defaults
 ``/config/brokers/N``                the same of a broker; N is ``<default>`` for all brokers
+``/config/users/U``                  quotas and SCRAM credentials of a user; below it ``clients/C``, quotas by client
+``/config/clients/C``                quotas of a client id
+``/config/ips/A``                    quotas of an address
 ``/config/changes/config_change_N``  tells every broker that a node under ``/config`` changed
 ``/admin/delete_topics/T``           the topic is to be deleted
 ``/latest_producer_id_block``        the producer ids handed out last
@@ -24,6 +27,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -64,6 +68,9 @@ PERSISTENT_PATHS = (
     "/cluster",
 )
 """Nodes that exist, without data, in every cluster; parents first."""
+
+DEFAULT_ENTITY = "<default>"
+"""In the place of a name under ``/config``: what holds for all that have nothing of their own."""
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -145,8 +152,18 @@ def topic_config_path(topic: str) -> str:
 
 
 def config_path(kind: str, name: str | None = None) -> str:
-    """The node with the settings of one topic or broker (kind: topics, brokers), or the folder of them all."""
+    """The node with the settings of one entity (kind: topics, brokers, users, …), or the folder of all of that kind."""
     return f"/config/{kind}" if name is None else f"/config/{kind}/{name}"
+
+
+def sanitized(name: str) -> str:
+    """The name of a user or client as a node (Kafka's Sanitizer): URL-encoded, a space and the asterisk too."""
+    return urllib.parse.quote(name, safe="").replace("~", "%7E")
+
+
+def desanitized(node: str) -> str:
+    """The name that a node stands for."""
+    return urllib.parse.unquote_plus(node)
 
 
 def delete_topic_path(topic: str) -> str:

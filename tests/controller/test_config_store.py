@@ -12,10 +12,19 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
 from ottla.controller import znodes
-from ottla.controller.config_store import BROKERS, DEFAULT_BROKER, NOTIFICATION_LIFETIME_MS, TOPICS, ConfigStore
+from ottla.controller.config_store import (
+    BROKERS,
+    CLIENTS,
+    DEFAULT_BROKER,
+    IPS,
+    NOTIFICATION_LIFETIME_MS,
+    TOPICS,
+    USERS,
+    ConfigStore,
+)
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.session import SessionState
-from ottla.controller.store import Create, ensure_paths
+from ottla.controller.store import Create, Delete, ensure_paths
 from ottla.controller.store_link import StoreLink
 
 
@@ -104,9 +113,55 @@ async def test_the_nodes_are_kafkas() -> None:
         assert change.data == b'{"version":2,"entity_path":"topics/t2"}'
 
 
-async def test_notifications_of_others_are_passed_over() -> None:
+async def test_quotas_and_credentials_are_kept_by_their_kinds(caplog: pytest.LogCaptureFixture) -> None:
+    async with two_brokers() as (session, here, there, clock):
+        user = znodes.sanitized("a b/~*é")
+        assert user == "a%20b%2F%7E%2A%C3%A9"  # as Kafka's Sanitizer has it
+        assert znodes.desanitized(user) == "a b/~*é"
+        nodes = {
+            f"users/{user}": b'{"version":1,"config":{"SCRAM-SHA-256":"s"}}',
+            f"users/{user}/clients": b"",
+            f"users/{user}/clients/app": b'{"version":1,"config":{"producer_byte_rate":"1"}}',
+            "users/<default>": b'{"version":1,"config":{"consumer_byte_rate":"2"}}',
+            "clients/app": b'{"version":1,"config":{"request_percentage":"3"}}',
+            "ips/127.0.0.1": b'{"version":1,"config":{"connection_creation_rate":"4"}}',
+        }
+        for path, data in nodes.items():
+            await session.multi([Create(f"/config/{path}", data)])
+            if data:
+                kind, name = path.split("/", 1)
+                told = b'{"version":2,"entity_path":"%s"}' % path.encode()
+                if kind == "clients":
+                    told = b'{"version":1,"entity_type":"clients","entity_name":"%s"}' % name.encode()
+                await session.multi([Create(znodes.CONFIG_CHANGE_PREFIX, told, sequence=True)])
+        told_later = ConfigStore(session, clock)
+        await told_later.start()
+        await trio.testing.wait_all_tasks_blocked()
+        for configs in (here, there, told_later):
+            assert {kind: sorted(configs.entities(kind)) for kind in (USERS, CLIENTS, IPS)} == {
+                USERS: ["<default>", user, f"{user}/clients/app"],
+                CLIENTS: ["app"],
+                IPS: ["127.0.0.1"],
+            }
+            assert configs.overrides(USERS, user) == {"SCRAM-SHA-256": "s"}
+            assert configs.overrides(USERS, f"{user}/clients/app") == {"producer_byte_rate": "1"}
+            assert configs.overrides(CLIENTS, "app") == {"request_percentage": "3"}
+            assert configs.overrides(CLIENTS, "other") == {}
+        await session.multi([Delete("/config/clients/app")])
+        told = b'{"version":2,"entity_path":"clients/app"}'
+        await session.multi([Create(znodes.CONFIG_CHANGE_PREFIX, told, sequence=True)])
+        await trio.testing.wait_all_tasks_blocked()
+        assert here.entities(CLIENTS) == []
+    assert "passed over" not in caplog.text
+
+
+async def test_notifications_that_are_not_understood_are_logged_and_passed_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     async with two_brokers() as (session, here, there, _clock):
-        for data in (b'{"version":2,"entity_path":"users/alice"}', b'{"version":1,"entity_type":"topics"}'):
+        paths = "client-metrics/x", "users/a/b", "users/a/clients/", "topics", ""
+        unknown = [b'{"version":2,"entity_path":"%s"}' % path.encode() for path in paths]
+        for data in (*unknown, b'{"version":1,"entity_type":"topics"}', b"not JSON"):
             await session.multi([Create(znodes.CONFIG_CHANGE_PREFIX, data, sequence=True)])
         arrived = trio.Event()
         there.on_topic_config.append(lambda topic, overrides: arrived.set())
@@ -114,6 +169,7 @@ async def test_notifications_of_others_are_passed_over() -> None:
         with trio.fail_after(5):
             await arrived.wait()
         assert there.topic_overrides("t") == {"a": "1"}
+        assert all(f"A change of {path!r} is passed over" in caplog.text for path in paths)
 
 
 async def test_old_notifications_are_removed() -> None:
