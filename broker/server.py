@@ -44,6 +44,7 @@ from .listeners import Endpoint, advertised_endpoints, configured_listeners, int
 from .monitor import Monitor
 from .refusal_log import RefusalLog
 from .settings import BrokerSettings
+from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     from .metrics.http import MetricsServer
@@ -227,19 +228,17 @@ class BrokerServer:
         logger.debug("Listeners, as clients are told of them: %s", ", ".join(map(str, self.endpoints)))
 
     async def _serve_bound(self, bound: list[tuple[str, Listener]], on_ready: Callable[[], None]) -> None:
-        assembly = self.assembly = Assembly(
+        around = Surroundings(
             self.config,
-            self.broker_id,
-            self.data_dirs,
-            self._disk,
+            self._network,
             self._clock,
             self._workers,
             self._randomness,
-            self._fail,
             self._served,
-            self._home,
-            self._network,
             self._inter_broker_listener,
+        )
+        assembly = self.assembly = Assembly(
+            around, self.broker_id, self.data_dirs, self._disk, self._home, self._fail
         )
         try:
             await assembly.start(self.endpoints)

@@ -1,0 +1,175 @@
+"""The parts of one broker, made in the order in which one uses the other: controller, partitions, coordinators.
+
+Nothing of them runs yet, and nothing was asked of the cluster's store: that is the ``Assembly``'s to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..controller.allocated_producer_ids import AllocatedProducerIds
+from ..controller.channels import BrokerChannel
+from ..controller.context import LiveBroker
+from ..controller.controller import Controller
+from ..controller.producer_ids import ProducerIds
+from ..controller.remote_channel import RemoteChannel
+from ..controller.settings import ControllerSettings
+from ..controller.topic_writer import TopicWriter
+from ..group_coordinator.coordinator import GroupCoordinator
+from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
+from ..group_coordinator.settings import GroupSettings
+from ..handlers.services import Services
+from ..log.settings import LogSettings
+from ..replication.alter_partition import AlterPartitionManager
+from ..replication.broker_client import BrokerClient
+from ..replication.controller_channel import ControllerChannel
+from ..replication.coordinator_partition_log import CoordinatorPartitionLog
+from ..replication.end_markers import EndMarkers
+from ..replication.fetch_session import FetchSessionCache
+from ..replication.fetchers import Fetchers
+from ..replication.log_dir_moves import LogDirMoves
+from ..replication.marker_channels import SETTLING_SECONDS, MarkerChannels
+from ..replication.metadata_cache import MetadataCache
+from ..replication.peers import Peers
+from ..replication.replica_manager import ReplicaManager
+from ..replication.settings import ReplicationSettings
+from ..transaction_coordinator.coordinator import TransactionCoordinator
+from ..transaction_coordinator.entries import TransactionEntries
+from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
+from ..transaction_coordinator.settings import TransactionSettings
+from .foundation import Foundation
+from .local_channel import LocalChannel
+from .surroundings import Surroundings
+
+
+class Parts:
+    """What stands on a ``Foundation``. ``services`` is what handlers see of it."""
+
+    def __init__(self, around: Surroundings, foundation: Foundation, broker_epoch: Callable[[], int]) -> None:
+        """``broker_epoch``: that of the present registration, -1 before the first."""
+        self._around = around
+        self._foundation = foundation
+        self._broker_id = foundation.broker_id
+        self._broker_epoch = broker_epoch
+        self._metadata = MetadataCache(foundation.cluster_id)
+        self.peers = Peers(around.network, self._broker_id, around.inter_broker_listener, self._metadata)
+        self._controller = self._make_controller()
+        self.isr_changes = AlterPartitionManager(
+            self._broker_id, self.controller_channel("alter-partition"), broker_epoch
+        )
+        self._replicas = self._make_replicas()
+        self.fetchers = self._replicas.fetchers = self._make_fetchers()
+        self._end_markers = EndMarkers(self._replicas, around.clock)
+        self._groups = self._make_groups()
+        self._producer_ids = self._make_producer_ids()
+        self._transactions = self._make_transactions()
+        self.services = self._make_services()
+
+    def controller_channel(self, purpose: str) -> ControllerChannel:
+        """A way to the controller, whichever broker that is."""
+        return ControllerChannel(self._broker_id, self._metadata, self.peers, self._controller, purpose)
+
+    def coordinators(self) -> dict[str, GroupCoordinator | TransactionCoordinator]:
+        """By the topic they keep their state in."""
+        return {OFFSETS_TOPIC: self._groups, TRANSACTIONS_TOPIC: self._transactions}
+
+    def _make_controller(self) -> Controller:
+        around = self._around
+        return Controller(
+            self._broker_id,
+            self._foundation.session,
+            self._foundation.configs,
+            self._channel_to,
+            around.config.settings(ControllerSettings),
+            around.config.settings(LogSettings),
+            around.clock,
+            around.randomness,
+            around.inter_broker_listener,
+        )
+
+    def _channel_to(self, broker: LiveBroker) -> BrokerChannel:
+        """How this broker, as the controller, tells a broker what it decides."""
+        registration = broker.registration
+        if registration.broker_id == self._broker_id:
+            return LocalChannel(self.services)
+        around = self._around
+        timeout = around.config.settings(ControllerSettings).controller_socket_timeout_ms / 1000
+        return RemoteChannel(
+            around.network, registration, around.inter_broker_listener, f"controller-{self._broker_id}", timeout
+        )
+
+    def _make_replicas(self) -> ReplicaManager:
+        config = self._around.config
+        return ReplicaManager(
+            self._broker_id,
+            self._foundation.logs,
+            config.settings(LogSettings),
+            self._foundation.configs.topic_overrides,
+            self._metadata,
+            self.isr_changes,
+            config.settings(ReplicationSettings).replica_lag_time_max_ms,
+        )
+
+    def _make_fetchers(self) -> Fetchers:
+        settings = self._around.config.settings(ReplicationSettings)
+        timeout = settings.replica_socket_timeout_ms / 1000
+
+        def connect(broker_id: int) -> BrokerClient:
+            return self.peers.client(broker_id, "fetcher", timeout=timeout, max_in_flight=1)
+
+        return Fetchers(self._broker_id, connect, settings, self._broker_epoch)
+
+    def _make_groups(self) -> GroupCoordinator:
+        around = self._around
+        log = self._coordinator_log(OFFSETS_TOPIC)
+        groups = GroupCoordinator(log, around.config.settings(GroupSettings), around.clock, around.randomness)
+        self._end_markers.owners[OFFSETS_TOPIC] = groups.end_transaction
+        return groups
+
+    def _make_producer_ids(self) -> ProducerIds | AllocatedProducerIds:
+        if self._foundation.is_alone:
+            return ProducerIds(self._foundation.session, self._broker_id)
+        return AllocatedProducerIds(self.controller_channel("forwarding"), self._broker_id, self._broker_epoch)
+
+    def _make_transactions(self) -> TransactionCoordinator:
+        settling_seconds = 0 if self._foundation.is_alone else SETTLING_SECONDS
+        return TransactionCoordinator(
+            self._coordinator_log(TRANSACTIONS_TOPIC),
+            self._around.config.settings(TransactionSettings),
+            self._around.clock,
+            self._producer_ids,
+            MarkerChannels(self._broker_id, self._metadata, self._end_markers, self.peers, settling_seconds),
+        )
+
+    def _coordinator_log(self, topic: str) -> CoordinatorPartitionLog:
+        around = self._around
+        return CoordinatorPartitionLog(topic, self._replicas, self._metadata, around.clock, around.workers)
+
+    def _make_services(self) -> Services:
+        around, foundation = self._around, self._foundation
+        slots = around.config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
+        return Services(
+            broker_id=self._broker_id,
+            broker_epoch=self._broker_epoch,
+            is_alone=foundation.is_alone,
+            cluster_id=foundation.cluster_id,
+            store_session=foundation.session,
+            config=around.config,
+            clock=around.clock,
+            workers=around.workers,
+            logs=foundation.logs,
+            replicas=self._replicas,
+            log_dir_moves=LogDirMoves(self._replicas, foundation.logs, self._metadata),
+            fetch_sessions=FetchSessionCache(slots, around.randomness),
+            fetchers=self.fetchers,
+            metadata=self._metadata,
+            controller=self._controller,
+            topic_writer=TopicWriter(foundation.session, around.config, around.randomness),
+            configs=foundation.configs,
+            groups=self._groups,
+            transactions=self._transactions,
+            transaction_entries=TransactionEntries(self._broker_id, self._metadata, self.peers, self._transactions),
+            end_markers=self._end_markers,
+            producer_ids=self._producer_ids,
+            served=around.served,
+        )

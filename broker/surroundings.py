@@ -1,0 +1,24 @@
+"""What a broker is given at its start and what all of its parts share: configuration, network, time, threads, chance."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+
+from ..base.config import Config
+from ..base.network import Network
+from ..base.seams import Clock, Workers
+from ..handlers.table import ServedApis
+
+
+@dataclasses.dataclass(frozen=True)
+class Surroundings:
+    """``inter_broker_listener``: the name of the listener that brokers reach one another by."""
+
+    config: Config
+    network: Network
+    clock: Clock
+    workers: Workers
+    randomness: random.Random
+    served: ServedApis
+    inter_broker_listener: str
