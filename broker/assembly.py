@@ -45,7 +45,6 @@ class Assembly:
     def __init__(
         self,
         around: Surroundings,
-        broker_id: int,
         data_dirs: Sequence[str],
         disk: Disk,
         home: ClusterHome,
@@ -55,7 +54,7 @@ class Assembly:
         self._around = around
         self._on_failure = on_failure
         self._folder_failed = trio.Event()
-        self._foundation = Foundation(around, broker_id, data_dirs, disk, home)
+        self._foundation = Foundation(around, data_dirs, disk, home, on_failure)
         self.logs.offline_listeners.append(self._note_failed_folder)
         self.is_started = False
         self._is_member = False
@@ -65,6 +64,11 @@ class Assembly:
     @property
     def logs(self) -> LogManager:
         return self._foundation.logs
+
+    @property
+    def broker_id(self) -> int:
+        """-1 until it is found (``identity``)."""
+        return self._foundation.broker_id
 
     @property
     def cluster_id(self) -> str:
@@ -100,6 +104,8 @@ class Assembly:
             self._around.clock,
         )
         self._is_member = True
+        if foundation.features is not None:
+            self._member.watch_losses.append(foundation.features.look_again)
         await self._member.join()
         await self._finish_early_loads()
         self.is_started = True
@@ -132,6 +138,8 @@ class Assembly:
         nursery.start_soon(services.configs.run)
         nursery.start_soon(services.controller.run)
         nursery.start_soon(self._member.run)
+        if self._foundation.features is not None:
+            nursery.start_soon(self._foundation.features.run)
         if isinstance(services.producer_ids, AllocatedProducerIds):
             nursery.start_soon(services.producer_ids.run)
         nursery.start_soon(services.groups.run)
@@ -206,5 +214,7 @@ class Assembly:
 
     async def abandon(self) -> None:
         """After a start that failed: let go of what was taken, marking nothing clean."""
+        if self._is_member:
+            self._parts.peers.close()
         await self._foundation.leave()
         await self.logs.stop()

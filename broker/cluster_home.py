@@ -1,13 +1,14 @@
 """Where the state of a broker's cluster is kept, and how the broker opens a session at it.
 
-``EmbeddedHome`` is a store of the broker's own, in its first data folder. ``SharedHome`` is a broker's place at a store that
-its owner has opened, in memory: a cluster in one process has one for all of its brokers.
+``EmbeddedHome`` is a store of the broker's own, in its first data folder. ``ZooKeeperHome`` is a ZooKeeper, which brokers in
+several processes share. ``SharedHome`` is a broker's place at a store that its owner has opened, in memory: a cluster in one
+process has one for all of its brokers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ..base.seams import Clock, Workers
 from ..controller.embedded_store import EmbeddedStore
@@ -15,12 +16,15 @@ from ..controller.session import StoreSession
 from ..controller.state_files import DiskStateFiles
 from ..controller.store import StoreFailedError
 from ..controller.store_link import StoreLink
+from ..controller.zookeeper_settings import ZooKeeperSettings
 from ..log.disk import Disk, join
 from ..log.log_folder import LogFolder
 
+if TYPE_CHECKING:
+    from ..controller.zookeeper import ZooKeeper
+
 STATE_FOLDER = "__cluster_state"
 """The embedded cluster store's folder inside the first data folder; no topic may have this name's form (no partition number)."""
-
 
 SESSION_TIMEOUT_MS = 18_000
 """How long a shared store keeps a session that it hears nothing of: Kafka's default of ``zookeeper.session.timeout.ms``."""
@@ -33,8 +37,13 @@ class ClusterHome(Protocol):
         """The one of the broker's data folders that the cluster's state is in; the broker cannot go on without it."""
         ...
 
+    @property
+    def zookeeper(self) -> str | None:
+        """The ZooKeeper that the cluster's state is in, as ``zookeeper.connect`` names it."""
+        ...
+
     async def open(self, folders: Sequence[LogFolder]) -> None:
-        """Make the store ready. Raises KafkaError, OSError."""
+        """Make the store ready. Raises KafkaError, OSError, SettingError."""
         ...
 
     async def connect(self) -> StoreSession:
@@ -56,6 +65,8 @@ class EmbeddedHome:
         self._files: DiskStateFiles | None = None
         self._store: EmbeddedStore | None = None
 
+    zookeeper = None
+
     def state_folder(self, folders: Sequence[LogFolder]) -> LogFolder | None:
         return folders[0]
 
@@ -75,12 +86,42 @@ class EmbeddedHome:
             self._files.close()
 
 
+class ZooKeeperHome:
+    """A ZooKeeper, found by ``zookeeper.connect``. The client, and with it its threads, is there once ``open`` was called."""
+
+    def __init__(self, settings: ZooKeeperSettings) -> None:
+        self._settings = settings
+        self._zookeeper: ZooKeeper | None = None
+
+    @property
+    def zookeeper(self) -> str | None:
+        return self._settings.connect
+
+    def state_folder(self, folders: Sequence[LogFolder]) -> LogFolder | None:
+        return None
+
+    async def open(self, folders: Sequence[LogFolder]) -> None:
+        from ..controller.zookeeper import ZooKeeper  # whose import takes time that a broker without it saves
+
+        self._zookeeper = ZooKeeper(self._settings)
+
+    async def connect(self) -> StoreSession:
+        assert self._zookeeper is not None, "opened before"
+        return await self._zookeeper.connect()
+
+    def close(self) -> None:
+        if self._zookeeper is not None:
+            self._zookeeper.close()
+
+
 class SharedHome:
     """The place of one broker, from its start to its end, at a store that several brokers use and none of them owns.
 
     The sessions it opens go over ``link``. A broker that is killed leaves them behind by ``link.leave``, before anything else
     becomes of it; the store then keeps its ephemeral nodes for the time-out. ``EmbeddedStore.run`` has to run for that.
     """
+
+    zookeeper = None
 
     def __init__(
         self, store: EmbeddedStore, link: StoreLink | None = None, session_timeout_ms: int = SESSION_TIMEOUT_MS

@@ -1,17 +1,23 @@
-"""What a broker stands on: its data folders, a session at the cluster's store, and what is set on topics and brokers.
+"""What a broker stands on: its data folders, a session at the cluster's store, who it is there, and what is set on it.
 
-Which store the cluster's state is in is the ``ClusterHome``'s to say.
+The order is that of KafkaServer ``startup``: lock the folders and see whose they are, reach the store, find or make the
+cluster, find the broker's id, say both in the folders, take over the dynamic configs, and only then open the logs. Which
+store the cluster's state is in is the ``ClusterHome``'s to say. Two ways lead from one home to another: the topics of a folder
+that another broker has filled are adopted (``adoption``), and a broker that was alone takes its state along when it is
+started with a ZooKeeper (``growth``). There is no way back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import trio
 
+from ..controller import znodes
 from ..controller.broker_configs import BrokerConfigs
 from ..controller.config_store import ConfigStore
-from ..controller.registration import ensure_cluster
+from ..controller.features import FinalizedFeatures
+from ..controller.registration import ensure_cluster, find_cluster
 from ..controller.session import BrokerSession
 from ..handlers.auto_creation import coordinator_topics
 from ..log.data_folders import LogStartError
@@ -21,6 +27,8 @@ from ..log.log_manager import LogManager
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
 from .adoption import adopt_logs
 from .cluster_home import ClusterHome
+from .growth import Growth, has_state
+from .identity import configured_broker_id, find_broker_id
 from .surroundings import Surroundings
 
 _LEAVE_SECONDS = 5.0
@@ -28,20 +36,31 @@ _LEAVE_SECONDS = 5.0
 
 
 class Foundation:
-    """``lay`` it first, ``leave`` the cluster last; ``session`` and ``configs`` are there in between."""
+    """``lay`` it first, ``leave`` the cluster last; ``session``, ``configs`` and ``features`` are there in between.
+
+    ``on_failure`` is told why the broker cannot go on. ``features`` are None where the broker is alone.
+    """
 
     session: BrokerSession
     configs: ConfigStore
 
     def __init__(
-        self, around: Surroundings, broker_id: int, data_dirs: Sequence[str], disk: Disk, home: ClusterHome
+        self,
+        around: Surroundings,
+        data_dirs: Sequence[str],
+        disk: Disk,
+        home: ClusterHome,
+        on_failure: Callable[[str], None],
     ) -> None:
         self._around = around
+        self._disk = disk
         self._home = home
+        self._on_failure = on_failure
         self._is_open = False
         config = around.config
-        self.broker_id = broker_id
+        self.broker_id = -1
         self.cluster_id = ""
+        self.features: FinalizedFeatures | None = None
         self.logs = LogManager(
             disk,
             data_dirs,
@@ -65,32 +84,85 @@ class Foundation:
 
     async def lay(self) -> None:
         """Raises KafkaError, LogStartError, OSError, StoreError, SettingError."""
-        config, randomness = self._around.config, self._around.randomness
-        await self.logs.start(self.broker_id)
-        await self._open_store()
-        self.cluster_id = await ensure_cluster(self.session, randomness, self.logs.cluster_id or None)
-        await self.logs.set_cluster_id(self.cluster_id)
+        config, logs, zookeeper = self._around.config, self.logs, self._home.zookeeper
+        is_growing = zookeeper is not None and has_state(self._disk, logs.folders[0].path)
+        logs.take(configured_broker_id(config), is_on_zookeeper=zookeeper is not None and not is_growing)
+        self._check_folders()
+        await self._home.open(logs.folders)
+        self.session = BrokerSession(self._home.connect, await self._home.connect())
+        self._is_open = True
+        if zookeeper is not None:
+            await self._grow(is_growing=is_growing)
+        elif self.is_alone:
+            await self._adopt_logs()
+        self.cluster_id = await ensure_cluster(self.session, self._around.randomness, logs.cluster_id)
+        self.broker_id = await find_broker_id(config, logs.broker_id, self.session if zookeeper is not None else None)
+        await logs.identify(self.broker_id, self.cluster_id, zookeeper)
+        await self._take_over_configs()
+        if not self.is_alone:
+            self.features = FinalizedFeatures(self.session, self._on_failure)
+            await self.features.start()
+        if not logs.is_loaded:
+            await logs.load()
+
+    def _check_folders(self) -> None:
+        """Whether the folders can be used where the cluster's state is said to be. Raises LogStartError."""
+        folder = self.state_folder
+        if folder is None:
+            return
+        if folder.is_offline:
+            raise LogStartError(f"{folder.path} has the cluster's state and cannot be used: {folder.failure}")
+        if self.logs.zookeeper is not None:
+            raise LogStartError(
+                f"the data folder {folder.path} belongs to broker {self.logs.broker_id} of a cluster whose state is in the "
+                f"ZooKeeper {self.logs.zookeeper}: it is started with zookeeper.connect"
+            )
+
+    async def _grow(self, *, is_growing: bool) -> None:
+        """Take along what the broker knew when it was alone."""
+        logs = self.logs
+        if is_growing:
+            self.broker_id = await find_broker_id(self._around.config, logs.broker_id, None)
+        folder, broker_id = logs.folders[0], self.broker_id if is_growing else logs.broker_id
+        if not folder.is_offline and broker_id is not None:
+            growth = Growth(
+                self.session,
+                self._disk,
+                self._around.workers,
+                folder.path,
+                broker_id,
+                lambda cluster_id: logs.identify(broker_id, cluster_id, self._home.zookeeper),
+            )
+            await growth.run(logs.cluster_id)
+        if logs.cluster_id is not None and await find_cluster(self.session) is None:
+            raise LogStartError(
+                f"the data folder {folder.path} belongs to cluster {logs.cluster_id}, and the ZooKeeper "
+                f"{self._home.zookeeper} has no cluster: zookeeper.connect may be wrong"
+            )
+
+    async def _adopt_logs(self) -> None:
+        """A new store of the broker's own knows no topics, though another broker may have filled the folders."""
+        if await self.session.exists(znodes.TOPICS) is not None:
+            return
+        config, logs = self._around.config, self.logs
+        await logs.load()
+        configs = {name: topic.configs for name, topic in coordinator_topics(config, most_replicas=1).items()}
+        broker_id = await find_broker_id(config, logs.broker_id, None)
+        await adopt_logs(self.session, broker_id, logs.logs(), configs, self._around.randomness)
+
+    async def _take_over_configs(self) -> None:
+        """Read what is set on topics and brokers; some of it says how logs are opened."""
+        config = self._around.config
         self.configs = ConfigStore(self.session, self._around.clock)
         await self.configs.start()
         BrokerConfigs(config, self.configs, self.broker_id).follow()
-
-    async def _open_store(self) -> None:
-        state_folder = self.state_folder
-        if state_folder is not None and state_folder.is_offline:
-            why = f"{state_folder.path} has the cluster's state and cannot be used: {state_folder.failure}"
-            raise LogStartError(why)
-        await self._home.open(self.logs.folders)
-        self.session = BrokerSession(self._home.connect, await self._home.connect())
-        self._is_open = True
-        if state_folder is not None:
-            # Such a store is this broker's alone, and knows no topics when another broker has filled the folder.
-            topics = coordinator_topics(self._around.config, most_replicas=1)
-            configs = {name: topic.configs for name, topic in topics.items()}
-            await adopt_logs(self.session, self.broker_id, self.logs.logs(), configs, self._around.randomness)
+        self.logs.update_settings(
+            config.settings(LogSettings), config.settings(LogManagerSettings), config.settings(LogCleanerSettings)
+        )
 
     async def leave(self) -> None:
         """End the session at the cluster's store, if there is one: the broker is not registered any more."""
-        if self._is_open:
-            with trio.move_on_after(_LEAVE_SECONDS):
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + _LEAVE_SECONDS):
+            if self._is_open:
                 await self.session.close()
         self._home.close()

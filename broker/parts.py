@@ -152,6 +152,7 @@ class Parts:
             broker_id=self._broker_id,
             broker_epoch=self._broker_epoch,
             is_alone=foundation.is_alone,
+            features=foundation.features,
             cluster_id=foundation.cluster_id,
             store_session=foundation.session,
             config=around.config,

@@ -30,6 +30,7 @@ from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
 from ..base.wording import explained, how_to_install
 from ..controller.store import StoreError
+from ..controller.zookeeper_settings import ZooKeeperSettings
 from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
 from ..log.data_folders import LogStartError
@@ -38,8 +39,9 @@ from ..replication.metadata_cache import MetadataCache
 from ..wire.api_keys import ApiKey
 from .acceptor import Acceptor
 from .assembly import Assembly
-from .cluster_home import ClusterHome, EmbeddedHome
+from .cluster_home import ClusterHome, EmbeddedHome, ZooKeeperHome
 from .flight_recorder import FlightRecorder
+from .identity import check_broker_id
 from .listeners import Endpoint, advertised_endpoints, configured_listeners, inter_broker_listener
 from .monitor import Monitor
 from .refusal_log import RefusalLog
@@ -79,8 +81,8 @@ class BrokerServer:
         served: ServedApis = SERVED,
         traced: Collection[ApiKey] = (),
     ) -> None:
-        """``home``: where the cluster's state is, else in the first data folder; ``traced``: the APIs whose requests are to
-        have a line each in the log.
+        """``home``: where the cluster's state is, else at ``zookeeper.connect``, else in the first data folder; ``traced``: the
+        APIs whose requests are to have a line each in the log.
         """
         self.config = config
         self.settings = config.settings(BrokerSettings)
@@ -91,7 +93,7 @@ class BrokerServer:
         self._clock = clock or SystemClock()
         self._disk = disk or OsDisk()
         self._randomness = randomness or random.SystemRandom()
-        self._home = home or EmbeddedHome(self._disk, self._clock, self._workers)
+        self._home = home or self._configured_home()
         self._served = served
         self._stop_asked = trio.Event()
         self._failure: str | None = None
@@ -103,6 +105,12 @@ class BrokerServer:
         self.endpoints: list[Endpoint] = []
         self.assembly: Assembly | None = None
 
+    def _configured_home(self) -> ClusterHome:
+        zookeeper = self.config.settings(ZooKeeperSettings)
+        if zookeeper.connect:
+            return ZooKeeperHome(zookeeper)
+        return EmbeddedHome(self._disk, self._clock, self._workers)
+
     @property
     def data_dirs(self) -> tuple[str, ...]:
         """The data folders; the first one has the cluster's state, if the broker keeps it itself."""
@@ -110,9 +118,8 @@ class BrokerServer:
 
     @property
     def broker_id(self) -> int:
-        if not self.config.is_given("node.id") and self.settings.broker_id >= 0:
-            return self.settings.broker_id
-        return self.settings.node_id
+        """-1 until it is found (``identity``)."""
+        return -1 if self.assembly is None else self.assembly.broker_id
 
     @property
     def bootstrap_servers(self) -> str:
@@ -167,6 +174,8 @@ class BrokerServer:
         if len({os.path.realpath(path) for path in self.data_dirs}) < len(self.data_dirs):
             raise StartError("log.dirs names a folder twice")
         try:
+            if self._home.zookeeper is not None:
+                check_broker_id(self.config)
             wanted, named = configured_listeners(self.settings)
             self._inter_broker_listener = inter_broker_listener(self.settings, wanted)
         except SettingError as error:
@@ -221,9 +230,7 @@ class BrokerServer:
     def _log_start(self) -> None:
         """What is known before anything is opened."""
         given = ", ".join(f"{name}={value}" for name, value in sorted(self.config.effective().items()))
-        logger.debug(
-            "Broker %d, with these settings given, the others being the defaults: %s", self.broker_id, given or "none"
-        )
+        logger.debug("Settings given, the others being the defaults: %s", given or "none")
         logger.debug("Data folders: %s", ", ".join(self.data_dirs))
         logger.debug("Listeners, as clients are told of them: %s", ", ".join(map(str, self.endpoints)))
 
@@ -237,9 +244,7 @@ class BrokerServer:
             self._served,
             self._inter_broker_listener,
         )
-        assembly = self.assembly = Assembly(
-            around, self.broker_id, self.data_dirs, self._disk, self._home, self._fail
-        )
+        assembly = self.assembly = Assembly(around, self.data_dirs, self._disk, self._home, self._fail)
         try:
             await assembly.start(self.endpoints)
         except (KafkaError, LogStartError, OSError, SettingError, StoreError) as error:

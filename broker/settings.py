@@ -9,10 +9,25 @@ class BrokerSettings(Settings):
     """Identity, listeners, data folder, limits on connections and requests; where a default isn't Kafka's, the text says why."""
 
     node_id: int = setting(
-        "node.id", default=1, at_least=0, doc="The id of this broker; broker.id is another name for it."
+        "node.id",
+        default=1,
+        at_least=0,
+        doc="The id of this broker; broker.id is another name for it. Where neither is given it is that of the data folder, and "
+        "of a new one 1, or with zookeeper.connect the next that ZooKeeper has (broker.id.generation.enable).",
     )
     broker_id: int = setting(
-        "broker.id", default=-1, doc="The older name of node.id; node.id wins where both are given."
+        "broker.id", default=-1, at_least=-1, doc="The older name of node.id; node.id wins where both are given."
+    )
+    broker_id_generation_enable: bool = setting(
+        "broker.id.generation.enable",
+        default=True,
+        doc="Whether a broker with zookeeper.connect may be without an id, and gets one above reserved.broker.max.id.",
+    )
+    reserved_broker_max_id: int = setting(
+        "reserved.broker.max.id",
+        default=1000,
+        at_least=0,
+        doc="The largest id that may be given to a broker of a ZooKeeper whose brokers may be without; ids above it are made up.",
     )
     listeners: str = setting(
         "listeners",
@@ -38,8 +53,14 @@ class BrokerSettings(Settings):
     inter_broker_listener_name: str | None = setting(
         "inter.broker.listener.name",
         default=None,
-        doc="Name of the listener that brokers reach one another by, on every broker the same; the first for PLAINTEXT if not "
-        "given.",
+        doc="Name of the listener that brokers reach one another by, on every broker the same; if not given, the one that is "
+        "named as security.inter.broker.protocol says, else the first for that protocol.",
+    )
+    security_inter_broker_protocol: str = setting(
+        "security.inter.broker.protocol",
+        default="PLAINTEXT",
+        choices=("PLAINTEXT",),
+        doc="Security protocol between brokers, where inter.broker.listener.name is not given. Only PLAINTEXT is served.",
     )
     rack: str | None = setting("broker.rack", default=None, doc="Where this broker stands, as Metadata tells clients.")
     metrics_listener: str | None = setting(

@@ -65,6 +65,12 @@ def serve(
         str | None,
         typer.Option(metavar="HOST:PORT", help="Serve /metrics for Prometheus, /healthz and /readyz there."),
     ] = None,
+    zookeeper: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT[,…][/PATH]", help="Be a broker of the cluster whose state is there, among others."
+        ),
+    ] = None,
     log_level: Annotated[
         str,
         typer.Option(
@@ -86,6 +92,7 @@ def serve(
       ottla serve
       ottla serve --listen 0.0.0.0:9092 --advertise kafka.example.org:9092 --data-dir /var/lib/ottla
       ottla serve --config server.properties --override num.partitions=3
+      ottla serve --zookeeper 127.0.0.1:2181 --listen 127.0.0.1:9093 --data-dir data-2
       ottla serve --metrics 127.0.0.1:9464 --log-format json --log-level info,log=debug --trace produce
     """
     plain_serve.run(
@@ -95,6 +102,7 @@ def serve(
         config=config,
         override=override or (),
         metrics=metrics,
+        zookeeper=zookeeper,
         log_level=log_level,
         log_format=log_format,
         trace=trace,

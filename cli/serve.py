@@ -37,6 +37,7 @@ def run(
     config: Path | None = None,
     override: Iterable[str] = (),
     metrics: str | None = None,
+    zookeeper: str | None = None,
     log_level: str = "info",
     log_format: str = "text",
     trace: str | None = None,
@@ -45,7 +46,7 @@ def run(
     try:
         configure_logging(log_level, log_format)
         traced = _parse_trace(trace) if trace else frozenset()
-        configured = configure(listen, advertise, data_dir, config, override, metrics)
+        configured = configure(listen, advertise, data_dir, config, override, metrics, zookeeper)
     except (SettingError, ValueError) as error:
         return _refuse(str(error))
     except OSError as error:
@@ -78,6 +79,7 @@ def configure(
     config_file: Path | None,
     overrides: Iterable[str],
     metrics: str | None = None,
+    zookeeper: str | None = None,
 ) -> Config:
     """One configuration, the later of file, overrides and options winning. Raises SettingError, ValueError, OSError."""
     properties: dict[str, str] = {}
@@ -93,6 +95,8 @@ def configure(
         properties["log.dirs"] = str(data_dir)
     if metrics is not None:
         properties["metrics.listener"] = join_host_port(*split_host_port(metrics))
+    if zookeeper is not None:
+        properties["zookeeper.connect"] = zookeeper
     return load_config(properties)
 
 

@@ -10,6 +10,7 @@ because ZooKeeper's watches are lost with the connection. Partitions are led on 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 
 import trio
 
@@ -44,11 +45,17 @@ class Membership:
         self._controller = controller
         self._clock = clock
         self._registered_in = -1
+        self.watch_losses: list[Callable[[], None]] = []
+        """Called when the watches of others at the session may be lost: they have to read again what they watch."""
         self.broker_epoch = -1
         """The zxid of this broker's registration (KIP-380); another one with each session."""
 
     async def join(self) -> None:
-        """Register the broker and let it stand for election. Raises KafkaError, StoreError."""
+        """Register the broker and let it stand for election. Raises KafkaError, StoreError.
+
+        The start may have taken long: the session that it began with may be over.
+        """
+        await self._session.renew()
         self.broker_epoch = await register_when_free(self._session, self._registration, self._clock)
         self._registered_in = self._session.session_id
         await self._controller.start()
@@ -80,7 +87,12 @@ class Membership:
             await self._configs.start()
         except SessionExpiredError:
             return
+        self._tell_watchers()
         self._controller.resume()
+
+    def _tell_watchers(self) -> None:
+        for listener in self.watch_losses:
+            listener()
 
     async def _rejoin(self) -> int:
         """Be a member again, however long it takes: the session's ``changes`` before anything was read in it."""
@@ -91,6 +103,7 @@ class Membership:
                 seen = self._session.changes
                 await self._register()
                 await self._configs.start()
+                self._tell_watchers()
                 await self._controller.elect()
             except SessionExpiredError:
                 continue

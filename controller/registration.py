@@ -1,4 +1,4 @@
-"""How a broker makes itself known: the cluster's id and the broker's node under ``/brokers/ids``."""
+"""How a broker makes itself known: the cluster's id, the broker's own, and its node under ``/brokers/ids``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..wire.schema import ZERO_UUID, uuid_to_text
 from . import znodes
 from .loading import load_brokers
 from .session import StoreSession
-from .store import ClusterStore, ConnectionLossError, Create, NodeExistsError, NoNodeError, Set, Stat, ensure_paths
+from .store import ClusterStore, ConnectionLossError, Create, NodeExistsError, Set, Stat, ensure_paths
 from .znodes import BrokerRegistration
 
 logger = logging.getLogger(__name__)
@@ -38,26 +38,45 @@ def random_uuid(randomness: random.Random) -> bytes:
 async def ensure_cluster(store: ClusterStore, randomness: random.Random, known_id: str | None = None) -> str:
     """Make what every cluster store has, and return the cluster's id.
 
-    ``known_id`` is the one that this broker's data folder belongs to. Raises KafkaError INCONSISTENT_CLUSTER_ID when the
-    store belongs to another cluster.
+    ``known_id`` is the one that the cluster has if it is made only now. Raises KafkaError INCONSISTENT_CLUSTER_ID while
+    another broker moves the state of its cluster into this store.
     """
     await ensure_paths(store, znodes.PERSISTENT_PATHS)
     while True:
-        try:
-            cluster_id = znodes.decode_cluster_id((await store.get(znodes.CLUSTER_ID)).data)
+        cluster_id = await find_cluster(store)
+        if cluster_id is not None:
             break
-        except NoNodeError:
-            proposed = known_id or uuid_to_text(random_uuid(randomness))
+        proposed = known_id or uuid_to_text(random_uuid(randomness))
         try:
             await store.multi([Create(znodes.CLUSTER_ID, znodes.encode_cluster_id(proposed))])
-        except NodeExistsError:
+        except (NodeExistsError, ConnectionLossError):
             continue
-    if known_id is not None and known_id != cluster_id:
+    (move,) = await store.get_many([znodes.STATE_MOVE])
+    if move is not None:
+        mover, _ = znodes.decode_state_move(move.data)
         raise KafkaError(
             ErrorCode.INCONSISTENT_CLUSTER_ID,
-            f"the data folder belongs to cluster {known_id}, the cluster store to cluster {cluster_id}",
+            f"broker {mover} moves the state of its cluster into this ZooKeeper, and has not "
+            "finished: start that broker first",
         )
     return cluster_id
+
+
+async def find_cluster(store: ClusterStore) -> str | None:
+    """The id of the cluster whose state is in the store; None for a store without one. Raises StoreError."""
+    (node,) = await store.get_many([znodes.CLUSTER_ID])
+    return None if node is None else znodes.decode_cluster_id(node.data)
+
+
+async def generate_broker_id(store: ClusterStore, reserved_max_id: int) -> int:
+    """An id above the reserved ones that no other broker is given (KafkaZkClient.generateBrokerSequenceId). Raises StoreError."""
+    while True:
+        try:
+            (stat,) = await store.multi([Set(znodes.BROKER_SEQUENCE, b"")])
+        except ConnectionLossError:
+            continue  # a number that nobody uses does no harm
+        assert isinstance(stat, Stat)
+        return reserved_max_id + stat.version
 
 
 async def register_broker(store: ClusterStore, registration: BrokerRegistration, clock: Clock) -> int:

@@ -212,11 +212,13 @@ async def set_or_create(store: ClusterStore, path: str, data: bytes) -> None:
 
 async def ensure_paths(store: ClusterStore, paths: Sequence[str]) -> None:
     """Make those of ``paths`` that do not exist, parents named before their children."""
-    nodes = await store.get_many(paths)
-    missing: list[Operation] = [Create(path) for path, node in zip(paths, nodes, strict=True) if node is None]
-    while missing:
+    while True:
+        nodes = await store.get_many(paths)
+        missing: list[Operation] = [Create(path) for path, node in zip(paths, nodes, strict=True) if node is None]
+        if not missing:
+            return
         try:
             await store.multi(missing)
             return
-        except NodeExistsError as error:
-            missing = [operation for operation in missing if operation.path != error.path]
+        except (NodeExistsError, ConnectionLossError):
+            continue

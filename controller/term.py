@@ -31,6 +31,7 @@ from .config_store import ConfigStore
 from .context import ControllerContext, LiveBroker, PartitionState
 from .controlled_shutdown import shut_down
 from .deletion import Deletions
+from .features import set_up_features
 from .figures import ElectionFigures
 from .leaders import Leaders
 from .loading import load_brokers, load_states, notifications, read_notifications
@@ -96,6 +97,7 @@ class Term:
     async def take_over(self) -> None:
         """Load the cluster, set leaders right, and tell every broker everything, in the order of Kafka's failover."""
         context = self.context
+        await set_up_features(self._store, context)
         context.brokers = await load_brokers(self._store, self._watches.brokers)
         await self._remove(await notifications(self._store, znodes.LOG_DIR_EVENTS, self._watches.folders))
         await self._remove(await notifications(self._store, znodes.ISR_CHANGES, self._watches.isr_changes))

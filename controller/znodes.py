@@ -15,6 +15,9 @@
 ``/config/changes/config_change_N``  tells every broker that a node under ``/config`` changed
 ``/admin/delete_topics/T``           the topic is to be deleted
 ``/latest_producer_id_block``        the producer ids handed out last
+``/feature``                         version 2: what the brokers of the cluster have finalized (KIP-584)
+``/brokers/seqid``                   its version is the number of broker ids that were made up
+``/ottla_move``                      Ottla's own: a broker moves the state of its cluster into this store (see ``state_move``)
 ``/log_dir_event_notification/log_dir_event_N``  a data folder of a broker has failed; the controller removes it
 ``/isr_change_notification/isr_change_N``  a leader of an older Kafka has written states itself; the controller removes it
 ==================================== ==================================================================
@@ -42,7 +45,10 @@ CONFIG_CHANGES = "/config/changes"
 CONFIG_CHANGE_PREFIX = CONFIG_CHANGES + "/config_change_"
 TOPIC_CONFIGS = "/config/topics"
 DELETE_TOPICS = "/admin/delete_topics"
+BROKER_SEQUENCE = "/brokers/seqid"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+FEATURE = "/feature"
+STATE_MOVE = "/ottla_move"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = LOG_DIR_EVENTS + "/log_dir_event_"
 ISR_CHANGES = "/isr_change_notification"
@@ -56,7 +62,7 @@ PERSISTENT_PATHS = (
     CONFIG_CHANGES,
     "/admin",
     DELETE_TOPICS,
-    "/brokers/seqid",
+    BROKER_SEQUENCE,
     ISR_CHANGES,
     PRODUCER_ID_BLOCK,
     LOG_DIR_EVENTS,
@@ -280,6 +286,33 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 
 def decode_cluster_id(data: bytes) -> str:
     return str(json.loads(data)["id"])
+
+
+def encode_state_move(broker_id: int, cluster_id: str) -> bytes:
+    return _dump({"version": 1, "broker": broker_id, "cluster": cluster_id})
+
+
+def decode_state_move(data: bytes) -> tuple[int, str]:
+    """The broker that moves the state of its cluster, and that cluster's id."""
+    fields = json.loads(data)
+    return int(fields["broker"]), str(fields["cluster"])
+
+
+def encode_features(features: Mapping[str, int]) -> bytes:
+    """The highest version of each finalized feature; layout 2, which Kafka writes since 3.3."""
+    return _dump({"features": {n: {"max_version_level": v} for n, v in features.items()}, "version": 2, "status": 1})
+
+
+def decode_features(data: bytes) -> dict[str, int]:
+    """The finalized features; none where the node says that they are disabled (ZkData ``FeatureZNode``). Raises ValueError."""
+    fields = json.loads(data)
+    if fields["version"] not in (1, 2):
+        raise ValueError(f"Unsupported version: {fields['version']} of feature information")
+    if fields["status"] not in (0, 1):
+        raise ValueError(f"Malformed status: {fields['status']} found in feature information")
+    if fields["status"] == 0:
+        return {}
+    return {str(name): int(levels["max_version_level"]) for name, levels in fields["features"].items()}
 
 
 def encode_config(config: Mapping[str, str]) -> bytes:

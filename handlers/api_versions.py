@@ -5,7 +5,9 @@ does not match Kafka's pattern (KIP-511) is answered INVALID_REQUEST. A request 
 answered before its body is read, in the layout of version 0 with UNSUPPORTED_VERSION and the range of this one API, and
 the connection stays open for the retry.
 
-Transactions V2 (KIP-890) are finalized: a client that knows ``transaction.version`` 2 uses them.
+A broker that is alone has transactions V2 (KIP-890) finalized: a client that knows ``transaction.version`` 2 uses them. In a
+cluster of several nothing is finalized, as in Kafka 3.9's ZooKeeper mode, and so transactions are V1, whose entry of a partition
+the broker verifies (``transaction.partition.verification.enable``); the epoch is the version of ``/feature``.
 
 Version notes: 1 adds the throttle time; 3 is flexible and carries the client's software and the features; 4 allows a
 feature's lowest version to be 0, before which such a feature is finalized without being among the supported ones; 5
@@ -68,6 +70,8 @@ async def handle(call: Call, request: ApiVersionsRequest) -> ApiVersionsResponse
     served = call.broker.served
     if not served.has_features:
         return ApiVersionsResponse(api_keys=_ranges(served))
+    if call.broker.features is not None:
+        return ApiVersionsResponse(api_keys=_ranges(served), finalized_features_epoch=call.broker.features.epoch)
     return ApiVersionsResponse(
         api_keys=_ranges(served),
         supported_features=_supported_features(call.version),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ..base.seams import Clock, Workers
     from ..controller.config_store import ConfigStore
     from ..controller.controller import Controller
+    from ..controller.features import FinalizedFeatures
     from ..controller.session import BrokerSession
     from ..controller.topic_writer import TopicWriter
     from ..group_coordinator.coordinator import GroupCoordinator
@@ -32,13 +33,14 @@ class Services:
     """One broker's parts.
 
     ``broker_epoch`` tells that of its present registration, -1 before the first. ``is_alone``: the cluster's
-    store is its own, so no other broker can be in the cluster. ``served`` may be replaced while the broker
-    runs; dispatch looks at it with every request.
+    store is its own, so no other broker can be in the cluster. ``features`` are those of a cluster of several brokers, None
+    for a broker that is alone. ``served`` may be replaced while the broker runs; dispatch looks at it with every request.
     """
 
     broker_id: int
     broker_epoch: Callable[[], int]
     is_alone: bool
+    features: FinalizedFeatures | None
     cluster_id: str
     store_session: BrokerSession
     config: Config

@@ -6,7 +6,7 @@ In the data folder::
     replication-offset-checkpoint       high watermarks
     log-start-offset-checkpoint         where logs start whose start is not the beginning of a segment
     cleaner-offset-checkpoint           up to where logs are compacted
-    meta.properties                     version=0, broker.id, cluster.id (version 1: node.id)
+    meta.properties                     version=0, broker.id, cluster.id (version 1: node.id); Ottla's own zookeeper.connect
     .kafka_cleanshutdown                {"version":0,"brokerEpoch":-1}, there only after a clean stop
     .lock                               locked by the process that uses the folder
 
@@ -44,6 +44,7 @@ OFFSET_CHECKPOINTS = (
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 PARTITION_METADATA = "partition.metadata"
 META_PROPERTIES = "meta.properties"
+_ZOOKEEPER = "zookeeper.connect"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 
@@ -124,10 +125,15 @@ def write_topic_id(disk: Disk, path: str, topic_id: bytes) -> None:
 
 @dataclass(frozen=True)
 class MetaProperties:
-    """Whose data folder it is. None: the file does not say."""
+    """Whose data folder it is. None: the file does not say.
+
+    ``zookeeper``: where the state of its cluster is; Ottla's own, which Kafka passes over.
+    """
 
     broker_id: int | None
     cluster_id: str | None
+    version: int = 0
+    zookeeper: str | None = None
 
 
 def read_meta_properties(disk: Disk, folder: str) -> MetaProperties | None:
@@ -144,12 +150,21 @@ def read_meta_properties(disk: Disk, folder: str) -> MetaProperties | None:
     broker_id = properties.get("broker.id" if version == "0" else "node.id")
     if broker_id is not None and not broker_id.isdecimal():
         raise CorruptFileError(f"{path}: {broker_id!r} is no broker id")
-    return MetaProperties(None if broker_id is None else int(broker_id), properties.get("cluster.id"))
+    return MetaProperties(
+        None if broker_id is None else int(broker_id),
+        properties.get("cluster.id"),
+        int(version),
+        properties.get(_ZOOKEEPER),
+    )
 
 
-def write_meta_properties(disk: Disk, folder: str, broker_id: int, cluster_id: str) -> None:
+def write_meta_properties(
+    disk: Disk, folder: str, broker_id: int, cluster_id: str, zookeeper: str | None = None
+) -> None:
     """Write ``meta.properties`` of version 0. Raises OSError."""
     values = {"version": "0", "broker.id": str(broker_id), "cluster.id": cluster_id}
+    if zookeeper is not None:
+        values[_ZOOKEEPER] = zookeeper
     text = javaproperties.dumps(values, timestamp=False)
     disk.write_file(join(folder, META_PROPERTIES), text.encode())
 

@@ -1,7 +1,8 @@
 """The data folders of the broker: taking them at a start, and whose they are.
 
-A start locks each folder, sees whose it is, takes its clean mark away and opens its logs (in worker threads, cutting what a
-crash left behind). A folder that fails goes *offline*: its logs are gone until the broker starts again, the others serve.
+A start locks each folder and sees whose it is (``take``), writes there whose it is from now on (``identify``), takes its clean
+mark away and opens its logs (``load``; in worker threads, cutting what a crash left behind). A folder that fails goes
+*offline*: its logs are gone until the broker starts again, the others serve.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import trio
 
 from ..base.errors import KafkaError
-from .checkpoints import CorruptFileError, write_meta_properties
+from .checkpoints import META_PROPERTIES, CorruptFileError, MetaProperties, write_meta_properties
+from .disk import join
 from .folder_logs import FolderLogs
 from .log_folder import LogFolder
 from .recovery import UnsupportedLogError
@@ -27,12 +29,17 @@ class LogStartError(Exception):
 
 
 class DataFolders:
-    """The entries of log.dirs, in that order. ``cluster_id`` is None until a folder or ``set_cluster_id`` tells it."""
+    """The entries of log.dirs, in that order.
+
+    ``broker_id`` and ``cluster_id`` are None until a folder or ``identify`` tells them; ``zookeeper`` is where the state of
+    their cluster was at their last start, None if it was no ZooKeeper.
+    """
 
     def __init__(self, folders: Iterable[LogFolder]) -> None:
         self._parts = [FolderLogs(folder) for folder in folders]
         self.cluster_id: str | None = None
-        self.broker_id = -1
+        self.broker_id: int | None = None
+        self.zookeeper: str | None = None
 
     def __iter__(self) -> Iterator[FolderLogs]:
         return iter(self._parts)
@@ -62,11 +69,17 @@ class DataFolders:
 
     # --- start --------------------------------------------------------------------------------------------------------
 
-    async def start(self, broker_id: int, settings: LogSettings, threads: int) -> None:
-        """Take the folders and open every log in them, each with ``threads`` workers. Raises LogStartError."""
+    def take(self, broker_id: int | None, *, is_on_zookeeper: bool = False) -> None:
+        """Lock the folders, and see whose they are: of ``broker_id``, and all of one broker and cluster. Raises LogStartError.
+
+        Kafka's ZooKeeper mode knows ``meta.properties`` of version 0 only, which a KRaft node never wrote.
+        """
         for part in self._parts:
             self._take(part)
-        self._identify(broker_id)
+        self._check_identity(broker_id, only_version_0=is_on_zookeeper)
+
+    async def load(self, settings: LogSettings, threads: int) -> None:
+        """Open every log, in each folder with ``threads`` workers. Raises LogStartError."""
         refusals: list[Exception] = []
 
         async def load(part: FolderLogs) -> None:
@@ -96,47 +109,68 @@ class DataFolders:
         except CorruptFileError as error:
             raise LogStartError(str(error)) from None
 
-    def _identify(self, broker_id: int) -> None:
+    def _check_identity(self, broker_id: int | None, *, only_version_0: bool) -> None:
+        """The checks and the words of Kafka's ``MetaPropertiesEnsemble.verify``. Raises LogStartError."""
         self.broker_id = broker_id
-        first: FolderLogs | None = None
         for part in self._parts:
             meta = part.meta
             if meta is None:
                 continue
-            path = part.folder.path
-            if meta.broker_id not in (None, broker_id):
+            path = join(part.folder.path, META_PROPERTIES)
+            if only_version_0 and meta.version != 0:
                 raise LogStartError(
-                    f"the data folder {path} belongs to broker {meta.broker_id}, but this is broker {broker_id}"
+                    f"Found unexpected version in {path}. ZK-based brokers that are not migrating only support version 0 "
+                    "(which is implicit when the `version` field is missing)."
                 )
-            if meta.cluster_id is None:
-                continue
-            if first is not None and meta.cluster_id != self.cluster_id:
-                raise LogStartError(
-                    f"the data folder {path} belongs to cluster {meta.cluster_id}, "
-                    f"but {first.folder.path} to cluster {self.cluster_id}"
-                )
-            first = first or part
-            self.cluster_id = meta.cluster_id
+            if meta.cluster_id is not None:
+                if self.cluster_id not in (None, meta.cluster_id):
+                    raise _wrong_cluster(path, self.cluster_id, meta.cluster_id)
+                self.cluster_id = meta.cluster_id
+            if meta.broker_id is not None:
+                if self.broker_id not in (None, meta.broker_id):
+                    raise LogStartError(
+                        f"Stored node id {meta.broker_id} doesn't match previous node id {self.broker_id} in {path}. If you "
+                        "moved your data, make sure your configured node id matches. If you intend to create a new node, "
+                        "you should remove all data in your data directories."
+                    )
+                self.broker_id = meta.broker_id
+            self.zookeeper = self.zookeeper or meta.zookeeper
 
-    async def set_cluster_id(self, cluster_id: str) -> None:
-        """Write ``meta.properties`` where it does not say so already. Raises LogStartError when one names another cluster."""
+    async def identify(self, broker_id: int, cluster_id: str, zookeeper: str | None = None) -> None:
+        """Write ``meta.properties`` where it does not say so already; ``zookeeper`` is where the cluster's state is.
+
+        Raises LogStartError when the folders belong to another cluster.
+        """
         if self.cluster_id not in (None, cluster_id):
-            paths = ", ".join(folder.path for folder in self.folders)
-            raise LogStartError(
-                f"the data folder {paths} belongs to cluster {self.cluster_id}, but this is {cluster_id}"
-            )
-        self.cluster_id = cluster_id
+            path = next(p.folder.path for p in self._parts if p.meta is not None and p.meta.cluster_id is not None)
+            raise _wrong_cluster(join(path, META_PROPERTIES), cluster_id, self.cluster_id)
+        self.broker_id, self.cluster_id = broker_id, cluster_id
         for part in self._parts:
-            folder = part.folder
-            if folder.is_offline or (part.meta is not None and part.meta.cluster_id is not None):
+            folder, meta = part.folder, part.meta
+            if folder.is_offline or (meta is not None and _says_all(meta, zookeeper)):
                 continue
             try:
-                await folder.workers.run(write_meta_properties, folder.disk, folder.path, self.broker_id, cluster_id)
+                await folder.workers.run(
+                    write_meta_properties, folder.disk, folder.path, broker_id, cluster_id, zookeeper
+                )
             except OSError as error:
                 folder.fail("cannot write meta.properties", error, is_half_done=True)
+            else:
+                part.meta = MetaProperties(broker_id, cluster_id, 0, zookeeper)
         self._check_online()
 
     def _check_online(self) -> None:
         if not self.online:
             failed = "; ".join(f"the data folder {f.path} cannot be used: {f.failure}" for f in self.folders)
             raise LogStartError(failed)
+
+
+def _wrong_cluster(path: str, expected: str | None, found: str | None) -> LogStartError:
+    return LogStartError(f"Invalid cluster.id in: {path}. Expected {expected}, but read {found}")
+
+
+def _says_all(meta: MetaProperties, zookeeper: str | None) -> bool:
+    """Whether nothing is to be written to ``meta.properties``. What a KRaft node wrote stays, but for a ZooKeeper."""
+    if zookeeper is None:
+        return meta.cluster_id is not None
+    return None not in (meta.cluster_id, meta.broker_id) and meta.version == 0 and meta.zookeeper == zookeeper

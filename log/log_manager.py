@@ -1,8 +1,8 @@
 """All logs of the broker: opening those of every data folder, their upkeep, and a stop that leaves them clean.
 
-Start: take the folders and open every log in them (``data_folders``), and only then serve. Stop: flush, checkpoints, and
-last of all the clean marks, which an I/O error withholds. Upkeep between: retention, compaction, flushes, checkpoints,
-removal of deleted files, expiry of idle producers.
+Start: take the folders, say whose they are, and open every log in them (``data_folders``), and only then serve. Stop: flush,
+checkpoints, and last of all the clean marks, which an I/O error withholds. Upkeep between: retention, compaction, flushes,
+checkpoints, removal of deleted files, expiry of idle producers.
 
 Several folders
 ---------------
@@ -88,6 +88,16 @@ class LogManager:
         return self._folders.cluster_id
 
     @property
+    def broker_id(self) -> int | None:
+        """The broker that the folders belong to; None when none says so yet."""
+        return self._folders.broker_id
+
+    @property
+    def zookeeper(self) -> str | None:
+        """Where the state of the folders' cluster was at their last start; None if it was no ZooKeeper."""
+        return self._folders.zookeeper
+
+    @property
     def has_offline_folder(self) -> bool:
         return len(self._folders.online) < len(self._folders)
 
@@ -116,16 +126,20 @@ class LogManager:
 
     # --- start --------------------------------------------------------------------------------------------------------
 
-    async def start(self, broker_id: int) -> None:
-        """Take the folders and open every log in them. Raises LogStartError."""
-        await self._folders.start(broker_id, self.settings, self.manager_settings.recovery_threads_per_data_dir)
+    def take(self, broker_id: int | None, *, is_on_zookeeper: bool = False) -> None:
+        """Lock the folders, and see whose they are (``DataFolders.take``). Raises LogStartError."""
+        self._folders.take(broker_id, is_on_zookeeper=is_on_zookeeper)
+
+    async def identify(self, broker_id: int, cluster_id: str, zookeeper: str | None = None) -> None:
+        """Write ``meta.properties`` where it does not say so already (``DataFolders.identify``). Raises LogStartError."""
+        await self._folders.identify(broker_id, cluster_id, zookeeper)
+
+    async def load(self) -> None:
+        """Open every log. Raises LogStartError."""
+        await self._folders.load(self.settings, self.manager_settings.recovery_threads_per_data_dir)
         self._gather_logs()
         self._expire_producers()
         self.is_loaded = True
-
-    async def set_cluster_id(self, cluster_id: str) -> None:
-        """Write ``meta.properties`` where it does not say so already. Raises LogStartError when one names another cluster."""
-        await self._folders.set_cluster_id(cluster_id)
 
     def _gather_logs(self) -> None:
         """Find the partitions in the folders; one that is in two of them is for people to decide about."""

@@ -13,7 +13,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock
 from ottla.broker.assembly import Assembly
-from ottla.broker.cluster_home import SharedHome
+from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
@@ -53,8 +53,12 @@ class MemoryCluster:
         for broker_id in broker_ids:
             await self.start_soon(broker_id, **properties).wait()
 
-    def start_soon(self, broker_id: int, **own_properties: str) -> trio.Event:
-        """Start a broker; the event is set when it is ready. ``own_properties`` go before those of the cluster."""
+    def home(self, broker_id: int) -> ClusterHome:
+        """Where a broker finds the cluster's state."""
+        return SharedHome(self.store)
+
+    def make_server(self, broker_id: int, **own_properties: str) -> BrokerServer:
+        """A broker that is not started yet. ``own_properties`` go before those of the cluster."""
         properties = {
             "broker.id": str(broker_id),
             "log.dirs": "/data",
@@ -64,15 +68,19 @@ class MemoryCluster:
             **self._properties,
             **_dotted(own_properties),
         }
-        server = self.servers[broker_id] = BrokerServer(
+        return BrokerServer(
             load_config(properties),
             network=self.network,
             clock=SimulatedClock(),
             workers=InlineWorkers(),
-            disk=self._disks.setdefault(broker_id, MemoryDisk()),
+            disk=self.disk(broker_id),
             randomness=random.Random(broker_id),
-            home=SharedHome(self.store),
+            home=self.home(broker_id),
         )
+
+    def start_soon(self, broker_id: int, **own_properties: str) -> trio.Event:
+        """Start a broker; the event is set when it is ready. ``own_properties`` go before those of the cluster."""
+        server = self.servers[broker_id] = self.make_server(broker_id, **own_properties)
         ready, self._stopped[broker_id] = trio.Event(), trio.Event()
         self._nursery.start_soon(self._serve, broker_id, server, ready)
         return ready
@@ -97,7 +105,7 @@ class MemoryCluster:
         return assembly
 
     def disk(self, broker_id: int) -> MemoryDisk:
-        return self._disks[broker_id]
+        return self._disks.setdefault(broker_id, MemoryDisk())
 
     def controller_id(self) -> int:
         """Which broker is the controller, or -1."""

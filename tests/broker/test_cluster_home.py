@@ -16,7 +16,9 @@ from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerFailedError, BrokerServer, StartError
 from ottla.controller import znodes
+from ottla.controller.embedded_session import EmbeddedSession
 from ottla.controller.embedded_store import EmbeddedStore
+from ottla.controller.session import StoreSession
 from ottla.log.memory_disk import MemoryDisk
 
 FOLDERS = ("/first", "/second")
@@ -118,13 +120,30 @@ async def test_a_broker_whose_session_expires_registers_again_and_serves_on() ->
             assert (await session.get(znodes.broker_path(broker_id))).stat.czxid > epoch
 
 
+class ShortHome(SharedHome):
+    """A place at a store that ends each session at once."""
+
+    async def connect(self) -> StoreSession:
+        session = await super().connect()
+        assert isinstance(session, EmbeddedSession)
+        await session.expire()
+        return session
+
+
 async def test_a_broker_whose_session_ends_while_it_starts_does_not_start_and_leaves_none_behind() -> None:
     store = await shared_store()
-    watcher, home = store.session(), SharedHome(store)
+    watcher = store.session()
+    with trio.fail_after(20), pytest.raises(StartError, match="the cluster store does not serve this broker"):
+        await server(1, ShortHome(store)).serve()
+    assert store.sessions == [watcher]
+
+
+async def test_a_broker_whose_connection_is_lost_while_it_starts_goes_on() -> None:
+    store = await shared_store()
+    home = SharedHome(store)
     home.link.lose_connection_at_next_multi(is_executed=True)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(store.run)
-        with trio.fail_after(20), pytest.raises(StartError, match="the cluster store does not serve this broker"):
-            await server(1, home).serve()
+        async with serving(server(1, home)):
+            assert await store.session().children(znodes.BROKER_IDS) == ["1"]
         nursery.cancel_scope.cancel()
-    assert store.sessions == [watcher]

@@ -275,7 +275,7 @@ async def test_there_is_no_coordinator_before_there_are_brokers_enough(
 
 def channel(cluster: MemoryCluster, broker_id: int) -> ControllerChannel:
     services = cluster.services(broker_id)
-    peers = cluster.assembly(broker_id)._peers
+    peers = cluster.assembly(broker_id)._parts.peers
     assert peers is not None
     return ControllerChannel(broker_id, services.metadata, peers, services.controller, "test")
 

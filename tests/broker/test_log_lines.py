@@ -200,7 +200,7 @@ async def test_debug_tells_of_the_start_and_of_decisions(tmp_path: Path, caplog:
         await ask(client, HeartbeatRequest(group_id="g", generation_id=1, member_id="m"), 3)
         await create(client, "t")
         await ask(client, produce("t"), 7)
-    (start,) = lines(caplog, "settings given")
+    (start,) = lines(caplog, "Settings given")
     assert "num.partitions=3" in start
     assert lines(caplog, "Data folders:", str(tmp_path))
     assert lines(caplog, "Listeners", "PLAINTEXT://test:9092")

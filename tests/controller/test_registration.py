@@ -16,6 +16,8 @@ from ottla.controller.producer_id_blocks import BLOCK_SIZE
 from ottla.controller.producer_ids import ProducerIds
 from ottla.controller.registration import (
     ensure_cluster,
+    find_cluster,
+    generate_broker_id,
     random_uuid,
     register_broker,
     register_when_free,
@@ -42,13 +44,27 @@ async def test_a_new_cluster_has_kafkas_nodes_and_an_id_that_stays() -> None:
         assert await session.exists(path) is not None
 
 
-async def test_the_id_of_the_data_folder_is_taken_over_once() -> None:
+async def test_a_new_cluster_has_the_id_of_the_data_folder() -> None:
     _, session = await open_session()
     known = uuid_to_text(random_uuid(random.Random(5)))
+    assert await find_cluster(session) is None
     assert await ensure_cluster(session, random.Random(1), known) == known
-    with pytest.raises(KafkaError) as caught:
-        await ensure_cluster(session, random.Random(1), uuid_to_text(random_uuid(random.Random(6))))
-    assert caught.value.code == ErrorCode.INCONSISTENT_CLUSTER_ID
+    another = uuid_to_text(random_uuid(random.Random(6)))
+    assert await ensure_cluster(session, random.Random(1), another) == await find_cluster(session) == known
+
+
+async def test_ids_of_brokers_that_were_given_none_are_above_the_reserved_ones(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    store, session = await open_session()
+    await ensure_cluster(session, random.Random(1))
+    assert [await generate_broker_id(session, 1000) for _ in range(2)] == [1001, 1002]
+    link = StoreLink()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(store.run)
+        link.lose_connection_at_next_multi(is_executed=True)
+        assert await generate_broker_id(store.session(link, timeout=6), 1000) == 1004
+        nursery.cancel_scope.cancel()
 
 
 def test_uuids_are_ones_that_kafka_would_make() -> None:

@@ -87,7 +87,8 @@ class World:
             random.Random(5),
         )
         self.managers.append(started)
-        await started.start(broker_id)
+        started.take(broker_id)
+        await started.load()
         return started
 
     async def log(self, topic: str = "t", partition: int = 0, **settings: Any) -> PartitionLog:

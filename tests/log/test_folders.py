@@ -101,7 +101,7 @@ async def test_preferred_folder(two):
 
 async def test_each_folder_has_its_own_files(two, read_values):
     manager = await two.start()
-    await manager.set_cluster_id(CLUSTER)
+    await manager.identify(1, CLUSTER)
     for number in range(2):
         two.append(manager.get_or_create("t", number, TOPIC_ID), f"{number}")
     await manager.stop()
@@ -118,13 +118,13 @@ async def test_each_folder_has_its_own_files(two, read_values):
 async def test_folder_that_is_added_later(two):
     added, two.more_paths = two.more_paths, []
     manager = await two.start()
-    await manager.set_cluster_id(CLUSTER)
+    await manager.identify(1, CLUSTER)
     two.append(manager.get_or_create("t", 0, TOPIC_ID))
     await manager.stop()
     two.more_paths = added
     manager = await two.start()
     assert manager.cluster_id == CLUSTER
-    await manager.set_cluster_id(CLUSTER)
+    await manager.identify(1, CLUSTER)
     assert CLUSTER in two.disk.read_file(f"{added[0]}/meta.properties").decode()
     manager.get_or_create("t", 1, TOPIC_ID)
     assert folder_of(manager, "t", 1) == 1
@@ -134,7 +134,9 @@ async def test_folders_of_two_clusters(two):
     for path, cluster in ((two.path, CLUSTER), (two.more_paths[0], "another")):
         two.disk.make_dir(path)
         two.disk.write_file(f"{path}/meta.properties", f"version=0\nbroker.id=1\ncluster.id={cluster}\n".encode())
-    with pytest.raises(LogStartError, match=f"cluster another, but .* to cluster {CLUSTER}"):
+    with pytest.raises(
+        LogStartError, match=rf"Invalid cluster\.id in: .*meta\.properties\. Expected {CLUSTER}, but read another"
+    ):
         await two.start()
     await two.managers[-1].stop()
 

@@ -30,13 +30,13 @@ def text(world, name: str) -> str:
 async def test_meta_properties_of_zookeeper_mode(world):
     manager = await world.start(broker_id=5)
     assert manager.cluster_id is None
-    await manager.set_cluster_id(CLUSTER)
+    await manager.identify(5, CLUSTER)
     assert text(world, "meta.properties") == f"version=0\nbroker.id=5\ncluster.id={CLUSTER}\n"
     await manager.stop()
     again = await world.start(broker_id=5)
     assert again.cluster_id == CLUSTER
     with pytest.raises(LogStartError, match=CLUSTER):
-        await again.set_cluster_id("another")
+        await again.identify(5, "another")
 
 
 async def test_meta_properties_of_kraft_and_of_kafka_with_its_comments(world):
@@ -44,15 +44,15 @@ async def test_meta_properties_of_kraft_and_of_kafka_with_its_comments(world):
     content = f"#\n#Sat Nov 21 07:46:22 UTC 2026\nnode.id=5\nversion=1\ncluster.id={CLUSTER}\ndirectory.id=x\n"
     world.disk.write_file(f"{world.path}/meta.properties", content.encode())
     manager = await world.start(broker_id=5)
-    await manager.set_cluster_id(CLUSTER)
+    await manager.identify(5, CLUSTER)
     assert text(world, "meta.properties") == content
 
 
 async def test_folder_of_another_broker(world):
     manager = await world.start(broker_id=5)
-    await manager.set_cluster_id(CLUSTER)
+    await manager.identify(5, CLUSTER)
     await manager.stop()
-    with pytest.raises(LogStartError, match="broker 5, but this is broker 6"):
+    with pytest.raises(LogStartError, match=r"Stored node id 5 doesn't match previous node id 6"):
         await world.start(broker_id=6)
 
 

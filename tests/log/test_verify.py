@@ -26,7 +26,7 @@ SETTINGS = {"segment_bytes": 4000, "index_interval_bytes": 300}
 async def fill(world) -> PartitionLog:
     """Several segments, two leader epochs, producers, committed and aborted transactions, and an open one."""
     log = await world.log(**SETTINGS)
-    await world.managers[-1].set_cluster_id("a-cluster")
+    await world.managers[-1].identify(1, "a-cluster")
     producers = log.producer_state
     for number in range(60):
         world.clock.now += 1000
@@ -149,7 +149,7 @@ async def test_folder_that_has_lost_all_but_its_partitions(os_world):
 
 async def test_folder_of_a_broker_without_topics(os_world):
     await os_world.start()
-    await os_world.managers[-1].set_cluster_id("a-cluster")
+    await os_world.managers[-1].identify(1, "a-cluster")
     await os_world.managers[-1].stop()
     assert found(os_world) == []
 
@@ -340,7 +340,7 @@ async def test_damage_is_found(os_world, kind):
         return
     os_world.managers.clear()
     await os_world.log(**SETTINGS)
-    await os_world.managers[-1].set_cluster_id("a-cluster")
+    await os_world.managers[-1].identify(1, "a-cluster")
     await os_world.managers[-1].stop()
     # What the upkeep or a reader would do is not done yet.
     is_kept = any(

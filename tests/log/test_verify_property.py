@@ -29,7 +29,7 @@ async def fill(world, *, clean: bool) -> None:
     """Segments, epochs, producers, aborted transactions; after a crash, with a recovery point in the middle."""
     log = await world.log(**SETTINGS)
     manager = world.managers[-1]
-    await manager.set_cluster_id("a-cluster")
+    await manager.identify(1, "a-cluster")
     producers = log.producer_state
     for number in range(40):
         world.clock.now += 1000

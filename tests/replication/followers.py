@@ -95,7 +95,8 @@ async def follower_world(disk: MemoryDisk | None = None, **settings: Any) -> Rep
         InlineWorkers(),
         random.Random(1),
     )
-    await logs.start(ME)
+    logs.take(ME)
+    await logs.load()
     metadata = MetadataCache("cluster")
     manager = ReplicaManager(ME, logs, log_settings, lambda topic: {}, metadata, Submitted(), 30_000)
     return Replicas(manager, logs)

@@ -126,7 +126,8 @@ async def replicas(isr_changes: IsrChanges | None = None, **settings: Any) -> As
     logs = LogManager(
         MemoryDisk(), ["data"], log_settings, LogManagerSettings(), SimulatedClock(), InlineWorkers(), random.Random(1)
     )
-    await logs.start(ME)
+    logs.take(ME)
+    await logs.load()
     metadata = MetadataCache("cluster")
     submitted = Submitted()
     manager = ReplicaManager(

@@ -48,7 +48,8 @@ class Broker:
         self.moves = LogDirMoves(self.replicas, self.logs, self.metadata)
 
     async def start(self, *, is_new: bool = False) -> Broker:
-        await self.logs.start(1)
+        self.logs.take(1)
+        await self.logs.load()
         assert self.lead(is_new=is_new) == ErrorCode.NONE
         return self
 

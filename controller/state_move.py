@@ -1,0 +1,129 @@
+"""The state of a cluster of one broker moves into a ZooKeeper that is empty, so that others can join it.
+
+What is moved are topics with ids, assignments and leaders, configs, deletions under way, the block of producer ids and the
+epoch of the controller; sessions and notifications stay behind. It does not fit into one transaction, so the first one
+makes ``/ottla_move`` together with ``/cluster/id``, and the last one removes it:
+
+- while the mark is there no other broker joins (``ensure_cluster``), and the broker itself goes on where a crash left it:
+  what is there is made equal to the source once more, since the broker may have run alone in between;
+- before the mark is removed the broker's own state is set aside, and its folders say where their cluster is, so that the
+  cluster has at every moment one state that a broker can start with.
+
+A ZooKeeper counts as empty when there is neither a cluster's id nor anything that would be moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..base.errors import ErrorCode, KafkaError
+from . import znodes
+from .registration import find_cluster
+from .store import ClusterStore, Create, Delete, Operation, Set, ensure_paths
+from .znode_tree import ZnodeTree
+
+_FOLDERS = (
+    znodes.TOPICS,
+    *(znodes.config_path(kind) for kind in ("topics", "brokers", "clients", "users", "ips")),
+    znodes.DELETE_TOPICS,
+)
+"""Nodes that are moved with all that is below them."""
+
+_NODES = (znodes.CONTROLLER_EPOCH, znodes.PRODUCER_ID_BLOCK)
+
+_OPERATIONS_TOGETHER = 100
+_BYTES_TOGETHER = 256 << 10
+"""Of one transaction; ZooKeeper takes about a megabyte."""
+
+
+def moved_nodes(tree: ZnodeTree) -> dict[str, bytes]:
+    """The nodes to move, by path."""
+    return {
+        path: node.data
+        for path, node in tree.entries()
+        if not node.ephemeral_owner and (path in _NODES or any(path.startswith(folder + "/") for folder in _FOLDERS))
+    }
+
+
+async def begin_move(store: ClusterStore, broker_id: int, cluster_id: str) -> bool:
+    """Claim the store for the cluster; False when its state is there already. Raises StoreError.
+
+    Raises KafkaError INCONSISTENT_CLUSTER_ID when the store is not empty, and not by an earlier attempt of this broker.
+    """
+    await ensure_paths(store, znodes.PERSISTENT_PATHS)
+    found = await find_cluster(store)
+    if found is None:
+        await _check_empty(store)
+        mark = znodes.encode_state_move(broker_id, cluster_id)
+        claim = Create(znodes.CLUSTER_ID, znodes.encode_cluster_id(cluster_id))
+        await store.multi([Create(znodes.STATE_MOVE, mark), claim])
+        return True
+    if found != cluster_id:
+        raise _refusal(f"it has cluster {found}, and this is broker {broker_id} of cluster {cluster_id}")
+    return await is_under_way(store, broker_id, cluster_id)
+
+
+async def is_under_way(store: ClusterStore, broker_id: int, cluster_id: str) -> bool:
+    """Whether a move of this broker and cluster has begun and not ended. Raises StoreError."""
+    (mark,) = await store.get_many([znodes.STATE_MOVE])
+    return mark is not None and znodes.decode_state_move(mark.data) == (broker_id, cluster_id)
+
+
+async def move(store: ClusterStore, source: Mapping[str, bytes]) -> None:
+    """Make the store equal to ``source``, which is what ``moved_nodes`` gives. Raises StoreError."""
+    there = await _read(store)
+    operations: list[Operation] = []
+    for path, data in sorted(source.items()):
+        if path not in there:
+            operations.append(Create(path, data))
+        elif there[path] != data:
+            operations.append(Set(path, data))
+    operations += [Delete(path) for path in sorted(there.keys() - source.keys(), reverse=True) if path not in _NODES]
+    for batch in _batches(operations):
+        await store.multi(batch)
+
+
+async def end_move(store: ClusterStore) -> None:
+    """Let others join. Raises StoreError."""
+    await store.multi([Delete(znodes.STATE_MOVE)])
+
+
+async def _check_empty(store: ClusterStore) -> None:
+    for folder in (znodes.BROKER_IDS, *_FOLDERS):
+        if await store.children(folder):
+            raise _refusal(f"there is something in {folder} already, and no cluster id")
+    if await store.exists(znodes.CONTROLLER_EPOCH) is not None:
+        raise _refusal("it has had a controller, and has no cluster id")
+
+
+async def _read(store: ClusterStore) -> dict[str, bytes]:
+    """What is there of all that could be moved, by path."""
+    paths = list(_NODES)
+    folders = list(_FOLDERS)
+    while folders:
+        folder = folders.pop()
+        below = [f"{folder}/{name}" for name in await store.children(folder)]
+        paths += below
+        folders += below
+    nodes = await store.get_many(paths)
+    return {path: node.data for path, node in zip(paths, nodes, strict=True) if node is not None}
+
+
+def _batches(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
+    batch: list[Operation] = []
+    size = 0
+    for operation in operations:
+        data = operation.data if isinstance(operation, (Create, Set)) else b""
+        batch.append(operation)
+        size += len(operation.path) + len(data)
+        if len(batch) >= _OPERATIONS_TOGETHER or size >= _BYTES_TOGETHER:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _refusal(why: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INCONSISTENT_CLUSTER_ID, f"the state of this broker's cluster cannot move into this ZooKeeper: {why}"
+    )
