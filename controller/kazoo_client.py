@@ -339,6 +339,11 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def stop(self) -> None:
         pass
 
+    def spawn(self, func: Callable[..., object], *args: object, **kwargs: object) -> threading.Thread:
+        thread = threading.Thread(target=func, args=args, kwargs=kwargs, name="ottla-zookeeper", daemon=True)
+        thread.start()
+        return thread
+
     def create_connection(self, address: Any, hostname: str, **_: object) -> socket.socket:
         return self._connect(address, hostname)
 
