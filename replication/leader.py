@@ -12,6 +12,8 @@ rules are those of Kafka's Partition and Replica:
 - The high watermark is the lowest end of those that are, or may be, in sync (``isr``), and of those that are caught up and
   about to join; else it would run away from a follower that is always a little behind. It stays where it is while fewer
   than ``min.insync.replicas`` are in sync (KIP-966, since Kafka 3.7), or than there are replicas.
+- When the controller refuses to take a follower in, it is asked again after half a second, then after a second, and so on up
+  to half a minute: its broker may be about to stop, and take its time. Kafka asks at every fetch.
 """
 
 from __future__ import annotations
@@ -21,10 +23,13 @@ from collections.abc import Callable, Iterable
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import NO_BROKER_EPOCH
-from .isr import Committed, IsrState, PendingExpand, PendingShrink
+from .isr import Committed, IsrState, PendingExpand, PendingIsr, PendingShrink
 
 UNKNOWN_OFFSET = -1
 LONG_AGO = -math.inf
+
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 30.0
 
 
 class FollowerProgress:
@@ -33,6 +38,8 @@ class FollowerProgress:
     __slots__ = (
         "_last_fetch",
         "_leader_end_at_last_fetch",
+        "_not_asked_until",
+        "_pause",
         "broker_epoch",
         "broker_id",
         "last_caught_up",
@@ -48,6 +55,7 @@ class FollowerProgress:
         self.last_caught_up = LONG_AGO
         self._last_fetch = LONG_AGO
         self._leader_end_at_last_fetch = UNKNOWN_OFFSET
+        self.forget_refusals()
 
     def begin_epoch(self, leader_end: int, now: float, *, is_in_sync: bool) -> None:
         """The leader was elected, or elected again.
@@ -66,9 +74,25 @@ class FollowerProgress:
             self.last_caught_up = max(self.last_caught_up, self._last_fetch)
         self.log_end_offset = offset
         self.log_start_offset = log_start
-        self.broker_epoch = broker_epoch
+        if broker_epoch != self.broker_epoch:
+            self.broker_epoch = broker_epoch
+            self.forget_refusals()
         self._leader_end_at_last_fetch = max(self._leader_end_at_last_fetch, leader_end)
         self._last_fetch = now
+
+    def refused(self, now: float) -> None:
+        """The controller does not take it in."""
+        self._not_asked_until = now + self._pause
+        self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
+
+    def forget_refusals(self) -> None:
+        """Something has changed, and with it the answer may."""
+        self._not_asked_until = LONG_AGO
+        self._pause = _FIRST_PAUSE_SECONDS
+
+    def may_be_asked_for(self, now: float) -> bool:
+        """Whether the last refusal is long enough ago."""
+        return now >= self._not_asked_until
 
     def is_caught_up(self, leader_end: int, now: float, lag_seconds: float) -> bool:
         return self.log_end_offset == leader_end or now - self.last_caught_up <= lag_seconds
@@ -96,6 +120,8 @@ class LeaderRole:
             for replica in replicas
             if replica != self._broker_id
         }
+        for follower in self.followers.values():
+            follower.forget_refusals()
         self.isr = Committed(isr)
 
     def begin_epoch(self, leader_end: int, now: float) -> None:
@@ -151,17 +177,25 @@ class LeaderRole:
 
     # --- in sync ------------------------------------------------------------------------------------------------------
 
-    def expansion(self, follower: FollowerProgress, high_watermark: int) -> PendingExpand | None:
+    def expansion(self, follower: FollowerProgress, high_watermark: int, now: float) -> PendingExpand | None:
         """The change that takes a follower into the in-sync replicas, where it may join."""
         state = self.isr
         if (
             isinstance(state, Committed)
             and follower.broker_id not in state.isr
             and follower.log_end_offset >= max(high_watermark, self.epoch_start_offset)
+            and follower.may_be_asked_for(now)
             and self._is_alive(follower.broker_id)
         ):
             return PendingExpand(state.isr, follower.broker_id, follower.broker_epoch)
         return None
+
+    def refused(self, change: PendingIsr, now: float) -> None:
+        """The controller has not done what ``change`` asks for, and never will: the state before it holds."""
+        if self.isr is change:
+            self.isr = Committed(change.isr)
+            if isinstance(change, PendingExpand) and change.joining in self.followers:
+                self.followers[change.joining].refused(now)
 
     def shrinkage(self, log_end: int, now: float) -> PendingShrink | None:
         """The change that drops the followers that are no longer caught up; a member without a replica is dropped too."""

@@ -372,9 +372,10 @@ class Partition:
         leader = self.leader
         assert leader is not None
         end_before = follower.log_end_offset
-        follower.fetched(offset, log_start, log_end, trio.current_time(), epoch)
+        now = trio.current_time()
+        follower.fetched(offset, log_start, log_end, now, epoch)
         self._wake_low_watermark_waiters()
-        expansion = leader.expansion(follower, self.log.high_watermark)
+        expansion = leader.expansion(follower, self.log.high_watermark, now)
         if expansion is not None:
             self._propose(leader, expansion)
         if offset != end_before:
@@ -438,9 +439,8 @@ class Partition:
 
     def isr_refused(self, change: PendingIsr) -> None:
         """The controller has not done what ``change`` asks for, and never will: the state before it holds."""
-        leader = self.leader
-        if leader is not None and leader.isr is change:
-            leader.isr = Committed(change.isr)
+        if self.leader is not None:
+            self.leader.refused(change, trio.current_time())
 
     # --- reading ------------------------------------------------------------------------------------------------------
 

@@ -224,14 +224,36 @@ async def test_it_is_repeated_until_it_is_answered(failure: Answer, autojump_clo
 
 
 @pytest.mark.parametrize("code", [ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA])
-async def test_what_is_refused_is_over(code: ErrorCode) -> None:
+async def test_what_is_refused_is_over(code: ErrorCode, autojump_clock: trio.testing.MockClock) -> None:
     async with running() as world:
         world.lead()
         world.join()
         world.controller.answer(answer_to(await world.controller.request(), code))
         await until(world, (ME,))
         assert not world.is_pending()
+        await trio.sleep(1)
         world.join()  # a new change
+        world.controller.agree(await world.controller.request())
+        await until(world, (ME, OTHER))
+
+
+async def test_a_follower_that_is_refused_is_asked_for_less_and_less_often(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Its broker is about to stop, and takes an hour for it; it fetches twice a second."""
+    async with running() as world:
+        world.lead()
+        asked = 0
+        for _ in range(7200):
+            world.join(broker_epoch=5)
+            await trio.testing.wait_all_tasks_blocked()
+            if world.is_pending():
+                asked += 1
+                world.controller.answer(answer_to(await world.controller.request(), ErrorCode.INELIGIBLE_REPLICA))
+                await until(world, (ME,))
+            await trio.sleep(0.5)
+        assert 120 <= asked <= 130, "every half a minute at last"
+        world.join(broker_epoch=6)  # it was restarted
         world.controller.agree(await world.controller.request())
         await until(world, (ME, OTHER))
 
