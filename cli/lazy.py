@@ -27,7 +27,7 @@ LAZY = {
     "consume": Lazy(".commands.consume", "Print the records of a topic."),
     "groups": Lazy(".commands.groups", "List and describe consumer groups, move their offsets, delete them."),
     "configs": Lazy(".commands.configs", "Describe, set and unset the settings of topics and brokers."),
-    "cluster": Lazy(".commands.cluster", "Describe the cluster: brokers, controller, what is under-replicated."),
+    "cluster": Lazy(".commands.cluster", "Describe the cluster, elect leaders, drain a broker."),
     "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),
     "compat": Lazy(
         ".commands.compat", "Run stock clients against any broker (needs the extra compat): who can do what."

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -36,3 +39,15 @@ def test_the_configuration_file_shown_is_taken_as_it_stands(tmp_path: Path, capl
     warn_of_unused(properties)
     assert caplog.messages == []
     assert load_config(properties).settings(BrokerSettings).log_dirs == ("/var/lib/ottla",)
+
+
+@pytest.mark.parametrize("name", ["operations", "cluster"])
+def test_the_systemd_unit_shown_is_understood(name: str, tmp_path: Path) -> None:
+    (shown,) = re.findall(r"```ini\n(.*?)```", (ROOT / "docs" / f"{name}.md").read_text(), re.DOTALL)
+    analyze = shutil.which("systemd-analyze")
+    if analyze is None:
+        pytest.skip("no systemd-analyze")
+    unit = tmp_path / "ottla@.service"
+    unit.write_text(shown.replace("/opt/ottla/bin/ottla", sys.executable))  # which has to be there
+    done = subprocess.run([analyze, "verify", "--man=no", unit], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -101,36 +101,54 @@ def describe(
     ] = None,
     under_replicated: Annotated[
         bool,
-        typer.Option("--under-replicated-partitions", help="Only partitions of which a replica is not in sync."),
+        typer.Option(
+            "--under-replicated",
+            "--under-replicated-partitions",
+            help="Only partitions of which a replica is not in sync.",
+        ),
     ] = False,
-    unavailable: Annotated[
-        bool, typer.Option("--unavailable-partitions", help="Only partitions without a leader.")
+    offline: Annotated[
+        bool, typer.Option("--offline", "--unavailable-partitions", help="Only partitions without a leader.")
+    ] = False,
+    under_min_isr: Annotated[
+        bool,
+        typer.Option(
+            "--under-min-isr",
+            "--under-min-isr-partitions",
+            help="Only partitions with fewer replicas in sync than min.insync.replicas: acks=all is refused there.",
+        ),
+    ] = False,
+    at_min_isr: Annotated[
+        bool,
+        typer.Option(
+            "--at-min-isr",
+            "--at-min-isr-partitions",
+            help="Only partitions with just as many: acks=all is refused once another one is lost.",
+        ),
     ] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Describe topics: settings, and each partition's leader, replicas, offsets and size.
+    """Describe topics: settings, and each partition's leader, replicas, offsets and size, and how it is.
+
+    In health, offline is without a leader; under-min-isr with fewer replicas in sync than min.insync.replicas, so that
+    acks=all is refused; under-replicated with fewer than there are. Of several filters one has to be true. What only a broker
+    knows that does not answer is a dash.
 
     \b
     Examples:
       ottla topics describe --topic orders
-      ottla topics describe --under-replicated-partitions
+      ottla topics describe --under-replicated
+      ottla topics describe --offline --under-min-isr --json | jq 'length'
       ottla topics describe --topic orders --json | jq '.[0].configs'
     """
     from ..tools import client, topic_description
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(
-        debug,
-        topic_description.describe,
-        connection,
-        topic,
-        under_replicated=under_replicated,
-        unavailable=unavailable,
-        as_json=as_json,
-    )
+    filters = topic_description.Filters(under_replicated, offline, under_min_isr, at_min_isr)
+    run(debug, topic_description.describe, connection, topic, filters, as_json=as_json)
 
 
 @app.command()

@@ -11,11 +11,12 @@ from __future__ import annotations
 import dataclasses
 import re
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import javaproperties
+import kafka.errors
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import ConfigResource
 
@@ -23,6 +24,13 @@ from ...base.addresses import split_host_port, with_ports
 from .running import ToolError, UsageError
 
 _CONNECT_S = 5.0
+_ATTEMPTS = 6
+_PAUSE_S = 0.1
+_UNREACHED = (
+    kafka.errors.KafkaConnectionError,
+    kafka.errors.NodeNotReadyError,
+    kafka.errors.RequestTimedOutError,
+)
 _BOOTSTRAP_MS = 10_000
 _JAAS_OPTION = re.compile(r'(username|password)\s*=\s*(?:"([^"]*)"|([^\s;]+))')
 _RENAMED = {
@@ -49,7 +57,50 @@ _TEXT = frozenset({"client_id", "group_id", "transactional_id", "sasl_plain_user
 
 
 class Admin(KafkaAdminClient):  # type: ignore[misc]
-    """The client, and the one resource it cannot name: the broker without an id, which is the cluster's default."""
+    """The client, and what it lacks.
+
+    It asks another broker, where any can answer and the one it has picked does not: one is picked at random, and a broker is
+    among them until its session has ended. It can name the broker without an id, which is the cluster's default; and
+    ``ask_controller``.
+    """
+
+    def __init__(self, **configs: Any) -> None:
+        super().__init__(**configs)
+        self._send_to = self._manager.send
+        self._manager.send = self._send
+
+    def _send(self, request: Any, node_id: int | None = None, request_timeout_ms: int | None = None) -> Awaitable[Any]:
+        if node_id is None:
+            return self._send_to_any(request, request_timeout_ms)
+        answer: Awaitable[Any] = self._send_to(request, node_id, request_timeout_ms)
+        return answer
+
+    async def _send_to_any(self, request: Any, request_timeout_ms: int | None) -> Any:
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                return await self._send_to(request, None, request_timeout_ms)
+            except _UNREACHED:
+                if attempt == _ATTEMPTS:
+                    raise
+                await self._net.sleep(_PAUSE_S)
+
+    def ask_controller(self, request: Any) -> Any:
+        """The controller's answer to a request, one of kafka-python's or a ``WireRequest``.
+
+        An error in it is the caller's, but for NOT_CONTROLLER: then whoever is it by now is asked. Raises ToolError when the
+        controller is not reached, IncompatibleBrokerVersion when it does not know such requests.
+        """
+
+        def errors(answer: Any) -> list[Any]:
+            return [kafka.errors.for_code(answer.error_code)]
+
+        try:
+            return self._manager.run(self._send_request_to_controller, request, errors, False)
+        except (RuntimeError, *_UNREACHED):
+            raise ToolError(
+                "the controller does not answer; where its broker is gone, another one takes over when its session has "
+                "ended: try again in a moment"
+            ) from None
 
     @staticmethod
     def _group_config_resources(resources: Sequence[ConfigResource]) -> tuple[Any, Any]:

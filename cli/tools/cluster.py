@@ -1,51 +1,92 @@
-"""``ottla cluster describe``."""
+"""``ottla cluster describe | wait``."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Collection, Mapping
 from contextlib import closing
+from typing import Any
 
+from ...base.wording import counted, plural
 from .client import Connection
-from .cluster_view import find_topics
-from .output import Column, as_object, print_json, print_rows
+from .cluster_view import Health, Partition, find_topics, topic_settings
+from .output import Column, as_object, print_json, print_rows, text
+from .running import ToolError
+
+_PAUSE_S = 0.25
 
 COLUMNS = (
     Column("broker", is_number=True),
     Column("host"),
     Column("port", is_number=True),
     Column("rack"),
-    Column("leader_of", is_number=True),
     Column("controller"),
+    Column("leaders", is_number=True),
+    Column("replicas", is_number=True),
+    Column("out_of_sync", is_number=True),
 )
 
 
 def describe(connection: Connection, *, as_json: bool) -> None:
-    """Facts about the cluster, then a row for each broker."""
+    """Facts about the cluster, then a row for each broker, also for one that is down and has replicas."""
     with closing(connection.admin()) as admin:
         cluster = admin.describe_cluster()
         topics = find_topics(admin, None)
+        settings = topic_settings(admin, topics)
     partitions = [partition for topic in topics for partition in topic.partitions]
+    health = [p.health(settings[topic.name].min_isr) for topic in topics for p in topic.partitions]
+    controller = cluster["controller_id"]
     facts = {
         "cluster_id": cluster["cluster_id"],
-        "controller": cluster["controller_id"],
+        "controller": controller if controller >= 0 else None,
         "topics": len(topics),
         "partitions": len(partitions),
         "under_replicated_partitions": sum(partition.is_under_replicated for partition in partitions),
-        "offline_partitions": sum(partition.leader is None for partition in partitions),
+        "under_min_isr_partitions": health.count(Health.UNDER_MIN_ISR),
+        "offline_partitions": health.count(Health.OFFLINE),
     }
-    rows = [
-        (
-            broker["broker_id"],
-            broker["host"],
-            broker["port"],
-            broker["rack"],
-            sum(partition.leader == broker["broker_id"] for partition in partitions),
-            broker["broker_id"] == cluster["controller_id"],
-        )
-        for broker in sorted(cluster["brokers"], key=lambda broker: int(broker["broker_id"]))
-    ]
+    brokers = {broker["broker_id"]: broker for broker in cluster["brokers"]}
+    known = sorted(brokers.keys() | {replica for partition in partitions for replica in partition.replicas})
+    rows = [_row(broker_id, brokers.get(broker_id), controller, partitions) for broker_id in known]
     if as_json:
         print_json({**facts, "brokers": [as_object(COLUMNS, row) for row in rows]})
         return
     for name, value in facts.items():
-        print(f"{name.replace('_', ' ')}: {value}")
+        print(f"{name.replace('_', ' ')}: {text(value)}")
     print_rows(COLUMNS, rows)
+
+
+def wait(connection: Connection, *, timeout_ms: int) -> None:
+    """Wait until all replicas are in sync. Raises ToolError when they are not in time."""
+    until = time.monotonic() + timeout_ms / 1000
+    with closing(connection.admin()) as admin:
+        while True:
+            partitions = [partition for topic in find_topics(admin, None) for partition in topic.partitions]
+            missing = [p for p in partitions if p.leader is None or p.is_under_replicated]
+            if not missing:
+                print("Every partition has all its replicas in sync.")
+                return
+            if time.monotonic() >= until:
+                break
+            time.sleep(_PAUSE_S)
+    gone = sorted({replica for partition in missing for replica in set(partition.replicas) - set(partition.isr)})
+    raise ToolError(
+        f"{counted(len(missing), 'partition')} of {len(partitions)} "
+        f"lack replicas in sync, on {plural(len(gone), 'broker')} {', '.join(map(str, gone))}"
+    )
+
+
+def _row(
+    broker_id: int, broker: Mapping[str, Any] | None, controller: int, partitions: Collection[Partition]
+) -> tuple[Any, ...]:
+    """``broker`` is None where it is down."""
+    return (
+        broker_id,
+        broker and broker["host"],
+        broker and broker["port"],
+        broker and broker["rack"],
+        broker_id == controller,
+        sum(partition.leader == broker_id for partition in partitions),
+        sum(broker_id in partition.replicas for partition in partitions),
+        sum(broker_id in partition.replicas and broker_id not in partition.isr for partition in partitions),
+    )

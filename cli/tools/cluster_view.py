@@ -1,36 +1,78 @@
-"""What several tools look up about a cluster: topics, the offsets of their partitions, and sizes on the leaders' disks."""
+"""What several tools look up about a cluster: topics, their settings, offsets and sizes of their partitions.
+
+A cluster is looked at when something is wrong with it, so a broker that does not answer is no failure here: what only it
+knows is left out.
+"""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
+import enum
 import uuid
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import kafka.errors
 from kafka import TopicPartition
-from kafka.admin import OffsetSpec
+from kafka.admin import ConfigResource, ConfigResourceType, OffsetSpec
 
 from .client import Admin
-from .running import ToolError, refusal
+from .running import ToolError, UsageError, refusal
+
+_LEADER_MS = 5_000
+_MIN_ISR = "min.insync.replicas"
 
 Key = tuple[str, int]
 """A topic's name and a partition's number."""
 
 
+class Health(enum.StrEnum):
+    """How a partition is; the later, the worse."""
+
+    OK = "ok"
+    UNDER_REPLICATED = "under-replicated"
+    UNDER_MIN_ISR = "under-min-isr"
+    OFFLINE = "offline"
+
+
 @dataclasses.dataclass(frozen=True)
 class Partition:
-    """One partition as Metadata tells it; ``leader`` is None while there is none."""
+    """One partition as Metadata tells it; ``leader`` is None while there is none.
+
+    ``offline`` are the replicas whose broker is down, or has them in a data folder that failed; brokers before Kafka 1.0
+    don't tell.
+    """
 
     number: int
     leader: int | None
     replicas: tuple[int, ...]
     isr: tuple[int, ...]
+    offline: tuple[int, ...] = ()
 
     @property
     def is_under_replicated(self) -> bool:
         return len(self.isr) < len(self.replicas)
+
+    @property
+    def preferred(self) -> int:
+        """The replica that leads unless something is wrong: the first one."""
+        return self.replicas[0]
+
+    def spare(self, min_isr: int | None) -> int:
+        """How many replicas in sync there are beyond those that ``acks=all`` asks for; below 0: it is refused.
+
+        Never more are asked for than there are replicas (KAFKA-15583).
+        """
+        return len(self.isr) - min(min_isr or 1, len(self.replicas))
+
+    def health(self, min_isr: int | None) -> Health:
+        """``min_isr`` is the topic's ``min.insync.replicas``, None where that is not known."""
+        if self.leader is None:
+            return Health.OFFLINE
+        if self.spare(min_isr) < 0:
+            return Health.UNDER_MIN_ISR
+        return Health.UNDER_REPLICATED if self.is_under_replicated else Health.OK
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,10 +87,6 @@ class Topic:
     @property
     def under_replicated(self) -> int:
         return sum(partition.is_under_replicated for partition in self.partitions)
-
-    def with_leader(self) -> list[TopicPartition]:
-        """The partitions that can be asked."""
-        return [TopicPartition(self.name, p.number) for p in self.partitions if p.leader is not None]
 
 
 def find_topics(admin: Admin, names: Sequence[str] | None) -> list[Topic]:
@@ -69,6 +107,7 @@ def _topic(topic: dict[str, Any]) -> Topic:
             p["leader_id"] if p["leader_id"] >= 0 else None,
             tuple(p["replica_nodes"]),
             tuple(p["isr_nodes"]),
+            tuple(p.get("offline_replicas") or ()),
         )
         for p in topic["partitions"]
     )
@@ -86,28 +125,85 @@ def _id_text(topic_id: object) -> str:
     return base64.urlsafe_b64encode(number.bytes).decode().rstrip("=") if number.int else ""
 
 
-def offset_ranges(admin: Admin, topics: Iterable[Topic]) -> dict[Key, tuple[int, int]]:
-    """(start, end) of every partition that has a leader."""
-    asked = [where for topic in topics for where in topic.with_leader()]
-    if not asked:
-        return {}
-    starts = admin.list_partition_offsets(dict.fromkeys(asked, OffsetSpec.EARLIEST))
-    ends = admin.list_partition_offsets(dict.fromkeys(asked, OffsetSpec.LATEST))
-    return {(w.topic, w.partition): (starts[w].offset, ends[w].offset) for w in asked}
+def chosen_partitions(admin: Admin, texts: Sequence[str]) -> list[tuple[Topic, Partition]]:
+    """The partitions that ``NAME`` and ``NAME:0,1`` stand for, each once. Raises ToolError."""
+    chosen: dict[Key, tuple[Topic, Partition]] = {}
+    for text in texts:
+        name, colon, numbers = text.partition(":")
+        if colon and not all(number.strip().isdigit() for number in numbers.split(",")):
+            raise UsageError(f"--topic takes NAME or NAME:0,1,…, not {text!r}")
+        (topic,) = find_topics(admin, [name])
+        there = {partition.number: partition for partition in topic.partitions}
+        wanted = [int(number) for number in numbers.split(",")] if colon else list(there)
+        for number in wanted:
+            if number not in there:
+                raise ToolError(f"{name} has no partition {number}, only 0 to {len(there) - 1}")
+            chosen[name, number] = (topic, there[number])
+    return list(chosen.values())
 
 
-def leader_sizes(admin: Admin, topics: Sequence[Topic]) -> dict[Key, int]:
-    """Bytes on the leader's disk; nothing for partitions whose leader does not tell."""
-    wanted = {topic.name: [p.number for p in topic.partitions] for topic in topics}
-    if not wanted:
+@dataclasses.dataclass(frozen=True)
+class TopicSettings:
+    """``overrides`` were set on the topic itself; ``min_isr`` is in force, whoever set it, None where it is not told."""
+
+    overrides: Mapping[str, str]
+    min_isr: int | None
+
+
+def topic_settings(admin: Admin, topics: Iterable[Topic]) -> dict[str, TopicSettings]:
+    """Settings by topic."""
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name) for topic in topics]
+    if not resources:
         return {}
-    leaders = {(topic.name, p.number): p.leader for topic in topics for p in topic.partitions}
-    sizes = {}
-    for broker in admin.describe_log_dirs(wanted):
-        for folder in broker["log_dirs"]:
-            for topic in folder["topics"]:
-                for partition in topic["partitions"]:
-                    key = (topic["name"], partition["partition_index"])
-                    if leaders.get(key) == broker["broker"] and not partition["is_future_key"]:
-                        sizes[key] = partition["partition_size"]
-    return sizes
+    described = admin.describe_configs(resources, config_filter="all")["topic"]
+    return {name: _settings(entries) for name, entries in described.items()}
+
+
+def _settings(entries: Mapping[str, Mapping[str, Any]]) -> TopicSettings:
+    overrides = {n: entry["value"] for n, entry in entries.items() if entry["config_source"] == "DYNAMIC_TOPIC_CONFIG"}
+    min_isr = entries.get(_MIN_ISR)
+    return TopicSettings(overrides, None if min_isr is None else int(min_isr["value"]))
+
+
+class OnLeader(NamedTuple):
+    """What the leader of a partition has: from which offset to before which, and bytes, None where it does not say."""
+
+    start: int
+    end: int
+    size: int | None
+
+
+def on_leaders(admin: Admin, topics: Sequence[Topic]) -> dict[Key, OnLeader]:
+    """What the leaders have of their partitions; nothing of those whose leader does not answer."""
+    by_leader: dict[int, list[TopicPartition]] = {}
+    for topic in topics:
+        for partition in topic.partitions:
+            if partition.leader is not None:
+                by_leader.setdefault(partition.leader, []).append(TopicPartition(topic.name, partition.number))
+    found = {}
+    for leader, led in by_leader.items():
+        try:
+            starts = admin.list_partition_offsets(dict.fromkeys(led, OffsetSpec.EARLIEST), timeout_ms=_LEADER_MS)
+            ends = admin.list_partition_offsets(dict.fromkeys(led, OffsetSpec.LATEST), timeout_ms=_LEADER_MS)
+            sizes = _sizes(admin, leader, led)
+        except kafka.errors.KafkaError:
+            continue
+        for where in led:
+            key = (where.topic, where.partition)
+            found[key] = OnLeader(starts[where].offset, ends[where].offset, sizes.get(key))
+    return found
+
+
+def _sizes(admin: Admin, broker_id: int, partitions: Iterable[TopicPartition]) -> dict[Key, int]:
+    """Bytes of partitions on one broker."""
+    wanted: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        wanted.setdefault(topic, []).append(number)
+    (broker,) = admin.describe_log_dirs(wanted, brokers=[broker_id])
+    return {
+        (topic["name"], partition["partition_index"]): partition["partition_size"]
+        for folder in broker["log_dirs"]
+        for topic in folder["topics"]
+        for partition in topic["partitions"]
+        if not partition["is_future_key"]
+    }

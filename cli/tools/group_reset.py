@@ -19,7 +19,7 @@ from kafka.structs import OffsetAndMetadata
 
 from ...base.wording import counted
 from .client import Admin, Connection
-from .cluster_view import find_topics
+from .cluster_view import chosen_partitions, find_topics
 from .groups import find_group
 from .output import Column, print_rows
 from .running import ToolError, UsageError, refusal
@@ -81,7 +81,8 @@ def reset_offsets(
             wanted = dict.fromkeys(current, 0)
         else:
             current = _current(admin, group)
-            wanted = dict.fromkeys(_chosen(admin, topics or ()), 0)
+            chosen = chosen_partitions(admin, topics or ())
+            wanted = dict.fromkeys((TopicPartition(topic.name, p.number) for topic, p in chosen), 0)
         if not wanted:
             raise ToolError(f"{group} has committed no offsets; name topics with --topic")
         new = _new_offsets(admin, target, wanted, current)
@@ -124,23 +125,6 @@ def _current(admin: Admin, group: str) -> dict[TopicPartition, int]:
     if found.members:
         raise ToolError(f"{group} has {counted(len(found.members), 'member')}; stop its consumers first")
     return found.offsets
-
-
-def _chosen(admin: Admin, texts: Sequence[str]) -> list[TopicPartition]:
-    """The partitions that ``NAME`` and ``NAME:0,1`` stand for. Raises ToolError."""
-    chosen: list[TopicPartition] = []
-    for text in texts:
-        name, colon, numbers = text.partition(":")
-        if colon and not all(number.strip().isdigit() for number in numbers.split(",")):
-            raise UsageError(f"--topic takes NAME or NAME:0,1,…, not {text!r}")
-        (topic,) = find_topics(admin, [name])
-        there = [partition.number for partition in topic.partitions]
-        wanted = [int(number) for number in numbers.split(",")] if colon else there
-        for number in wanted:
-            if number not in there:
-                raise ToolError(f"{name} has no partition {number}, only 0 to {len(there) - 1}")
-            chosen.append(TopicPartition(name, number))
-    return chosen
 
 
 def _new_offsets(

@@ -57,7 +57,7 @@ def text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):
-        return ",".join(map(str, value))
+        return ",".join(map(str, value)) or "-"
     return str(value)
 
 

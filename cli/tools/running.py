@@ -58,7 +58,9 @@ def explain(error: BaseException) -> str:
         return str(error)
     if isinstance(error, kafka.errors.BrokerResponseError):
         return refusal(error.errno, " ".join(map(str, error.args)))
-    if isinstance(error, kafka.errors.KafkaTimeoutError | kafka.errors.NodeNotReadyError):
+    if isinstance(
+        error, kafka.errors.KafkaTimeoutError | kafka.errors.NodeNotReadyError | kafka.errors.KafkaConnectionError
+    ):
         return f"the brokers do not answer: {error}"
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)

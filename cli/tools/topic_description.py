@@ -5,14 +5,23 @@ On a terminal the partitions are a table, elsewhere each is a line of ``Name: va
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from kafka.admin import ConfigResource, ConfigResourceType
-
-from .client import Admin, Connection
-from .cluster_view import Key, Partition, Topic, find_topics, leader_sizes, offset_ranges
+from .client import Connection
+from .cluster_view import (
+    Health,
+    Key,
+    OnLeader,
+    Partition,
+    Topic,
+    TopicSettings,
+    find_topics,
+    on_leaders,
+    topic_settings,
+)
 from .output import Column, as_object, is_terminal, print_json, print_rows, text
 
 COLUMNS = (
@@ -20,75 +29,84 @@ COLUMNS = (
     Column("leader", is_number=True),
     Column("replicas"),
     Column("isr"),
+    Column("offline"),
     Column("start_offset", is_number=True),
     Column("end_offset", is_number=True),
     Column("size", is_size=True),
+    Column("health"),
 )
+_OFFLINE = 4
+"""The column that a table has no room for: health tells most of it."""
+
+_HEADS = ("Partition", "Leader", "Replicas", "Isr", "Offline", "StartOffset", "EndOffset", "Size", "Health")
 
 
-def describe(
-    connection: Connection,
-    names: Sequence[str] | None,
-    *,
-    under_replicated: bool,
-    unavailable: bool,
-    as_json: bool,
-) -> None:
+@dataclasses.dataclass(frozen=True)
+class Filters:
+    """Which partitions to show: those that one of these is true of, or all if none is asked for."""
+
+    under_replicated: bool = False
+    offline: bool = False
+    under_min_isr: bool = False
+    at_min_isr: bool = False
+
+    def __bool__(self) -> bool:
+        return self.under_replicated or self.offline or self.under_min_isr or self.at_min_isr
+
+    def lets_through(self, partition: Partition, min_isr: int | None) -> bool:
+        """Whether to show it. ``min_isr`` is the topic's."""
+        if not self:
+            return True
+        spare = partition.spare(min_isr)
+        return (
+            (self.under_replicated and partition.is_under_replicated)
+            or (self.offline and partition.health(min_isr) is Health.OFFLINE)
+            or (self.under_min_isr and spare < 0)
+            or (self.at_min_isr and spare == 0)
+        )
+
+
+def describe(connection: Connection, names: Sequence[str] | None, filters: Filters, *, as_json: bool) -> None:
     """Print topics. The filters leave out partitions, and topics of which no partition is left."""
     with closing(connection.admin()) as admin:
         topics = find_topics(admin, names)
-        configs = _configs(admin, topics)
-        ranges = offset_ranges(admin, topics)
-        sizes = leader_sizes(admin, topics)
+        settings = topic_settings(admin, topics)
+        told = on_leaders(admin, topics)
     described = []
     for topic in topics:
-        partitions = [p for p in topic.partitions if not under_replicated or p.is_under_replicated]
-        partitions = [p for p in partitions if not unavailable or p.leader is None]
-        if partitions or not (under_replicated or unavailable):
-            described.append((topic, [_row(topic, partition, ranges, sizes) for partition in partitions]))
+        min_isr = settings[topic.name].min_isr
+        shown = [partition for partition in topic.partitions if filters.lets_through(partition, min_isr)]
+        if shown or not filters:
+            described.append((topic, [_row(topic, partition, min_isr, told) for partition in shown]))
     if as_json:
-        print_json([_object(topic, configs[topic.name], rows) for topic, rows in described])
+        print_json([_object(topic, settings[topic.name], rows) for topic, rows in described])
         return
     for topic, rows in described:
-        _print_topic(topic, configs[topic.name], rows)
+        _print_topic(topic, settings[topic.name].overrides, rows)
 
 
-def _configs(admin: Admin, topics: Sequence[Topic]) -> dict[str, dict[str, str]]:
-    """What was set on each topic itself."""
-    if not topics:
-        return {}
-    resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name) for topic in topics]
-    described = admin.describe_configs(resources, config_filter="modified")["topic"]
-    return {
-        name: {
-            key: entry["value"] for key, entry in entries.items() if entry["config_source"] == "DYNAMIC_TOPIC_CONFIG"
-        }
-        for name, entries in described.items()
-    }
-
-
-def _row(
-    topic: Topic, partition: Partition, ranges: Mapping[Key, tuple[int, int]], sizes: Mapping[Key, int]
-) -> tuple[Any, ...]:
-    key = (topic.name, partition.number)
-    start, end = ranges.get(key, (None, None))
+def _row(topic: Topic, partition: Partition, min_isr: int | None, told: Mapping[Key, OnLeader]) -> tuple[Any, ...]:
+    start, end, size = told.get((topic.name, partition.number), (None, None, None))
     return (
         partition.number,
         partition.leader,
         list(partition.replicas),
         list(partition.isr),
+        list(partition.offline),
         start,
         end,
-        sizes.get(key),
+        size,
+        partition.health(min_isr).value,
     )
 
 
-def _object(topic: Topic, configs: Mapping[str, str], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+def _object(topic: Topic, settings: TopicSettings, rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
     return {
         "topic": topic.name,
         "topic_id": topic.topic_id,
         "is_internal": topic.is_internal,
-        "configs": configs,
+        "configs": settings.overrides,
+        "min_insync_replicas": settings.min_isr,
         "partitions": [as_object(COLUMNS, row) for row in rows],
     }
 
@@ -104,11 +122,10 @@ def _print_topic(topic: Topic, configs: Mapping[str, str], rows: Sequence[tuple[
     }
     if is_terminal():
         print("  ".join(f"{name}: {value}" for name, value in head.items() if value != ""))
-        print_rows(COLUMNS, rows)
+        print_rows(COLUMNS[:_OFFLINE] + COLUMNS[_OFFLINE + 1 :], [row[:_OFFLINE] + row[_OFFLINE + 1 :] for row in rows])
         print()
         return
     print("\t".join(f"{name}: {value}" for name, value in head.items()))
-    heads = ("Partition", "Leader", "Replicas", "Isr", "StartOffset", "EndOffset", "Size")
     for row in rows:
-        fields = "\t".join(f"{name}: {text(value)}" for name, value in zip(heads, row, strict=True))
+        fields = "\t".join(f"{name}: {text(value)}" for name, value in zip(_HEADS, row, strict=True))
         print(f"\tTopic: {topic.name}\t{fields}")

@@ -11,7 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from ...base.wording import counted
 from .client import Connection, pairs
-from .cluster_view import find_topics, leader_sizes, offset_ranges
+from .cluster_view import find_topics, on_leaders
 from .config_changes import change_configs
 from .output import Column, print_rows
 from .running import ToolError, UsageError, refusal
@@ -27,23 +27,22 @@ COLUMNS = (
 
 
 def list_topics(connection: Connection, *, exclude_internal: bool, as_json: bool) -> None:
-    """A row for each topic. ``records`` is how far the end offsets are from the start offsets."""
+    """A row for each topic. ``records`` is how far the end offsets are from the start offsets, where leaders tell them."""
     with closing(connection.admin()) as admin:
         topics = [topic for topic in find_topics(admin, None) if not (exclude_internal and topic.is_internal)]
-        ranges = offset_ranges(admin, topics)
-        sizes = leader_sizes(admin, topics)
+        told = on_leaders(admin, topics)
     rows = []
     for topic in topics:
-        keys = [(topic.name, partition.number) for partition in topic.partitions]
-        known = [ranges[key] for key in keys if key in ranges]
+        known = [told[key] for p in topic.partitions if (key := (topic.name, p.number)) in told]
+        sizes = [partition.size for partition in known if partition.size is not None]
         rows.append(
             (
                 topic.name,
                 len(topic.partitions),
                 max((len(partition.replicas) for partition in topic.partitions), default=0),
                 topic.under_replicated,
-                sum(end - start for start, end in known),
-                sum(sizes[key] for key in keys if key in sizes) if sizes else None,
+                sum(partition.end - partition.start for partition in known) if known else None,
+                sum(sizes) if sizes else None,
             )
         )
     print_rows(COLUMNS, rows, as_json=as_json)

@@ -1,4 +1,4 @@
-"""The transcripts of docs/command-line.md and the pages on Spark, run top to bottom, each command on a terminal.
+"""The transcripts of docs/command-line.md and the pages on clusters and Spark, run top to bottom, each command on a terminal.
 
 A ``console`` block has commands after ``$`` and what they print below; ``…`` stands for any text, and a blank may be wider.
 """
@@ -22,9 +22,11 @@ import pytest
 import ottla
 from ottla.cli.help_page import commands
 from ottla.compat_tests import toolchains
+from ottla.testing.cluster import Cluster
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "command-line.md"
+CLUSTER_PAGE = DOCS / "cluster.md"
 SPARK_PAGES = tuple(DOCS / f"{name}.md" for name in ("spark", "pipelines", "mirror", "lag"))
 ADDRESS = "127.0.0.1:9092"
 SECOND_ADDRESS = "127.0.0.1:9192"
@@ -51,11 +53,18 @@ def steps(page: str) -> list[Step]:
 class Terminal:
     """A shell in a folder of its own, and the broker that the page starts: the page's address stands for that broker's.
 
-    A page on two clusters has a second address.
+    A page on two clusters has a second address. What a page does with systemd is done to the brokers of ``cluster``.
     """
 
-    def __init__(self, folder: Path, bootstrap_servers: str | None = None, second: str = SECOND_ADDRESS) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        bootstrap_servers: str | None = None,
+        second: str = SECOND_ADDRESS,
+        cluster: Cluster | None = None,
+    ) -> None:
         self._folder = folder
+        self._cluster = cluster
         self._address = bootstrap_servers
         self._second = second
         self._broker: subprocess.Popen[str] | None = None
@@ -86,6 +95,10 @@ class Terminal:
         if command.startswith("ottla dev-cluster"):
             self._stop()
             return self._serve_cluster(command)
+        if restarted := re.fullmatch(r"sudo systemctl restart ottla@(\d)", command):
+            assert self._cluster is not None
+            self._cluster.restart(int(restarted[1]))
+            return ""
         if command.startswith("ottla verify "):
             self._stop()
         shown = self._run(command.replace(ADDRESS, str(self._address)).replace(SECOND_ADDRESS, self._second))
@@ -174,6 +187,15 @@ def test_the_page_shows_what_happens(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_page_on_clusters_shows_what_happens(tmp_path: Path) -> None:
+    with (
+        ottla.Cluster(3) as cluster,
+        Terminal(tmp_path, cluster.bootstrap_servers, cluster=cluster) as terminal,
+    ):
+        follow(CLUSTER_PAGE, terminal)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("page", SPARK_PAGES, ids=lambda page: page.stem)
 def test_the_pages_on_spark_show_what_happens(page: Path, tmp_path: Path) -> None:
     if importlib.util.find_spec("pyspark") is None:
@@ -189,6 +211,6 @@ def test_the_pages_on_spark_show_what_happens(page: Path, tmp_path: Path) -> Non
 
 
 def test_every_command_has_a_transcript() -> None:
-    shown = "\n".join(step.command for page in (PAGE, *SPARK_PAGES) for step in steps(page.read_text()))
+    shown = "\n".join(step.command for page in (PAGE, CLUSTER_PAGE, *SPARK_PAGES) for step in steps(page.read_text()))
     named = [" ".join(("ottla", *declared.words)) for declared in commands() if not declared.is_group]
     assert [name for name in named if not re.search(rf"\b{name}(\s|$)", shown)] == []
