@@ -55,7 +55,8 @@ class FollowerProgress:
         self.last_caught_up = LONG_AGO
         self._last_fetch = LONG_AGO
         self._leader_end_at_last_fetch = UNKNOWN_OFFSET
-        self.forget_refusals()
+        self._not_asked_until = LONG_AGO
+        self._pause = _FIRST_PAUSE_SECONDS
 
     def begin_epoch(self, leader_end: int, now: float, *, is_in_sync: bool) -> None:
         """The leader was elected, or elected again.
