@@ -106,19 +106,26 @@ def client_of(item: Any) -> str:
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Put the tests into lanes, before pytest-xdist looks; leave out what is not run, after ``-k`` and Spark's conftest did."""
-    lane_of = {
-        item: lanes.lane(item.path, client_of(item)) for item in items if Path(__file__).parent in item.path.parents
-    }
-    for item, lane in lane_of.items():
-        item.add_marker(pytest.mark.xdist_group(lane))
+    for item in filter(is_ours, items):
+        item.add_marker(pytest.mark.xdist_group(lane_of(item)))
     yield
-    dropped = left_out(config, [item for item in items if item in lane_of])
+    dropped = left_out(config, filter(is_ours, items))
     if dropped:
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]
     if config.getoption("loadgroup", False):  # in a process of pytest-xdist
-        assert all(item.nodeid.endswith(f"@{lane_of[item]}") for item in items), "pytest-xdist does not see the lanes"
-        items.sort(key=lambda item: lanes.order(lane_of[item]))
+        assert all(item.nodeid.endswith(f"@{lane_of(item)}") for item in items), "pytest-xdist does not see the lanes"
+        items.sort(key=lambda item: lanes.order(lane_of(item)))
+
+
+def is_ours(item: pytest.Item) -> bool:
+    """Whether a test is of this suite."""
+    return Path(__file__).parent in item.path.parents
+
+
+def lane_of(item: pytest.Item) -> str:
+    """Where pytest-xdist runs a test."""
+    return lanes.lane(item.path, client_of(item))
 
 
 def left_out(config: pytest.Config, items: Iterable[pytest.Item]) -> set[pytest.Item]:
