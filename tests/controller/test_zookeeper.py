@@ -58,14 +58,14 @@ async def until_threads_are(count: int) -> None:
 
 @pytest.mark.parametrize("rule", OPERATIONS + LIFE, ids=lambda rule: rule.__name__)
 async def test_keeps_the_contract(rule: Rule, zookeeper_server: ZooKeeperProcess) -> None:
-    async with zookeeper_place(zookeeper_server) as place:
+    async with zookeeper_place(zookeeper_server.address) as place:
         await rule(place)
 
 
 @pytest.mark.parametrize("rule", OPERATIONS, ids=lambda rule: rule.__name__)
 async def test_keeps_the_contract_over_a_slow_way(rule: Rule, zookeeper_server: ZooKeeperProcess) -> None:
     """Of one request at a time, so that all others wait."""
-    async with zookeeper_place(zookeeper_server, {"zookeeper.max.in.flight.requests": "1"}) as place:
+    async with zookeeper_place(zookeeper_server.address, {"zookeeper.max.in.flight.requests": "1"}) as place:
         place.proxy.requests.delay = 0.002
         place.proxy.answers.delay = 0.001
         await rule(place)
@@ -95,14 +95,14 @@ async def _tried(place: ZooKeeperPlace, hold: Callable[[], None]) -> bool:
 
 
 async def test_requests_arrive_and_answers_do_not(zookeeper_server: ZooKeeperProcess) -> None:
-    async with zookeeper_place(zookeeper_server) as place:
+    async with zookeeper_place(zookeeper_server.address) as place:
         assert await _tried(place, place.proxy.answers.hold)
         await caught_up(place)
         assert await place.other.exists("/made") is not None
 
 
 async def test_requests_do_not_arrive_and_the_server_is_heard(zookeeper_server: ZooKeeperProcess) -> None:
-    async with zookeeper_place(zookeeper_server) as place:
+    async with zookeeper_place(zookeeper_server.address) as place:
         found = await _tried(place, place.proxy.requests.hold)
         await caught_up(place)
         assert (await place.other.exists("/made") is not None) is found
@@ -112,7 +112,7 @@ async def test_what_was_held_up_on_a_lost_connection_is_not_done_after_a_look(
     zookeeper_server: ZooKeeperProcess,
 ) -> None:
     """A connection takes the place of the one that is lost, and ZooKeeper hears no more of that, however late it comes."""
-    async with zookeeper_place(zookeeper_server) as place:
+    async with zookeeper_place(zookeeper_server.address) as place:
         requests = place.proxy.requests
         requests.hold(connections=place.proxy.accepted)
         async with trio.open_nursery() as nursery:
@@ -135,7 +135,7 @@ async def test_what_was_held_up_on_a_lost_connection_is_not_done_after_a_look(
 
 
 async def test_another_session_handed_out_unasked_is_the_end_of_this_one(zookeeper_server: ZooKeeperProcess) -> None:
-    async with zookeeper_place(zookeeper_server) as place:
+    async with zookeeper_place(zookeeper_server.address) as place:
         await place.session.multi([Create("/mine", ephemeral=True)])
         changes, before = place.session.changes, session_ids(zookeeper_server)
         place.proxy.requests.rewrite = _other_session_asked_for()
@@ -161,7 +161,7 @@ def _other_session_asked_for() -> Callable[[bytes], bytes]:
 
 
 async def test_no_session_is_opened_in_the_place_of_one_that_has_expired(zookeeper_server: ZooKeeperProcess) -> None:
-    async with zookeeper_place(zookeeper_server) as place:
+    async with zookeeper_place(zookeeper_server.address) as place:
         await place.session.multi([Create("/mine", ephemeral=True)])
         opened: set[int] = set()
         before = session_ids(zookeeper_server)
@@ -177,7 +177,7 @@ async def test_no_session_is_opened_in_the_place_of_one_that_has_expired(zookeep
 
 
 async def test_threads_end_with_their_sessions(zookeeper_server: ZooKeeperProcess) -> None:
-    async with zookeeper_place(zookeeper_server) as place:
+    async with zookeeper_place(zookeeper_server.address) as place:
         session = await place.connect()
         assert any(thread.name == THREADS for thread in threading.enumerate())
         await session.close()
@@ -185,7 +185,7 @@ async def test_threads_end_with_their_sessions(zookeeper_server: ZooKeeperProces
 
 
 async def test_a_broker_that_only_lets_go_leaves_its_session_to_zookeeper(zookeeper_server: ZooKeeperProcess) -> None:
-    async with zookeeper_place(zookeeper_server) as place:
+    async with zookeeper_place(zookeeper_server.address) as place:
         leaving = zookeeper_at(place.proxy.address + place.path)
         session = await leaving.connect()
         await session.multi([Create("/left", ephemeral=True)])
@@ -269,7 +269,7 @@ async def test_everything_lies_below_the_path_that_is_given(zookeeper_server: Zo
 
 async def test_a_node_without_data_is_empty(zookeeper_server: ZooKeeperProcess) -> None:
     """As Kafka makes its folders."""
-    async with zookeeper_place(zookeeper_server) as place:
+    async with zookeeper_place(zookeeper_server.address) as place:
         await trio.to_thread.run_sync(_create_without_data, zookeeper_server.address, f"{place.path}/null")
         assert (await place.session.get("/null")).data == b""
 
@@ -285,7 +285,7 @@ def _create_without_data(address: str, path: str) -> None:
 
 
 async def test_a_transaction_that_zookeeper_would_hang_up_on_is_refused(zookeeper_server: ZooKeeperProcess) -> None:
-    async with zookeeper_place(zookeeper_server) as place:
+    async with zookeeper_place(zookeeper_server.address) as place:
         changes = place.session.changes
         await place.session.multi([Create("/n", bytes(500_000)), Create("/m", bytes(540_000))])
         with pytest.raises(StoreError, match="a transaction of 1100203 bytes") as raised:
@@ -297,7 +297,7 @@ async def test_a_transaction_that_zookeeper_would_hang_up_on_is_refused(zookeepe
 
 async def test_thousands_of_requests_at_once(zookeeper_server: ZooKeeperProcess) -> None:
     """More than fit between the loop and the thread at a time."""
-    async with zookeeper_place(zookeeper_server, {"zookeeper.max.in.flight.requests": "100"}) as place:
+    async with zookeeper_place(zookeeper_server.address, {"zookeeper.max.in.flight.requests": "100"}) as place:
         place.cut()
 
         async def read() -> None:

@@ -9,7 +9,6 @@ import struct
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.controller.session import StoreSession
 from ottla.controller.zookeeper import ZooKeeper
 from ottla.controller.zookeeper_settings import ZooKeeperSettings
@@ -46,11 +45,11 @@ def zookeeper_at(address: str, properties: Mapping[str, str] | None = None) -> Z
 class ZooKeeperPlace:
     """A ``store_contract.Place``; ``proxy`` is on the way of ``session``, ``path`` is its chroot."""
 
-    def __init__(self, proxy: TcpProxy, server: ZooKeeperProcess, properties: Mapping[str, str] | None) -> None:
+    def __init__(self, proxy: TcpProxy, address: str, properties: Mapping[str, str] | None) -> None:
         self.proxy = proxy
         self.path = new_path()
         self.zookeeper = zookeeper_at(proxy.address + self.path, properties)
-        self.straight = zookeeper_at(server.address + self.path)
+        self.straight = zookeeper_at(address + self.path, properties)
         self.session: StoreSession
         self.other: StoreSession
 
@@ -98,11 +97,10 @@ def _frames(piece: bytes) -> list[tuple[int, int, int]]:
 
 
 @asynccontextmanager
-async def zookeeper_place(
-    server: ZooKeeperProcess, properties: Mapping[str, str] | None = None
-) -> AsyncIterator[ZooKeeperPlace]:
-    async with tcp_proxy(server.address) as proxy:
-        place = ZooKeeperPlace(proxy, server, properties)
+async def zookeeper_place(address: str, properties: Mapping[str, str] | None = None) -> AsyncIterator[ZooKeeperPlace]:
+    """A place at the server at ``host:port``; ``properties`` are those of its sessions."""
+    async with tcp_proxy(address) as proxy:
+        place = ZooKeeperPlace(proxy, address, properties)
         try:
             place.other = await place.straight.connect()
             place.session = await place.zookeeper.connect()
