@@ -37,6 +37,7 @@ MARKS = (
 )
 STDERR_KEPT = 4_000
 NOT_OURS = "kills or restarts the broker, which is not ours"
+ONE_CONNECTION = "one connection, to a broker that leads and coordinates everything"
 TopicMaker = Callable[..., str]
 
 
@@ -143,13 +144,21 @@ def left_out(config: pytest.Config, items: Iterable[pytest.Item]) -> set[pytest.
         elif mark is not None:
             kept.add(record.Result(item.nodeid, client, capability, record.NOT_APPLICABLE, str(mark.args[0])))
             dropped.add(item)
-        elif is_cluster and (one := item.get_closest_marker("one_broker")) is not None:
-            kept.add(record.Result(item.nodeid, client, capability, record.NOT_APPLICABLE, str(one.args[0])))
+        elif is_cluster and (why_not := why_not_on_cluster(item)) is not None:
+            kept.add(record.Result(item.nodeid, client, capability, record.NOT_APPLICABLE, why_not))
             dropped.add(item)
         elif is_foreign and item.get_closest_marker("restart"):
             kept.add(record.Result(item.nodeid, client, capability, record.NOT_RUN, NOT_OURS))
             dropped.add(item)
     return dropped
+
+
+def why_not_on_cluster(item: pytest.Item) -> str | None:
+    """Why a test is not run on a cluster; None when it is."""
+    mark = item.get_closest_marker("one_broker")
+    if mark is not None:
+        return str(mark.args[0])
+    return ONE_CONNECTION if item.path.parent.name == "raw" else None
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -39,10 +39,11 @@ def records(printed: str) -> list[dict[str, Any]]:
 def test_lists_metadata(kcat: Kcat, make_topic: Callable[..., str], bootstrap: str) -> None:
     topic = make_topic(3)
     listed = json.loads(kcat("-L", "-J", "-t", topic))
-    assert bootstrap in {broker["name"] for broker in listed["brokers"]}
+    assert {broker["name"] for broker in listed["brokers"]} >= set(bootstrap.split(","))
     assert listed["controllerid"] in {broker["id"] for broker in listed["brokers"]}
     (described,) = listed["topics"]
-    assert [(part["partition"], len(part["isrs"])) for part in described["partitions"]] == [(0, 1), (1, 1), (2, 1)]
+    assert [part["partition"] for part in described["partitions"]] == [0, 1, 2]
+    assert all({"id": part["leader"]} in part["isrs"] for part in described["partitions"])
     assert topic in {each["topic"] for each in json.loads(kcat("-L", "-J"))["topics"]}
 
 

@@ -149,7 +149,8 @@ def test_committed_offsets_survive_a_kill(client: ClientSession, broker_process:
 @pytest.mark.client("wire")
 @pytest.mark.capability("kill -9: a repeated batch is still known")
 def test_sequences_survive_kills(broker_process: Restartable) -> None:
-    Operator(broker_process.bootstrap).create_topic("log", 1, {})
+    operator = Operator(broker_process.bootstrap)
+    operator.create_topic("log", 1, {})
     with connect(broker_process.bootstrap) as connection:
         producer_id, epoch = new_producer(connection)
     now_ms = int(time.time() * 1000)  # the age of a producer is that of its newest record
@@ -158,11 +159,14 @@ def test_sequences_survive_kills(broker_process: Restartable) -> None:
     for written in (2, 4, 6):
         # The last batch from before the kill again, and two more. (Kafka's snapshots hold one batch of each producer.)
         sequences = range(max(0, written - 3), written)
-        with connect(broker_process.bootstrap) as connection:
+        operator.wait_until_ready("log", 1)
+        with connect(operator.leader("log")) as connection:
             answers = [produce(connection, "log", batches[sequence]) for sequence in sequences]
             assert [(answer.error_code, answer.base_offset) for answer in answers] == [(0, each) for each in sequences]
         broker_process.kill()
         broker_process.start()
     with connect(broker_process.bootstrap) as connection:
         assert new_producer(connection)[0] != producer_id
+    operator.wait_until_ready("log", 1)
+    with connect(operator.leader("log")) as connection:
         assert fetch(connection, "log", {0: 0})[0].high_watermark == 6

@@ -31,4 +31,4 @@ class Client(pipe.Client):
 
     def __init__(self, library: str, bootstrap: str) -> None:
         command = [str(toolchains.built_clients("go") / "driver"), library]
-        super().__init__(f"{library} {version(library)}", command, bootstrap)
+        super().__init__(f"{library} {version(library)}", command, pipe.first(bootstrap))

@@ -17,4 +17,4 @@ class Client(pipe.Client):
     def __init__(self, package: str, program: str, bootstrap: str) -> None:
         folder = toolchains.built_clients("js")
         version = json.loads((folder / "node_modules" / package / "package.json").read_text())["version"]
-        super().__init__(f"{package} {version}", [toolchains.node(), str(folder / program)], bootstrap)
+        super().__init__(f"{package} {version}", [toolchains.node(), str(folder / program)], pipe.first(bootstrap))

@@ -53,6 +53,11 @@ class Process:
         remote.end(self._process)
 
 
+def first(bootstrap: str) -> str:
+    """The first of the addresses, for a program that takes one; it finds the others by itself."""
+    return bootstrap.partition(",")[0]
+
+
 def encoded(content: object) -> str:
     """Bytes for JSON."""
     assert isinstance(content, bytes)

@@ -15,4 +15,6 @@ class Client(pipe.Client):
     def __init__(self, crate: str, bootstrap: str) -> None:
         manifest = tomllib.loads(Path(__file__).with_name("rust").joinpath("Cargo.toml").read_text())
         version = manifest["dependencies"][crate]["version"].removeprefix("=")
-        super().__init__(f"{crate} {version}", [str(toolchains.built_clients("rust") / f"drive-{crate}")], bootstrap)
+        super().__init__(
+            f"{crate} {version}", [str(toolchains.built_clients("rust") / f"drive-{crate}")], pipe.first(bootstrap)
+        )

@@ -20,7 +20,11 @@ from ottla.compat_tests.java.tools import KafkaTools
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.wire_client import Operator
 
-pytestmark = [pytest.mark.restart, pytest.mark.client("java-tools")]
+pytestmark = [
+    pytest.mark.restart,
+    pytest.mark.client("java-tools"),
+    pytest.mark.one_broker("the folders of one broker, which it starts itself"),
+]
 RECORDS = [b"%d" % number for number in range(200)]
 
 

@@ -10,6 +10,7 @@ from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.session import ClientSession, eventually
+from ottla.compat_tests.wire_client import Operator
 
 TOPIC_CONFIG, STATIC_BROKER, DEFAULT = 1, 4, 5
 
@@ -40,11 +41,21 @@ def test_create_describe_delete(client: ClientSession, fresh_name: Callable[[str
 
 
 @pytest.mark.capability("create and delete topics")
-def test_recreated_topic_is_empty(client: ClientSession, fresh_name: Callable[[str], str]) -> None:
+def test_recreated_topic_is_empty(client: ClientSession, fresh_name: Callable[[str], str], operator: Operator) -> None:
     topic, admin = fresh_name("recreated"), client.admin
+
+    def is_created() -> bool:
+        """A cluster still deletes a topic that clients are no longer told of."""
+        try:
+            admin.create_topic(topic, 1)
+        except model.ClientFailure as failure:
+            assert failure.code == ErrorCode.TOPIC_ALREADY_EXISTS
+            return False
+        return True
+
     for _ in range(2):
-        admin.create_topic(topic, 1)
-        eventually(lambda: has_partitions(admin, topic, 1))
+        eventually(is_created)
+        operator.wait_until_ready(topic, 1)
         assert client.produce(topic, [b"first", b"second"]) == [0, 1]
         admin.delete_topic(topic)
         eventually(lambda: topic not in admin.list_topics())
@@ -276,7 +287,7 @@ def test_offset_of_the_greatest_timestamp(client: ClientSession, three_times: st
 @pytest.mark.capability("describe cluster")
 def test_describe_cluster(client: ClientSession, bootstrap: str) -> None:
     cluster = client.admin.describe_cluster()
-    assert bootstrap in {f"{host}:{port}" for host, port in cluster.brokers.values()}
+    assert {f"{host}:{port}" for host, port in cluster.brokers.values()} >= set(bootstrap.split(","))
     assert cluster.controller_id in cluster.brokers
     assert client.admin.describe_cluster().cluster_id == cluster.cluster_id
 

@@ -7,6 +7,7 @@ left follows from the rules alone, so every broker must come to it. Consumers th
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -112,29 +113,29 @@ def fill(connection: Connection, topic: str) -> int:
 
 
 @pytest.fixture(scope="session")
-def both_compacted(
-    bootstrap: str, operator: Operator, fresh_name: Callable[[str], str]
-) -> Iterator[dict[str, Compacted]]:
+def both_compacted(operator: Operator, fresh_name: Callable[[str], str]) -> Iterator[dict[str, Compacted]]:
     """A topic that keeps tombstones for a day, and one that hardly keeps them, once the broker has cleaned both twice."""
     everything = written()
     active = everything[-1][0]
     values = compacted_to(everything, active, tombstones=False)
     topics = {"long": fresh_name("keeps-tombstones"), "short": fresh_name("drops-tombstones")}
     result = {}
-    with connect(bootstrap) as connection:
+    with contextlib.ExitStack() as stack:
+        leaders = {}
         for kind, topic in topics.items():
             operator.create_topic(topic, 1, CONFIGS | {"delete.retention.ms": "86400000" if kind == "long" else "0"})
-            timestamp = fill(connection, topic)
-        for topic in topics.values():
-            eventually(partial(has_values, connection, topic, values), TIMEOUT_S)
+            leaders[topic] = stack.enter_context(connect(operator.leader(topic)))
+            timestamp = fill(leaders[topic], topic)
+        for topic, leader in leaders.items():
+            eventually(partial(has_values, leader, topic, values), TIMEOUT_S)
         for number, pair in enumerate(LATER):
             timestamp += 2000
             everything.append((active + 1 + number, *pair))
-            for topic in topics.values():
-                produce(connection, topic, build_batch(records([pair], timestamp)))
+            for topic, leader in leaders.items():
+                produce(leader, topic, build_batch(records([pair], timestamp)))
         for kind, topic in topics.items():
             left = compacted_to(everything, everything[-1][0], tombstones=kind == "long")
-            eventually(partial(has_become, connection, topic, left), TIMEOUT_S)
+            eventually(partial(has_become, leaders[topic], topic, left), TIMEOUT_S)
             result[kind] = Compacted(topic, left)
     yield result
     for topic in topics.values():
