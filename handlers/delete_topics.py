@@ -73,7 +73,15 @@ def _resolve(call: Call, asked: list[DeleteTopicState]) -> tuple[list[DeletableT
     counts = Counter(name for name, _ in named)
     duplicate = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     refused += [_result(name, ZERO_UUID, duplicate) for name, count in counts.items() if count > 1]
-    return refused, {name: topic_id for name, topic_id in named if counts[name] == 1}
+    once = {name: topic_id for name, topic_id in named if counts[name] == 1}
+    # One whose deletion has begun is gone for clients, though not all of its replicas are. Only the controller is to say so.
+    gone = [name for name in once if call.broker.controller.is_active and metadata.topic(name) is None]
+    refused += [_result(name, once.pop(name), _unknown(name)) for name in gone]
+    return refused, once
+
+
+def _unknown(name: str) -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
 
 
 def _result(name: str | None, topic_id: bytes, error: KafkaError | None) -> DeletableTopicResult:

@@ -127,6 +127,19 @@ async def test_what_only_the_controller_does_is_refused_elsewhere(autojump_clock
         assert [len(topic.partitions) for topic in (await cluster.metadata(1)).topics] == [2]
 
 
+async def test_a_topic_whose_deletion_waits_for_a_broker_does_not_exist(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(*ALL) as cluster:
+        await cluster.create("topic", [1, 2, 3])
+        await cluster.stop(others(cluster)[0])
+        request = DeleteTopicsRequest(topic_names=["topic"], timeout_ms=100)
+        controller = cluster.controller_id()
+        await cluster.ask(controller, request, 5)
+        metadata = cluster.services(controller).metadata
+        await metadata.wait_until(lambda: "topic" not in metadata.topics)
+        (answer,) = (await cluster.ask(controller, request, 5)).responses
+        assert (answer.name, answer.error_code) == ("topic", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
 def codes(results: Iterable[Any]) -> list[int]:
     return [result.error_code for result in results]
 
