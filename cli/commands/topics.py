@@ -134,8 +134,8 @@ def describe(
     """Describe topics: settings, and each partition's leader, replicas, offsets and size, and how it is.
 
     In health, offline is without a leader; under-min-isr with fewer replicas in sync than min.insync.replicas, so that
-    acks=all is refused; under-replicated with fewer than there are. Of several filters one has to be true. What only a broker
-    knows that does not answer is a dash.
+    acks=all is refused; under-replicated with fewer than there are: the worst that is true. Of several filters one has
+    to be true. What only a broker knows that does not answer is a dash.
 
     \b
     Examples:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...base.wording import counted, plural
 from .client import Connection
-from .cluster_view import Health, Partition, find_topics, topic_settings
+from .cluster_view import Partition, find_topics, topic_settings
 from .output import Column, as_object, print_json, print_rows, text
 from .running import ToolError
 
@@ -34,7 +34,7 @@ def describe(connection: Connection, *, as_json: bool) -> None:
         topics = find_topics(admin, None)
         settings = topic_settings(admin, topics)
     partitions = [partition for topic in topics for partition in topic.partitions]
-    health = [p.health(settings[topic.name].min_isr) for topic in topics for p in topic.partitions]
+    refusing = [p for topic in topics for p in topic.partitions if p.is_under_min_isr(settings[topic.name].min_isr)]
     controller = cluster["controller_id"]
     facts = {
         "cluster_id": cluster["cluster_id"],
@@ -42,8 +42,8 @@ def describe(connection: Connection, *, as_json: bool) -> None:
         "topics": len(topics),
         "partitions": len(partitions),
         "under_replicated_partitions": sum(partition.is_under_replicated for partition in partitions),
-        "under_min_isr_partitions": health.count(Health.UNDER_MIN_ISR),
-        "offline_partitions": health.count(Health.OFFLINE),
+        "under_min_isr_partitions": len(refusing),
+        "offline_partitions": sum(partition.leader is None for partition in partitions),
     }
     brokers = {broker["broker_id"]: broker for broker in cluster["brokers"]}
     known = sorted(brokers.keys() | {replica for partition in partitions for replica in partition.replicas})

@@ -66,11 +66,15 @@ class Partition:
         """
         return len(self.isr) - min(min_isr or 1, len(self.replicas))
 
+    def is_under_min_isr(self, min_isr: int | None) -> bool:
+        """Whether ``acks=all`` is refused; so it is without a leader, however many are in sync."""
+        return self.leader is None or self.spare(min_isr) < 0
+
     def health(self, min_isr: int | None) -> Health:
         """``min_isr`` is the topic's ``min.insync.replicas``, None where that is not known."""
         if self.leader is None:
             return Health.OFFLINE
-        if self.spare(min_isr) < 0:
+        if self.is_under_min_isr(min_isr):
             return Health.UNDER_MIN_ISR
         return Health.UNDER_REPLICATED if self.is_under_replicated else Health.OK
 

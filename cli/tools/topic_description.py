@@ -12,7 +12,6 @@ from typing import Any
 
 from .client import Connection
 from .cluster_view import (
-    Health,
     Key,
     OnLeader,
     Partition,
@@ -57,12 +56,11 @@ class Filters:
         """Whether to show it. ``min_isr`` is the topic's."""
         if not self:
             return True
-        spare = partition.spare(min_isr)
         return (
             (self.under_replicated and partition.is_under_replicated)
-            or (self.offline and partition.health(min_isr) is Health.OFFLINE)
-            or (self.under_min_isr and spare < 0)
-            or (self.at_min_isr and spare == 0)
+            or (self.offline and partition.leader is None)
+            or (self.under_min_isr and partition.is_under_min_isr(min_isr))
+            or (self.at_min_isr and partition.spare(min_isr) == 0)
         )
 
 
