@@ -193,6 +193,7 @@ class Assembly:
         """Before the stop, while everything works still: have other brokers lead instead of this one."""
         if not self._foundation.is_alone:
             settings, metadata = self._config.settings(BrokerSettings), self.services.metadata
+            self.services.replicas.is_leaving = True
             channel = self._parts.controller_channel("controlled-shutdown")
             await hand_over(channel, metadata, self._foundation.broker_id, self._broker_epoch(), settings)
 

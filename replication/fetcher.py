@@ -2,7 +2,8 @@
 
 There is one request under way at a time, in one fetch session. Partitions come, go and get other leader epochs while it is;
 an answer to what was asked before is passed over (``follower.take_answer``). A partition that has to wait is left out of the
-requests meanwhile: an answer with an error comes at once, and would come again and again.
+requests meanwhile: an answer with an error comes at once, and would come again and again. Where only the leader has yet to
+hear of its election, records wait for this replica to be committed, so the first waits are short (Kafka: a second).
 
 What a round costs goes by the partitions with news, not by those there are: only what has ``_changed`` is named in a
 session. Once a second all are looked at, because retention here moves a log's start without anybody's telling.
@@ -48,6 +49,7 @@ LIST_OFFSETS_VERSION = 9
 _LATEST, _EARLIEST = -1, -2
 _BYTES_PER_TURN = 256 << 10
 _FULL_LOOK_SECONDS = 1.0
+_SHORTEST_PAUSE = 0.01
 _SESSION_ERRORS = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
 
@@ -70,6 +72,7 @@ class Fetcher:
         self._session = LeaderSession()
         self._followed: dict[Key, Partition] = {}
         self._delayed: dict[Key, float] = {}  # until when, by trio's clock
+        self._pauses: dict[Key, float] = {}  # the next one, of those whose leader was asked too early
         self._changed: dict[Key, None] = {}
         self._looked_at = 0.0
         self._came = trio.Event()
@@ -124,6 +127,7 @@ class Fetcher:
     def _forget(self, key: Key) -> None:
         self._followed.pop(key, None)
         self._delayed.pop(key, None)
+        self._pauses.pop(key, None)
         self._leader_watermarks.pop(key, None)
         self._failed.discard(key)
         self._changed[key] = None
@@ -241,7 +245,16 @@ class Fetcher:
         elif outcome is Outcome.ASK_ANEW:
             self._session.lose()
         elif outcome is Outcome.BACK_OFF:
-            self._delayed[key] = trio.current_time() + self._settings.replica_fetch_backoff_ms / 1000
+            self._delay(key, self._settings.replica_fetch_backoff_ms / 1000)
+        elif outcome is Outcome.TRY_AGAIN:
+            pause = self._pauses.get(key, _SHORTEST_PAUSE)
+            self._pauses[key] = 2 * pause
+            self._delay(key, min(pause, self._settings.replica_fetch_backoff_ms / 1000))
+        elif self._pauses:
+            self._pauses.pop(key, None)
+
+    def _delay(self, key: Key, seconds: float) -> None:
+        self._delayed[key] = trio.current_time() + seconds
 
     async def _flush(self, partition: Partition) -> None:
         try:

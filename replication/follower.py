@@ -57,6 +57,8 @@ class Outcome(enum.Enum):
     """Fetch in a new session: the watermarks of this answer were not taken, and in its session they would not come again."""
     FLUSH = enum.auto()
     """Fetch, but not before the log is flushed: the fetch says that this replica has the records (``flush.messages``)."""
+    TRY_AGAIN = enum.auto()
+    """Fetch again in a moment: the leader may have yet to hear that it leads."""
     BACK_OFF = enum.auto()
     """Fetch again after ``replica.fetch.backoff.ms``."""
     RESET = enum.auto()
@@ -168,9 +170,10 @@ def _take_error(log: PartitionLog, asked: Position, code: ErrorCode) -> Outcome:
     if code is ErrorCode.FENCED_LEADER_EPOCH:
         logger.info("%s: the leader has a later epoch than %d; waiting to be told", _name(log), asked.leader_epoch)
         return Outcome.STOP
-    level = logging.DEBUG if code in _REPEATED_WHILE_LEADERS_CHANGE else logging.ERROR
+    is_usual = code in _REPEATED_WHILE_LEADERS_CHANGE
+    level = logging.DEBUG if is_usual else logging.ERROR
     logger.log(level, "%s: the leader answers %s at offset %d", _name(log), code.name, asked.offset)
-    return Outcome.BACK_OFF
+    return Outcome.TRY_AGAIN if is_usual else Outcome.BACK_OFF
 
 
 def _take_failure(log: PartitionLog, error: KafkaError) -> Outcome:

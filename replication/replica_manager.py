@@ -94,6 +94,12 @@ class ReplicaManager:
         self._partitions: dict[str, dict[int, Partition]] = {}
         self._offline: set[tuple[str, int]] = set()
         self.fetchers: Followers = NoFollowers()
+        self.is_leaving = False
+        """Whether the broker hands over what it leads, and then stops.
+
+        It begins to follow nothing in which it is not in sync any more: the leader would wait for it, as for any replica that
+        is about to join, until it has left the cluster.
+        """
         self.leadership_listeners: list[LeadershipListener] = []
         self.future_listeners: list[Callable[[Partition], None]] = []
         """Told of a partition whose log was being moved to another folder when the broker ended."""
@@ -216,7 +222,10 @@ class ReplicaManager:
             logger.debug("%s-%d: follower of broker %d, %s", topic, number, partition.leader_id, registration)
             if was_leader:
                 self._tell(topic, number, None)
-            self.fetchers.follow(partition)
+            if self.is_leaving and self.broker_id not in registration.isr:
+                self.fetchers.unfollow(partition)
+            else:
+                self.fetchers.follow(partition)
 
     def _create(self, topic: str, number: int, topic_id: bytes, settings: LogSettings, *, is_new: bool) -> Partition:
         try:

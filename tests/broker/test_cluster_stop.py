@@ -66,6 +66,21 @@ async def test_another_broker_leads_before_the_first_one_is_gone(
         await until_true(lambda: alone_in_sync_at(cluster, heir))
 
 
+async def test_nobody_waits_for_a_broker_that_has_handed_over(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(*ALL) as cluster:
+        await cluster.create("topic", [1, 2, 3], [2, 1, 3], min_insync_replicas="2")
+        for number in range(2):
+            assert await cluster.produce(number + 1, "topic", number, b"before") == ErrorCode.NONE
+        await cluster.assembly(1).hand_over()
+        await cluster.services(2).metadata.wait_until(lambda: leader(cluster, 2) == 2)
+        for number in range(2):
+            assert await cluster.produce(2, "topic", number, b"after") == ErrorCode.NONE
+        # It is in the cluster, but gets nothing more: what it has not, nobody waits for.
+        assert cluster.services(2).metadata.is_alive(1)
+        ends = [cluster.services(1).replicas.partition("topic", number).log.log_end_offset for number in range(2)]
+        assert ends == [1, 1]
+
+
 async def alone_in_sync_at(cluster: MemoryCluster, leader_id: int) -> bool:
     isr = (await cluster.metadata(leader_id, "topic")).topics[0].partitions[0].isr_nodes
     return list(isr) == [leader_id]

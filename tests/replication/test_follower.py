@@ -265,11 +265,11 @@ async def test_truncation_that_fails_stops_the_partition() -> None:
     [
         (ErrorCode.OFFSET_OUT_OF_RANGE, Outcome.RESET),
         (ErrorCode.FENCED_LEADER_EPOCH, Outcome.STOP),
-        (ErrorCode.UNKNOWN_LEADER_EPOCH, Outcome.BACK_OFF),
-        (ErrorCode.NOT_LEADER_OR_FOLLOWER, Outcome.BACK_OFF),
-        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Outcome.BACK_OFF),
-        (ErrorCode.UNKNOWN_TOPIC_ID, Outcome.BACK_OFF),
-        (ErrorCode.INCONSISTENT_TOPIC_ID, Outcome.BACK_OFF),
+        (ErrorCode.UNKNOWN_LEADER_EPOCH, Outcome.TRY_AGAIN),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, Outcome.TRY_AGAIN),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, Outcome.TRY_AGAIN),
+        (ErrorCode.UNKNOWN_TOPIC_ID, Outcome.TRY_AGAIN),
+        (ErrorCode.INCONSISTENT_TOPIC_ID, Outcome.TRY_AGAIN),
         (ErrorCode.KAFKA_STORAGE_ERROR, Outcome.BACK_OFF),
         (ErrorCode.CORRUPT_MESSAGE, Outcome.BACK_OFF),
         (9999, Outcome.BACK_OFF),
@@ -305,6 +305,6 @@ async def test_reset(start: int, end: int, expected: tuple[int, int], outcome: O
 async def test_refused_reset() -> None:
     partition = await following((1, 1, 1))
     assert take_reset_error(partition, ErrorCode.FENCED_LEADER_EPOCH) is Outcome.STOP
-    assert take_reset_error(partition, ErrorCode.UNKNOWN_LEADER_EPOCH) is Outcome.BACK_OFF
+    assert take_reset_error(partition, ErrorCode.UNKNOWN_LEADER_EPOCH) is Outcome.TRY_AGAIN
     assert take_reset_error(partition, ErrorCode.OFFSET_OUT_OF_RANGE) is Outcome.BACK_OFF
     assert partition.log.log_end_offset == 3
