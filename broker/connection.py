@@ -25,7 +25,7 @@ import trio
 
 from ..base.errors import KafkaError, ProtocolError
 from ..base.network import WOULD_BLOCK, Connection, Part, release, size_of
-from ..handlers.call import Call, CloseConnection
+from ..handlers.call import AnswersLost, Call, CloseConnection
 from ..handlers.services import Services
 from .dispatch import answer
 from .flight_recorder import MOST_KEPT
@@ -148,6 +148,8 @@ class ClientConnection:
             except (ProtocolError, CloseConnection):
                 await self._flush()  # what was asked before the bad request has its answers
                 raise
+            except AnswersLost as lost:
+                raise lost.error from None
             if self._answers:
                 await self._flush()
             if self._stopping:

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part, size_of
-from ..handlers.call import Call, CloseConnection
+from ..handlers.call import AnswersLost, Call, CloseConnection
 from ..handlers.table import Handler, ServedApis, UnservedApiVersionsError
 from ..wire.api_keys import ApiKey
 from ..wire.codec import decode, encode
@@ -28,7 +28,7 @@ _SMALL_BODY = 4096  # copied behind its header rather than sent as a part of its
 async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     """Handle one request; the framed answer, or None where the protocol has none (acks=0).
 
-    Raises ProtocolError and CloseConnection, after which the connection is to be closed.
+    Raises ProtocolError, CloseConnection and AnswersLost, after which the connection is to be closed.
     """
     key, correlation_id, length = start_of_request(frame)
     route = call.broker.served.routes.get(key)
@@ -56,7 +56,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
             call.fail(error.message)
             response = _error(handler, request, error)
         parts = None if response is None else _frame(route.encode_response_header(correlation_id), version, response)
-    except (ProtocolError, CloseConnection):
+    except (ProtocolError, CloseConnection, AnswersLost):
         raise
     except Exception:
         # Encoding too can fail: an answer may hold what its version cannot carry.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
+from ..base.errors import KafkaError
 from ..base.network import Part
 from ..wire.api_keys import ApiKey
 from .services import Services
@@ -47,6 +48,14 @@ class CloseConnection(Exception):
 
     Kafka does so when a produce with acks=0 fails.
     """
+
+
+class AnswersLost(Exception):
+    """Earlier answers could not be sent, because of ``error``: the connection ends, whatever becomes of the present request."""
+
+    def __init__(self, error: OSError | KafkaError) -> None:
+        super().__init__(str(error))
+        self.error = error
 
 
 class Call:
@@ -148,8 +157,14 @@ class Call:
         self.is_plain = False
 
     async def flush(self) -> None:
-        """Send the answers already made on this connection; a handler calls it before it waits for anything."""
+        """Send the answers already made on this connection; a handler calls it before it waits for anything.
+
+        Raises AnswersLost, which is not the handler's to catch.
+        """
         if self.observer is not None and not self._waited_since:
             self._waited_since = self.observer.elapsed()
             self.is_plain = False
-        await self._flush()
+        try:
+            await self._flush()
+        except (OSError, KafkaError) as error:
+            raise AnswersLost(error) from error

@@ -178,6 +178,33 @@ async def test_an_answer_that_is_truncated_before_it_leaves_ends_the_connection_
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
+@pytest.mark.parametrize("how", ["the client is gone", "the log is truncated"])
+async def test_answers_that_cannot_leave_while_another_request_waits_end_the_connection(
+    how: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is no failure of that request, whose answer could not be told from the rest of the one before."""
+    config = Config({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://test:9092"})
+    network = MemoryNetwork()
+    async with running(BrokerServer(config, network=network)) as server:
+        client = await network.connect(*ADDRESS)
+        await create_topic(client, "t")
+        await client.send([frame(produce("t", value=bytes(2 * network.limit)), 7, 1)])
+        await read_answer(client)
+        await client.send([b"".join(frame(long_poll("t", 60_000, offset), 11, 2) for offset in (0, 0, 1))])
+        await trio.testing.wait_all_tasks_blocked()
+        if how == "the client is gone":
+            client.close()
+        else:
+            assert server.assembly is not None
+            server.assembly.services.replicas.partition("t", 0).log.truncate_to(0)
+            with trio.fail_after(20):
+                while await client.receive():
+                    pass
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.monitor.errors == {Ending.NETWORK if how == "the client is gone" else Ending.STORAGE: 1}
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+
+
 async def test_a_connection_above_the_limit_is_closed(tmp_path: Path) -> None:
     async with serving(tmp_path, max_connections="1") as network:
         first = await network.connect(*ADDRESS)
