@@ -33,6 +33,8 @@ from ..wire.schema import Message
 
 _SIZE = struct.Struct(">i")
 _HIGHEST_CORRELATION_ID = (1 << 31) - 1
+_SMALL_BUFFER = 512
+_LARGE_FRAME = 256 << 10  # a larger one is not copied out of the buffer that it began in
 
 
 class NoAnswerError(OSError):
@@ -126,11 +128,18 @@ class BrokerClient:
         link: _Link | None = None
         try:
             with trio.fail_after(self._timeout):
-                async with self._slots:
-                    async with self._writing:
+                await trio.lowlevel.checkpoint_if_cancelled()
+                await _acquire(self._slots)
+                try:
+                    await _acquire(self._writing)
+                    try:
                         link = await self._open_link()
                         waiting = await link.write(request, version, self._client_id)
+                    finally:
+                        self._writing.release()
                     return link, await link.receive(waiting)
+                finally:
+                    self._slots.release()
         except trio.TooSlowError:
             why = f"no answer to {ApiKey(request.api_key).name} within {self._timeout:g} s"
             if link is not None:
@@ -207,7 +216,8 @@ class _Link:
     async def receive(self, waiting: _Waiting) -> Any:
         """The answer to what ``write`` sent. Raises PeerUnavailableError, MalformedResponseError."""
         try:
-            await waiting.turn.wait()
+            if not waiting.turn.is_set():
+                await waiting.turn.wait()
             if self._closed_because is not None:
                 raise OSError(self._closed_because)
             while True:
@@ -251,18 +261,24 @@ class _Link:
 
 
 class _FrameReader:
-    """Frames of a connection, each in a buffer of its own. A read that was cancelled is taken up by the next one."""
+    """Frames of a connection, each in a buffer of its own. A read that was cancelled is taken up by the next one.
+
+    Each buffer is made as large as the frame before suggests, so that mostly one call takes the size and all of the frame.
+    ``_received`` bytes of it are filled; at its front is the size of the frame that it begins with, until that is known.
+    """
 
     def __init__(self, connection: Connection, most: int) -> None:
         """``most`` is the size of the largest frame taken, in bytes."""
         self._connection = connection
         self._most = most
-        self._size = memoryview(bytearray(_SIZE.size))
-        self._frame: memoryview | None = None  # None while the size is being read
-        self._missing = self._size  # what is still to be filled, of either
+        self._buffer = memoryview(bytearray(_SMALL_BUFFER))
+        self._received = 0
+        self._size: int | None = None  # of the frame, which then has the buffer to itself
 
     def has_more(self) -> bool:
         """Whether between two frames there is a byte, or the end of the stream; the byte is lost."""
+        if self._received:
+            return True
         try:
             return self._connection.receive_into(memoryview(bytearray(1))) != WOULD_BLOCK
         except OSError:
@@ -270,25 +286,59 @@ class _FrameReader:
 
     async def read(self) -> memoryview:
         """The next frame, without its size. Raises OSError, also at the end of the stream, and ProtocolError."""
-        if self._frame is None:
-            await self._fill()
-            (size,) = _SIZE.unpack(self._size)
+        if self._size is None and self._received < _SIZE.size:
+            await self._connection.wait_readable()  # an answer is never there at once
+        else:
+            await trio.lowlevel.checkpoint()
+        if self._size is None:
+            await self._fill(_SIZE.size)
+            (size,) = _SIZE.unpack_from(self._buffer)
             if not 0 <= size <= self._most:
                 raise ProtocolError(f"a frame of {size} bytes, where {self._most} are the most")
-            self._frame = self._missing = memoryview(bytearray(size))
-        await self._fill()
-        frame, self._frame, self._missing = self._frame, None, self._size
+            end = _SIZE.size + size
+            if self._received >= end:
+                frame = self._buffer[_SIZE.size : end]
+                self._begin(size, self._buffer[end : self._received])
+                return frame
+            self._take_over(size)
+        assert self._size is not None
+        await self._fill(self._size)
+        frame = self._buffer
+        self._begin(self._size, b"")
         return frame
 
-    async def _fill(self) -> None:
-        while self._missing:
-            count = self._connection.receive_into(self._missing)
+    def _take_over(self, size: int) -> None:
+        """Have a frame that goes on in a buffer of just its size."""
+        arrived = self._buffer[_SIZE.size : self._received]
+        self._buffer = memoryview(bytearray(size))
+        self._buffer[: len(arrived)] = arrived
+        self._received, self._size = len(arrived), size
+
+    def _begin(self, last_size: int, arrived: bytes | memoryview) -> None:
+        """Be ready for the next frame, of which some bytes may have arrived."""
+        likely = last_size + _SIZE.size if last_size < _LARGE_FRAME else _SMALL_BUFFER
+        self._buffer = memoryview(bytearray(max(likely, _SMALL_BUFFER, len(arrived))))
+        self._buffer[: len(arrived)] = arrived
+        self._received, self._size = len(arrived), None
+
+    async def _fill(self, wanted: int) -> None:
+        """Return once so many bytes are in the buffer, or more."""
+        while self._received < wanted:
+            count = self._connection.receive_into(self._buffer[self._received :])
             if count == WOULD_BLOCK:
                 await self._connection.wait_readable()
             elif count == 0:
                 raise OSError("the peer closed the connection")
             else:
-                self._missing = self._missing[count:]
+                self._received += count
+
+
+async def _acquire(permit: trio.Semaphore | trio.StrictFIFOLock) -> None:
+    """As ``permit.acquire()``, which lets every other task have its turn even where there is nothing to wait for."""
+    try:
+        permit.acquire_nowait()
+    except trio.WouldBlock:
+        await permit.acquire()
 
 
 def _in_words(error: OSError) -> str:

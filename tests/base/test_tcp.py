@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import random
 import socket
 import struct
+from itertools import accumulate
+from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 import trio
 
+from ottla.base.errors import KafkaError
 from ottla.base.network import WOULD_BLOCK, Connection
 from ottla.base.seams import InlineWorkers
 from ottla.base.tcp import TcpNetwork
@@ -108,3 +113,65 @@ async def test_a_caller_may_give_up_connecting(network: TcpNetwork) -> None:
         assert scope.cancelled_caught
     for connection in connected:
         connection.close()
+
+
+class FileSlice:
+    """A part of an open file; ``is_released`` once nobody needs it any more."""
+
+    def __init__(self, file: BinaryIO, position: int, nbytes: int) -> None:
+        self.position = position
+        self.nbytes = nbytes
+        self.is_released = False
+        self._file = file
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def read(self) -> bytes:
+        raise AssertionError("the bytes of a file go to the socket")
+
+    def release(self) -> None:
+        assert not self.is_released
+        self.is_released = True
+
+
+async def test_slices_of_files_and_bytes_arrive_in_their_order(network: TcpNetwork, tmp_path: Path) -> None:
+    content = random.Random(1).randbytes(400_000)
+    (tmp_path / "file").write_bytes(content)
+    listener = await network.listen("127.0.0.1", 0, 10)
+    with trio.fail_after(60), (tmp_path / "file").open("rb") as file:
+        opened = await network.connect("127.0.0.1", listener.port)
+        accepted = await listener.accept()
+        sizes = [100, 16 << 10, 20_000, 0, 1, 200_000, *[5] * 400, 16_385, 7_000]
+        starts = list(accumulate(sizes, initial=0))[:-1]
+        slices = [FileSlice(file, start, size) for start, size in zip(starts, sizes, strict=True)]
+        parts = [part for each in slices for part in (b"%d " % each.nbytes, each)]
+        expected = b"".join(b"%d " % s.nbytes + content[s.position : s.position + s.nbytes] for s in slices) + b"end"
+        received = b""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accepted.send, [*parts, b"end"])
+            while len(received) < len(expected):
+                received += await receive(opened, len(expected) - len(received))
+    assert received == expected
+    assert all(each.is_released for each in slices)
+    accepted.close()
+    opened.close()
+    listener.close()
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+async def test_a_file_that_ends_before_the_slice_does_is_an_error(
+    network: TcpNetwork, tmp_path: Path, size: int
+) -> None:
+    (tmp_path / "file").write_bytes(bytes(size - 1))
+    listener = await network.listen("127.0.0.1", 0, 10)
+    with trio.fail_after(60), (tmp_path / "file").open("rb") as file:
+        opened = await network.connect("127.0.0.1", listener.port)
+        accepted = await listener.accept()
+        part = FileSlice(file, 0, size)
+        with pytest.raises(KafkaError, match="before the slice did"):
+            await accepted.send([b"header", part])
+    assert part.is_released
+    accepted.close()
+    opened.close()
+    listener.close()

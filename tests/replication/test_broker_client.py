@@ -132,6 +132,43 @@ async def test_records_stay_where_they_were_received() -> None:
     assert records == batch
 
 
+@pytest.mark.parametrize("seed", range(4))
+async def test_responses_of_all_sizes_are_whole_and_stay_so(seed: int) -> None:
+    """A buffer is as large as the response before suggests: for what comes next it is too small, too large, or right."""
+    randomness = random.Random(seed)
+    sizes = [10, 300_000, 5, 70_000, 70_000, 512, 40_000, 1_000_000, 3]
+    randomness.shuffle(sizes)
+    records = [randomness.randbytes(size) for size in sizes]
+    responses: dict[int, FetchResponse] = {}
+    async with opened(MemoryNetwork(1 << 22)) as world:
+
+        async def ask(number: int) -> None:
+            responses[number] = await world.client.send(FetchRequest(), 17)
+
+        async def play_peer(peer: Peer, first: int, count: int) -> None:
+            answers = b""
+            for number in range(first, first + count):
+                header, _ = await peer.request()
+                answered = [PartitionData(partition_index=0, records=records[number])]
+                topics = [FetchableTopicResponse(partitions=answered)]
+                answers += answer_frame(header, FetchResponse(responses=topics))
+            while answers:
+                size = randomness.choice([1, 3, 100, 60_000, 500_000])
+                await peer.connection.send([answers[:size]])
+                answers = answers[size:]
+                await trio.testing.wait_all_tasks_blocked()
+
+        peer: Peer | None = None
+        for first in range(0, len(records), 3):
+            async with trio.open_nursery() as nursery:
+                for number in range(first, first + 3):
+                    nursery.start_soon(ask, number)
+                    await trio.testing.wait_all_tasks_blocked()
+                peer = peer or await world.accept()
+                await play_peer(peer, first, 3)
+    assert [bytes(responses[number].responses[0].partitions[0].records or b"") for number in range(9)] == records
+
+
 # --- a peer that fails ------------------------------------------------------------------------------------------------
 
 
