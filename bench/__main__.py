@@ -24,6 +24,8 @@ from confluent_kafka import KafkaException
 from rich.console import Console
 
 from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
+from .cluster import LOADS as CLUSTER_LOADS
+from .cluster import MANY, measure_clusters
 from .java import ToolFailed
 from .many_and_large import MANY_AND_LARGE
 from .metrics_cost import main as measure_metrics
@@ -31,7 +33,9 @@ from .report import Results, profile_table
 from .rows import LIFECYCLES, LOADS, WARM_UP, Figure
 
 _PAIRS = 3
-_PAGE = Path(__file__).resolve().parent.parent / "docs" / "bench.md"
+_DOCS = Path(__file__).resolve().parent.parent / "docs"
+_PAGE = _DOCS / "bench.md"
+_CLUSTER_PAGE = _DOCS / "bench-cluster.md"
 
 
 class Bench:
@@ -114,6 +118,10 @@ def main(
     metrics_cost: Annotated[
         bool, typer.Option("--metrics-cost", help="Only what --metrics costs a request; --scale is for its pairs.")
     ] = False,
+    cluster: Annotated[
+        bool,
+        typer.Option("--cluster", help="Three brokers of each, Kafka 3.9.2 in ZooKeeper mode; docs/bench-cluster.md."),
+    ] = False,
     output: Annotated[Path | None, typer.Option(help="Page to write; docs/bench.md when nothing is left out.")] = None,
     profile: Annotated[
         bool, typer.Option("--profile", help="Only Ottla, and where its CPU time goes, row by row.")
@@ -122,6 +130,16 @@ def main(
     list_rows: Annotated[bool, typer.Option("--list", help="Print the names of the loads.")] = False,
 ) -> None:
     """Measure Ottla against Apache Kafka 4.3.1."""
+    if cluster:
+        if list_rows:
+            print(*CLUSTER_LOADS, MANY, sep="\n")
+            return
+        if output is None and not (rows or only_ottla or profile):
+            output = _CLUSTER_PAGE
+        wrong = measure_clusters(rows, pairs, scale, only_ottla, profile, output, folder)
+        for line in wrong:
+            print(line)
+        raise typer.Exit(int(any(line.startswith("failed") for line in wrong)))
     if list_rows:
         names = [row.name for row in (*LIFECYCLES, *MANY_AND_LARGE)] + [row.name for row in LOADS]
         print(*names, sep="\n")

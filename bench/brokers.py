@@ -190,7 +190,7 @@ class RunningBroker:
         profiling = isinstance(self._kind, ProfiledOttla)
         if profiling:
             self._process.send_signal(signal.SIGUSR1)
-        with Span(self.pid) as span:
+        with Span([self.pid]) as span:
             yield span
         if profiling:
             file = self._folder / "profile.json"

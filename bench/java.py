@@ -41,14 +41,21 @@ def run_tool(command: list[str], cwd: Path | None = None) -> str:
 _PRODUCED = re.compile(r"(\d+) records sent, ([\d.]+) records/sec .*?([\d.]+) ms avg latency.* (\d+) ms 99th")
 
 
-def producer_perf(bootstrap: str, topic: str, records: int, size: int, compression: str) -> dict[str, float]:
-    """kafka-producer-perf-test with acks=1: ``records_s``, ``avg_ms``, ``p99_ms``."""
+def producer_perf(
+    bootstrap: str, topic: str, records: int, size: int, compression: str, acks: str = "1"
+) -> dict[str, float]:
+    """kafka-producer-perf-test: ``records_s``, ``avg_ms``, ``p99_ms``."""
     output = run_tool(
         java_command(
             "org.apache.kafka.tools.ProducerPerformance",
             *("--topic", topic, "--num-records", str(records), "--record-size", str(size), "--throughput", "-1"),
             *("--reporting-interval", "600000"),
-            *("--command-property", f"bootstrap.servers={bootstrap}", "acks=1", f"compression.type={compression}"),
+            *(
+                "--command-property",
+                f"bootstrap.servers={bootstrap}",
+                f"acks={acks}",
+                f"compression.type={compression}",
+            ),
         )
     )
     found = _PRODUCED.findall(output)

@@ -1,6 +1,6 @@
 """What a process, its children and the machine used, from /proc: CPU seconds, resident memory, and noise.
 
-A ``Span`` is the use between two moments. Its ``noise`` is the share of all cores that neither the broker nor the
+A ``Span`` is the use between two moments. Its ``noise`` is the share of all cores that neither the brokers nor the
 clients took: a figure measured while it is above about 0.1 says something about the neighbours too.
 """
 
@@ -10,6 +10,7 @@ import contextlib
 import os
 import resource
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -96,16 +97,16 @@ def _client_cpu_seconds() -> float:
 
 @dataclass
 class Span:
-    """``with Span(pid) as span: ...``, then its fields; the clients are children of this process."""
+    """``with Span(pids) as span: ...``, then its fields; the clients are children of this process, as the brokers are."""
 
-    broker_pid: int
+    broker_pids: Sequence[int]
     wall_s: float = 0.0
     broker_cpu_s: float = 0.0
     client_cpu_s: float = 0.0
     noise: float = 0.0
 
     def __enter__(self) -> Span:
-        self._start = time.monotonic(), cpu_seconds(self.broker_pid), _client_cpu_seconds(), _machine_busy_seconds()
+        self._start = time.monotonic(), self._brokers_seconds(), _client_cpu_seconds(), _machine_busy_seconds()
         return self
 
     def __exit__(
@@ -113,7 +114,10 @@ class Span:
     ) -> None:
         started, broker, client, machine = self._start
         self.wall_s = time.monotonic() - started
-        self.broker_cpu_s = cpu_seconds(self.broker_pid) - broker
+        self.broker_cpu_s = self._brokers_seconds() - broker
         self.client_cpu_s = _client_cpu_seconds() - client
         others = _machine_busy_seconds() - machine - self.broker_cpu_s - self.client_cpu_s
         self.noise = max(0.0, others / (self.wall_s * (os.cpu_count() or 1)))
+
+    def _brokers_seconds(self) -> float:
+        return sum(map(cpu_seconds, self.broker_pids))

@@ -1,0 +1,162 @@
+"""The two clusters under load: three brokers each, with a ZooKeeper of their own, and what a load asks of them.
+
+Apache Kafka 3.9.2 runs in its ZooKeeper mode, each broker as its start script runs it (1 GiB heap, G1).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess
+from ottla.compat_tests.clusters import STOCK_JVM, BrokerCluster, KafkaZooKeeperCluster, OttlaCluster
+from ottla.compat_tests.wire_client import Operator, connect
+from ottla.compat_tests.zookeeper import ZooKeeperProcess
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
+
+from .usage import Span, resident_mib
+
+_ROOT = Path(__file__).resolve().parent.parent
+PROPERTIES = {"log.segment.delete.delay.ms": "1000", "auto.leader.rebalance.enable": "false"}
+"""For every broker of a cluster. Who leads what is as it was made, or a run would be another one than that before it."""
+
+LIMIT_S = 300.0
+_PAUSE_S = 0.01
+
+
+class KafkaAsItIsStarted(KafkaZooKeeperCluster):
+    options = ("-server", *STOCK_JVM, "-XX:+ExplicitGCInvokesConcurrent", "-Djava.awt.headless=true")
+
+
+class ProfiledOttlaProcess(OttlaProcess):
+    """Ottla under ``profiled_broker``, which writes what it counts to ``profile.json``."""
+
+    def command(self) -> list[str]:
+        arguments = super().command()
+        return [sys.executable, "-m", "bench.profiled_broker", str(self.profile), *arguments[3:]]
+
+    @property
+    def profile(self) -> Path:
+        return self.folder / "profile.json"
+
+
+class ProfiledOttlaCluster(OttlaCluster):
+    def make_broker(self, folder: Path, properties: Mapping[str, str]) -> BrokerProcess:
+        return ProfiledOttlaProcess(folder, properties=properties)
+
+
+KINDS: Mapping[str, type[BrokerCluster]] = {"Ottla": OttlaCluster, "Apache Kafka 3.9.2": KafkaAsItIsStarted}
+PROFILED: Mapping[str, type[BrokerCluster]] = {"Ottla": ProfiledOttlaCluster}
+
+
+class MeasuredCluster:
+    """``with MeasuredCluster(name, kind, folder) as measured:``; ``cluster`` is what runs then."""
+
+    def __init__(self, name: str, kind: type[BrokerCluster], folder: Path) -> None:
+        self.name = name
+        self._kind, self._folder = kind, folder
+        self.profiles: dict[str, Counter[str]] = {}
+        """row -> part of the broker -> samples, over all brokers; filled where they are profiled."""
+
+    def __enter__(self) -> MeasuredCluster:
+        self._folder.mkdir(parents=True)
+        self.cluster = self._kind(self._folder, properties=PROPERTIES)
+        try:
+            self.cluster.start()
+        except BaseException:
+            self.cluster.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.cluster.close()
+
+    @property
+    def bootstrap(self) -> str:
+        return self.cluster.bootstrap
+
+    @property
+    def running(self) -> Sequence[BrokerProcess]:
+        return [broker for broker in self.cluster.brokers if broker.is_running]
+
+    def memory_mib(self) -> float:
+        """Resident memory of all brokers that run."""
+        return sum(resident_mib(broker.pid) for broker in self.running)
+
+    @contextlib.contextmanager
+    def measured(self, row: str) -> Iterator[Span]:
+        """What the block costs all brokers: ``with cluster.measured(row) as span: ...``, then the fields of ``span``."""
+        profiled = [broker for broker in self.running if isinstance(broker, ProfiledOttlaProcess)]
+        for broker in profiled:
+            os.kill(broker.pid, signal.SIGUSR1)
+        with Span([broker.pid for broker in self.running]) as span:
+            yield span
+        for broker in profiled:
+            broker.profile.unlink(missing_ok=True)
+            os.kill(broker.pid, signal.SIGUSR2)
+            wait_for(broker.profile.exists)
+            self.profiles.setdefault(row, Counter()).update(json.loads(broker.profile.read_text()))
+
+    # --- topics -------------------------------------------------------------------------------------------------------
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        """With three replicas; returns when all of them are in sync, as each broker tells it."""
+        Operator(self.bootstrap).create_topic(topic, partitions, {})
+        wait_for(lambda: self.in_sync(3) >= partitions)
+
+    def begin_topics(self, topics: Sequence[str], partitions: int) -> None:
+        """Have topics made with three replicas, in one request; returns when the controller has answered."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        new = [NewTopic(topic, partitions, 3) for topic in topics]
+        for future in admin.create_topics(new, request_timeout=LIMIT_S, operation_timeout=LIMIT_S).values():
+            future.result(LIMIT_S)
+
+    def delete_topic(self, topic: str) -> None:
+        Operator(self.bootstrap).delete_topic(topic)
+
+    def in_sync(self, replicas: int) -> int:
+        """How many partitions have so many replicas in sync, as the broker tells it that knows of the fewest."""
+        return self._fewest(lambda answer: [len(part.isr_nodes) >= replicas for part in _partitions(answer)])
+
+    def led(self, brokers: Sequence[int]) -> int:
+        """How many partitions are led by one of these brokers, as the broker tells it that knows of the fewest."""
+        return self._fewest(lambda answer: [part.leader_id in brokers for part in _partitions(answer)])
+
+    def _fewest(self, judge: Callable[[MetadataResponse], list[bool]]) -> int:
+        return min(sum(judge(metadata(broker.address))) for broker in self.running)
+
+    def node_exists(self, broker_id: int) -> bool:
+        """Whether ZooKeeper still has the registration of a broker."""
+        zookeeper = self.cluster.zookeeper
+        assert isinstance(zookeeper, ZooKeeperProcess)
+        return f"\t{self.cluster.root}/brokers/ids/{broker_id}\n" in zookeeper.ask("dump")
+
+
+def _partitions(answer: MetadataResponse) -> list[Any]:
+    return [part for topic in answer.topics for part in topic.partitions]
+
+
+def metadata(address: str) -> MetadataResponse:
+    """All topics, as one broker tells of them."""
+    with connect(address, LIMIT_S) as connection:
+        answer: MetadataResponse = connection.call(MetadataRequest(topics=None), 12)
+        return answer
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Raises RuntimeError when it takes too long."""
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"not within {LIMIT_S:g} s")
+        time.sleep(_PAUSE_S)
