@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ottla.compat_tests import brokers, toolchains
-from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
+from ottla.compat_tests.java.tools import write_scripts
 
 from .pages import quickstarts, run_pytest
 
@@ -50,6 +50,7 @@ def run(name: str, address: str, folder: Path, code: str | None = None, **enviro
 
 def test_every_quickstart_is_run_here() -> None:
     run_here = {"kafka-python", "confluent-kafka", "pyspark", "console-tools", "embedded", "pytest", "pipelines"}
+    run_here |= {"three-brokers", "three-brokers-with-kafkas-tools"}  # in test_readme_cluster
     assert QUICKSTARTS.keys() == run_here
     assert (ROOT / "README.md").read_text().count("<!-- quickstart:") == len(run_here)
 
@@ -70,13 +71,7 @@ def test_fixtures(tmp_path: Path) -> None:
 
 
 def test_console_tools(address: str, tmp_path: Path) -> None:
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for tool, main_class in MAIN_CLASSES.items():
-        command = " ".join(f"'{word}'" for word in [*java_command(tmp_path, *SHORT_LIVED), main_class])
-        (programs / f"kafka-{tool}.sh").write_text(f'#!/bin/sh\nexec {command} "$@"\n')
-        (programs / f"kafka-{tool}.sh").chmod(0o755)
-    printed = run("console-tools", address, tmp_path, PATH=f"{programs}:{os.environ['PATH']}")
+    printed = run("console-tools", address, tmp_path, PATH=f"{write_scripts(tmp_path)}:{os.environ['PATH']}")
     assert "Created topic console." in printed
     assert {"one", "two", "three"} <= set(printed.splitlines())
     assert sum(map(int, re.findall(r"^console:\d:(\d+)$", printed, re.MULTILINE))) == 3

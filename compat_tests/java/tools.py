@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -56,6 +57,17 @@ def java_command(folder: Path, *options: str) -> list[str]:
     log4j.write_text(LOG4J_PROPERTIES)
     jars = f"{toolchains.kafka_jars()}/*"
     return [str(toolchains.java()), *options, f"-Dlog4j2.configurationFile={log4j}", "-cp", jars]
+
+
+def write_scripts(folder: Path) -> Path:
+    """A folder of programs with the names that the tools have in a download of Kafka, ``kafka-topics.sh`` among them."""
+    programs = folder / "bin"
+    programs.mkdir()
+    for tool, main_class in MAIN_CLASSES.items():
+        script = programs / f"kafka-{tool}.sh"
+        script.write_text(f'#!/bin/sh\nexec {shlex.join([*java_command(folder, *SHORT_LIVED), main_class])} "$@"\n')
+        script.chmod(0o755)
+    return programs
 
 
 class KafkaTools:

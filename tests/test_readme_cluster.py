@@ -1,0 +1,135 @@
+"""README's quickstarts on three brokers, run as they stand there, on the cluster that ``make cluster`` starts.
+
+The addresses are others. What is started in the background there ends with the test.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.compat_tests.java.tools import write_scripts
+from ottla.compat_tests.session import eventually
+
+from .pages import quickstarts
+
+ROOT = Path(__file__).resolve().parent.parent
+BIN = Path(sys.executable).parent
+LIMIT_S = 240.0
+DONE = "the quickstart has ended"
+
+pytestmark = pytest.mark.slow
+
+
+class Terminal:
+    """A command whose output goes to a file, as it would to a terminal that somebody reads."""
+
+    def __init__(self, folder: Path, name: str, *command: str, **variables: str) -> None:
+        self._shown = folder / f"{name}.txt"
+        with self._shown.open("wb") as output:
+            self.process = subprocess.Popen(
+                command, cwd=folder, env=os.environ | variables, stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+
+    def shown(self) -> str:
+        """All so far."""
+        return self._shown.read_text()
+
+    def wait_for(self, pattern: str) -> str:
+        """What was shown, once a line of it matches."""
+
+        def is_shown() -> bool:
+            found = re.search(pattern, self.shown(), re.MULTILINE) is not None
+            assert found or self.process.poll() is None, self.shown()
+            return found
+
+        eventually(is_shown, LIMIT_S)
+        return self.shown()
+
+    def end(self, number: signal.Signals) -> int:
+        """Send a signal; the exit status."""
+        self.process.send_signal(number)
+        return self.process.wait(LIMIT_S)
+
+
+class Cluster:
+    """``make cluster`` in a terminal, and the folder in which the rest is typed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        options = ["--folder", "data/cluster", "--port", "0", "--zookeeper-port", "0"]
+        self.terminal = Terminal(folder, "cluster", sys.executable, str(ROOT / "tools/cluster.py"), *options)
+        self.shown = self.terminal.wait_for("^bootstrap.servers=.*\n")
+        self.addresses = re.findall(r"^broker \d +(\S+)", self.shown, re.MULTILINE)
+
+        self._typed: list[Terminal] = []
+
+    def type(self, name: str, *folders: Path) -> str:
+        """Type a quickstart, with these folders on the PATH; what it showed. What it starts in the background goes on."""
+        _, code = quickstarts()[name]
+        for port, address in enumerate(self.addresses, 9092):
+            code = code.replace(f"127.0.0.1:{port}", address)
+        script = self.folder / f"{name}.sh"
+        script.write_text(f"{code}\necho; echo {DONE}\nwait\n")
+        path = ":".join([*map(str, folders), str(BIN), os.environ["PATH"]])
+        self._typed.append(Terminal(self.folder, name, "sh", "-e", str(script), PATH=path))
+        return self._typed[-1].wait_for(f"^{DONE}$")
+
+    def terminals(self) -> list[Terminal]:
+        """The last one first."""
+        return [*reversed(self._typed), self.terminal]
+
+    def close(self) -> tuple[int, str]:
+        """Stop the brokers in the background, and the rest by Ctrl-C: the exit status of that, and what it showed."""
+        started_here = {int(pid) for pid in re.findall(r" pid (\d+)", self.shown)}
+        files = self.folder.glob("data/cluster/broker-*/pid")
+        for pid in {int(file.read_text()) for file in files} - started_here:
+            os.kill(pid, signal.SIGTERM)
+        assert [typed.process.wait(LIMIT_S) for typed in self._typed] == [0] * len(self._typed)
+        return self.terminal.end(signal.SIGINT), self.terminal.shown()
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    made = Cluster(tmp_path)
+    yield made
+    for typed in made.terminals():
+        if typed.process.poll() is None:
+            typed.process.terminate()
+            typed.process.wait(LIMIT_S)
+
+
+def partition(printed: str, topic: str) -> list[tuple[str, str]]:
+    """Leader and in-sync replicas of the only partition, each time they were shown: into a pipe both tools show the same."""
+    return re.findall(rf"Topic: {topic}\s+Partition: 0\s+Leader: (\d)\s+Replicas: [\d,]+\s+Isr: ([\d,]+)", printed)
+
+
+def check(shown: list[tuple[str, str]]) -> str:
+    """Before, after and back again; the broker that was killed."""
+    (killed, before), (leader, after), (_, back) = shown
+    assert sorted(before.split(",")) == sorted(back.split(",")) == ["1", "2", "3"]
+    assert leader != killed
+    assert sorted([*after.split(","), killed]) == ["1", "2", "3"]
+    return killed
+
+
+def test_a_leader_is_killed_and_comes_back(cluster: Cluster) -> None:
+    ours = cluster.type("three-brokers")
+    killed = [check(partition(ours, "replicated"))]
+    assert re.search("^one\ntwo\nthree\n", ours, re.MULTILINE)
+    kafkas = cluster.type("three-brokers-with-kafkas-tools", write_scripts(cluster.folder))
+    shown = partition(kafkas, "my-replicated-topic")
+    # The partitions that are not whole yet are shown again and again while it is waited for them.
+    killed.append(check([*shown[:2], shown[-1]]))
+    assert "Created topic my-replicated-topic." in kafkas
+    assert re.search("^my test message 1\nmy test message 2\n", kafkas, re.MULTILINE)
+    status, told = cluster.close()
+    assert status == 0, told
+    assert f"broker-{killed[0]} has ended with status -9" in told
