@@ -95,14 +95,14 @@ install_kafka_python_2() {
     fi
 }
 
-archive_spark_classes() { # halves what Spark's tests take
-    if ! stamped .venv spark-classes; then
-        echo "setup: archiving Spark's classes" >&2
-        .venv/bin/python tools/spark_classes.py >.venv/spark-classes.log 2>&1 || {
-            cat .venv/spark-classes.log >&2
+archive_classes() { # whose, spark or kafka: it halves what a JVM of theirs takes to start
+    if ! stamped .venv "$1-classes"; then
+        echo "setup: archiving the classes of $1" >&2
+        .venv/bin/python "tools/$1_classes.py" >".venv/$1-classes.log" 2>&1 || {
+            cat ".venv/$1-classes.log" >&2
             exit 1
         }
-        echo "$wanted" >.venv/.stamp-spark-classes
+        echo "$wanted" >".venv/.stamp-$1-classes"
     fi
 }
 
@@ -168,7 +168,8 @@ test)
     install test --editable '.[compat,metrics,spark]' --group dev --group docs
     install_kafka_python_2
     wait $jars
-    archive_spark_classes
+    archive_classes spark
+    archive_classes kafka
     wait $clients
     ;;
 bench)
