@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 import trio
 
 from ..controller.allocated_producer_ids import AllocatedProducerIds
+from ..controller.controller_node import withdraw
 from ..controller.membership import Membership
 from ..controller.registration import report_failed_folder
 from ..controller.store import SessionExpiredError, StoreError
@@ -33,6 +34,9 @@ from .settings import BrokerSettings
 from .surroundings import Surroundings
 
 logger = logging.getLogger(__name__)
+
+_RESIGN_SECONDS = 2.0
+"""How long a stop waits for the store to take a resignation; that of the whole broker comes later anyway."""
 
 
 class Assembly:
@@ -196,6 +200,16 @@ class Assembly:
             self.services.replicas.is_leaving = True
             channel = self._parts.controller_channel("controlled-shutdown")
             await hand_over(channel, metadata, self._foundation.broker_id, self._broker_epoch(), settings)
+
+    async def resign(self) -> None:
+        """Let another broker be the controller now, and not only when the logs of this one are flushed."""
+        if not self._foundation.is_alone:
+            with trio.move_on_after(_RESIGN_SECONDS):
+                try:
+                    await self.services.controller.resign()
+                    await withdraw(self._foundation.session)
+                except StoreError as error:
+                    logger.info("Another broker is the controller once this one has left: %s", error)
 
     async def stop(self) -> None:
         """Flush, mark the data folders clean, and let go of everything.

@@ -1,12 +1,12 @@
 """A running broker: its parts put together, started in order, stopped in the reverse order.
 
-Start: bind the listeners (a port in use is found before anything is touched), lock the data folder and recover its logs,
-open the cluster store, join the cluster, become controller, load the coordinators, and only then accept connections. Where
+Start: bind the listeners (a port in use is found before anything is touched), lock the data folder, open the cluster store,
+recover the logs, join the cluster, become controller, load the coordinators, and only then accept connections. Where
 another broker is the controller, its requests wait in the listener's backlog until then; the broker is ready once the first
 UpdateMetadata was answered.
 
 Stop: the controller moves leaderships to other brokers, if there are some; connections end, then what works behind them, for
-which there are two nurseries; the logs are flushed and marked clean, and the broker leaves the cluster.
+which there are two nurseries, a controller among it; the logs are flushed and marked clean, and the broker leaves the cluster.
 """
 
 from __future__ import annotations
@@ -58,7 +58,14 @@ _JOIN_SECONDS = 30.0
 
 
 class StartError(Exception):
-    """The broker cannot start with what it was given; ``str()`` is one line for people."""
+    """The broker cannot start with what it was given; ``str()`` is one line for people.
+
+    ``may_pass``: it was given nothing wrong, and another try may succeed.
+    """
+
+    def __init__(self, why: str, *, may_pass: bool = False) -> None:
+        super().__init__(why)
+        self.may_pass = may_pass
 
 
 class BrokerFailedError(Exception):
@@ -245,14 +252,8 @@ class BrokerServer:
             self._inter_broker_listener,
         )
         assembly = self.assembly = Assembly(around, self.data_dirs, self._disk, self._home, self._fail)
-        try:
-            await assembly.start(self.endpoints)
-        except (KafkaError, LogStartError, OSError, SettingError, StoreError) as error:
-            await assembly.abandon()
-            raise StartError(_why(error)) from error
-        except BaseException:
-            await assembly.abandon()
-            raise
+        if not await self._start(assembly):
+            return
         try:
             async with trio.open_nursery() as background:
                 assembly.run_in(background)
@@ -268,10 +269,34 @@ class BrokerServer:
                         await assembly.hand_over()
                     await self._end_connections(acceptor, bound)
                     connections.cancel_scope.cancel()
+                await assembly.resign()
                 background.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True):
                 await assembly.stop()
+
+    async def _start(self, assembly: Assembly) -> bool:
+        """Whether the broker has started: a stop that is asked for meanwhile ends the start. Raises StartError."""
+        failure: Exception | None = None
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._cancel_at_stop, nursery.cancel_scope)
+                try:
+                    await assembly.start(self.endpoints)
+                except (KafkaError, LogStartError, OSError, SettingError, StoreError) as error:
+                    failure = error
+                nursery.cancel_scope.cancel()
+        finally:
+            if not assembly.is_started:
+                with trio.CancelScope(shield=True):
+                    await assembly.abandon()
+        if failure is not None:
+            raise StartError(_why(failure), may_pass=isinstance(failure, StoreError)) from failure
+        return assembly.is_started
+
+    async def _cancel_at_stop(self, scope: trio.CancelScope) -> None:
+        await self._stop_asked.wait()
+        scope.cancel()
 
     async def _tell_ready(self, metadata: MetadataCache, on_ready: Callable[[], None]) -> None:
         """Clients are let in already: a broker that joins a cluster is told of it, by its controller, over its listener."""

@@ -1,6 +1,7 @@
 """``ottla serve``: options and files into a configuration, and a broker that runs until it is told to stop.
 
-Exit codes: 0 after a stop that was asked for, 1 when the broker failed, 2 when it could not start with what it was given.
+Exit codes: 0 after a stop that was asked for, 1 when the broker failed, or had no ZooKeeper at its start, 2 when it could not
+start with what it was given.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def run(
     try:
         trio.run(functools.partial(_serve, configured, traced), restrict_keyboard_interrupt_to_checkpoints=True)
     except StartError as error:
-        return _refuse(str(error))
+        code = _refuse(str(error))
+        return 1 if error.may_pass else code
     except BrokerFailedError as error:
         print(f"ottla: the broker has stopped: {error}", file=sys.stderr)
         return 1

@@ -40,7 +40,7 @@ async def stand_for_election(
                 await store.exists(znodes.CONTROLLER, watch)
                 return context
         elif stat.ephemeral_owner == store.session_id:
-            await _withdraw(store)
+            await withdraw(store)
         else:
             return None
 
@@ -54,8 +54,8 @@ async def is_controller(store: ClusterStore, watch: Watch) -> bool:
     return node.stat.ephemeral_owner == store.session_id
 
 
-async def _withdraw(store: ClusterStore) -> None:
-    """Remove this session's own node, which belongs to an epoch that is over.
+async def withdraw(store: ClusterStore) -> None:
+    """Remove this session's own node, if there is one: it belongs to an epoch that is over. Raises StoreError.
 
     Every ``/controller`` has the same version. That it is not another broker's by now the epoch says, which that one has
     raised (KafkaZkClient.deleteController).

@@ -11,7 +11,7 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.memory_network import MemoryNetwork
-from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock
+from ottla.base.seams import InlineWorkers, SimulatedClock, SystemClock, Workers
 from ottla.broker.assembly import Assembly
 from ottla.broker.cluster_home import ClusterHome, SharedHome
 from ottla.broker.config_file import load_config
@@ -35,6 +35,12 @@ SECONDS = 20.0
 """How long anything may take here."""
 
 
+class SharedZooKeeper(SharedHome):
+    """A store in memory in the place of a ZooKeeper."""
+
+    zookeeper = "zookeeper:2181/kafka"
+
+
 class MemoryCluster:
     """Brokers 1, 2, … at ``brokerN:9092``. ``properties`` are those of each, with _ for the dots."""
 
@@ -42,6 +48,8 @@ class MemoryCluster:
         self.network = MemoryNetwork()
         self.store = EmbeddedStore(SystemClock())
         self.servers: dict[int, BrokerServer] = {}
+        self.workers: dict[int, Workers] = {}
+        """Of brokers that are to have other ones than ``InlineWorkers``."""
         self._properties = _dotted(properties)
         self._disks: dict[int, MemoryDisk] = {}
         self._stopped: dict[int, trio.Event] = {}
@@ -57,7 +65,7 @@ class MemoryCluster:
         """Where a broker finds the cluster's state."""
         return SharedHome(self.store)
 
-    def make_server(self, broker_id: int, **own_properties: str) -> BrokerServer:
+    def make_server(self, broker_id: int, /, **own_properties: str) -> BrokerServer:
         """A broker that is not started yet. ``own_properties`` go before those of the cluster."""
         properties = {
             "broker.id": str(broker_id),
@@ -72,13 +80,13 @@ class MemoryCluster:
             load_config(properties),
             network=self.network,
             clock=SimulatedClock(),
-            workers=InlineWorkers(),
+            workers=self.workers.get(broker_id) or InlineWorkers(),
             disk=self.disk(broker_id),
             randomness=random.Random(broker_id),
             home=self.home(broker_id),
         )
 
-    def start_soon(self, broker_id: int, **own_properties: str) -> trio.Event:
+    def start_soon(self, broker_id: int, /, **own_properties: str) -> trio.Event:
         """Start a broker; the event is set when it is ready. ``own_properties`` go before those of the cluster."""
         server = self.servers[broker_id] = self.make_server(broker_id, **own_properties)
         ready, self._stopped[broker_id] = trio.Event(), trio.Event()

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeVar
+
 import pytest
 import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryNetwork
+from ottla.base.seams import InlineWorkers
 from ottla.broker.controlled_shutdown import hand_over
 from ottla.broker.settings import BrokerSettings
 from ottla.controller import znodes
@@ -36,7 +40,9 @@ from ottla.wire.messages.update_metadata import (
     UpdateMetadataTopicState,
 )
 
-from ..memory_cluster import MemoryCluster, running, until_true
+from ..memory_cluster import MemoryCluster, running, until, until_true
+
+T = TypeVar("T")
 
 ALL = (1, 2, 3)
 PATIENCE = 2.0
@@ -252,3 +258,44 @@ async def test_a_broker_leaves_the_cluster_once_its_logs_are_marked_clean(
         await session.exists(znodes.broker_path(2), left)
         await cluster.stop(2)
         assert marked == [True]
+
+
+class SlowWorkers(InlineWorkers):
+    """Threads of a machine whose disk takes a minute for everything, once it ``is_slow``."""
+
+    is_slow = False
+
+    async def run(self, function: Callable[..., T], *arguments: Any) -> T:
+        if self.is_slow:
+            await trio.sleep(60)
+        return await super().run(function, *arguments)
+
+
+async def test_another_broker_is_the_controller_before_the_logs_of_the_first_are_flushed(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with running() as cluster:
+        workers = cluster.workers[1] = SlowWorkers()
+        await cluster.start(1, 2)
+        await cluster.create("topic", [1, 2])
+        assert await cluster.produce(1, "topic", 0, b"x") == ErrorCode.NONE
+        assert cluster.controller_id() == 1
+        workers.is_slow = True
+        cluster.servers[1].stop()
+        await until(lambda: cluster.services(2).controller.is_active)
+        assert sorted(await cluster.store.session().children(znodes.BROKER_IDS)) == ["1", "2"], "it has not left yet"
+        await cluster.stop(1)
+
+
+async def test_a_stop_ends_a_start_that_waits(autojump_clock: trio.testing.MockClock) -> None:
+    """For a broker that has the same id, until its session ends."""
+    async with running(1) as cluster:
+        server = cluster.make_server(2, broker_id="1", listeners="PLAINTEXT://broker2:9092")
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(server.serve)
+            await trio.sleep(5)
+            assert cluster.disk(2).locks == {"/data/.lock"}
+            began = trio.current_time()
+            server.stop()
+        assert trio.current_time() - began < PATIENCE
+        assert cluster.disk(2).locks == set()

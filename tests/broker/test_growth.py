@@ -14,7 +14,7 @@ import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SystemClock
-from ottla.broker.cluster_home import STATE_FOLDER, ClusterHome, EmbeddedHome, SharedHome
+from ottla.broker.cluster_home import STATE_FOLDER, ClusterHome, EmbeddedHome
 from ottla.broker.growth import Growth, has_state
 from ottla.broker.server import StartError
 from ottla.controller import znodes
@@ -29,17 +29,10 @@ from ottla.log.memory_disk import MemoryDisk
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
-from ..memory_cluster import MemoryCluster
+from ..memory_cluster import MemoryCluster, SharedZooKeeper
 
-ZOOKEEPER = "zookeeper:2181/kafka"
 DATA = "/data"
 CLUSTER = "5PFQQV4rS9CcOzxExgYs7g"
-
-
-class SharedZooKeeper(SharedHome):
-    """A store in memory in the place of a ZooKeeper."""
-
-    zookeeper = ZOOKEEPER
 
 
 class GrowingCluster(MemoryCluster):
@@ -234,7 +227,7 @@ async def write_state(disk: MemoryDisk, *operations: Operation) -> dict[str, byt
 
 async def grow(disk: Any, session: Any) -> None:
     async def identify(cluster_id: str) -> None:
-        write_meta_properties(disk, DATA, 1, cluster_id, ZOOKEEPER)
+        write_meta_properties(disk, DATA, 1, cluster_id, SharedZooKeeper.zookeeper)
 
     meta = read_meta_properties(disk, DATA)
     growth = Growth(session, disk, InlineWorkers(), DATA, 1, identify)

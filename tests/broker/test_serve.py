@@ -65,8 +65,8 @@ def served(serve: Callable[..., Served], tmp_path: Path) -> Served:
     return serve("--listen", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"))
 
 
-def refused(*arguments: str) -> str:
-    """The one line of a start that is refused with exit code 2."""
+def refused(*arguments: str, code: int = 2) -> str:
+    """The one line of a start that is refused, with exit code 2 unless another is expected."""
     result = subprocess.run(
         [sys.executable, "-m", "ottla", "serve", *arguments],
         capture_output=True,
@@ -74,7 +74,7 @@ def refused(*arguments: str) -> str:
         timeout=LIMIT_S,
         check=False,
     )
-    assert result.returncode == 2, result
+    assert result.returncode == code, result
     assert result.stdout == ""
     lines = [line for line in result.stderr.splitlines() if line.startswith("ottla: ")]
     assert len(lines) == 1, result.stderr
