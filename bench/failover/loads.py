@@ -26,6 +26,8 @@ PARTITIONS = 2
 _INTERVAL_S = 0.01
 _GIVE_UP_MS = 120_000
 _STOP_S = 150.0
+_RECONNECT_MS = 1000
+"""How long clients leave a broker alone that was not there, as Java's do by default. 10 s, or 30 s, would be all one sees."""
 
 
 class Ack(NamedTuple):
@@ -101,6 +103,7 @@ class ConfluentProducer(ProducerLoad):
                 "bootstrap.servers": self._bootstrap,
                 "enable.idempotence": True,
                 "message.timeout.ms": _GIVE_UP_MS,
+                "reconnect.backoff.max.ms": _RECONNECT_MS,
                 "log_level": 0,
             }
         )
@@ -128,6 +131,7 @@ class ConfluentTransactions(ProducerLoad):
                 "bootstrap.servers": self._bootstrap,
                 "transactional.id": self.topic,
                 "transaction.timeout.ms": 60_000,
+                "reconnect.backoff.max.ms": _RECONNECT_MS,
                 "log_level": 0,
             }
         )
@@ -170,6 +174,7 @@ class ConfluentGroup(GroupLoad):
                 "auto.offset.reset": "earliest",
                 "auto.commit.interval.ms": 500,
                 "isolation.level": "read_committed",
+                "reconnect.backoff.max.ms": _RECONNECT_MS,
                 "log_level": 0,
             }
         )
@@ -194,6 +199,7 @@ class KafkaPythonProducer(ProducerLoad):
             enable_idempotence=True,
             delivery_timeout_ms=_GIVE_UP_MS,
             max_block_ms=_GIVE_UP_MS,
+            reconnect_backoff_max_ms=_RECONNECT_MS,
         )
         number = 0
         while not self._is_over.is_set():
@@ -218,6 +224,7 @@ class KafkaPythonGroup(GroupLoad):
             group_id=f"{self.topic}-{self.name}",
             auto_offset_reset="earliest",
             auto_commit_interval_ms=500,
+            reconnect_backoff_max_ms=_RECONNECT_MS,
         )
         while not self._is_over.is_set():
             for messages in consumer.poll(timeout_ms=200).values():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -56,6 +55,6 @@ def outage(event: str, producer: ProducerLoad, began: float, ended: float, sessi
     return Outage(event, producer.name, max(after, default=None), *max(gaps))
 
 
-def _recent(acks: list[Ack], since: float) -> Iterable[Ack]:
+def _recent(acks: list[Ack], since: float) -> list[Ack]:
     """The last ones, which came in their order."""
-    return itertools.takewhile(lambda ack: ack.time >= since, reversed(acks[:]))
+    return list(itertools.takewhile(lambda ack: ack.time >= since, reversed(acks[:])))
