@@ -13,7 +13,7 @@ ARGS :=
 SEEDS := 300
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster compat-cluster setup check test test-spark-4.2 stress simulate bench bench-archive compat-oracle compat-spark docs clean help static
+.PHONY: run cluster compat-cluster setup check test test-spark-4.2 stress simulate bench bench-failover bench-archive compat-oracle compat-spark docs clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -60,6 +60,11 @@ simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, in
 bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios in docs/bench.md
 	@tools/setup.sh bench
 	$(PYTHON_IN_VENV) -m bench $(ARGS)
+
+bench-failover: ## three brokers killed and restarted under load, Ottla's and Apache Kafka 3.9's in turn; ARGS="--turns 1"
+	@tools/setup.sh bench
+	@tools/fetch_jars.sh zookeeper
+	$(PYTHON_IN_VENV) -m bench.failover $(ARGS)
 
 bench-archive: ## a topic through `ottla spark archive` while job, broker and worker are killed; ARGS="--records 200000"
 	@tools/setup.sh bench

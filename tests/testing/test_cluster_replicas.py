@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -150,3 +151,36 @@ def test_the_last_replica_in_sync_is_waited_for(cluster: Cluster) -> None:
     cluster.wait_in_sync("t")
     assert cluster.leader_of("t") == controller
     assert values(cluster, "t", 1) == [b"only here"]
+
+
+def test_what_a_failed_folder_led_is_led_elsewhere_and_filled_again_when_it_is_replaced(tmp_path: Path) -> None:
+    folders = tmp_path / "first", tmp_path / "second"
+    own = {1: {"log.dirs": ",".join(map(str, folders))}}
+    with ottla.Cluster(broker_properties=own) as cluster:
+        cluster.create_topic("t", 2, configs={"segment.bytes": "1000"})
+        cluster.wait_in_sync("t")
+        for partition in range(2):
+            if cluster.leader_of("t", partition) != 1:
+                cluster.move_leader("t", partition, to=1)
+        (failing,) = (folder for folder in folders if (folder / "t-0").is_dir())
+        assert produce(cluster, "t", b"a" * 900) == ErrorCode.NONE
+        failing.rename(tmp_path / "gone")  # the next segment cannot be made
+        assert produce(cluster, "t", b"b" * 900) == ErrorCode.KAFKA_STORAGE_ERROR
+        until_led_by_another(cluster, 1)
+        assert produce(cluster, "t", b"c" * 900) == ErrorCode.NONE
+        assert cluster.isr_of("t") == {2, 3}
+        assert (cluster.leader_of("t", 1), cluster.isr_of("t", 1)) == (1, ALL)
+        cluster.restart(1)  # which makes the folder anew
+        cluster.wait_in_sync("t")
+        assert cluster.isr_of("t") == ALL
+        assert (failing / "t-0").is_dir()
+        cluster.move_leader("t", to=1)
+        assert values(cluster, "t", 2) == [b"a" * 900, b"c" * 900]
+
+
+def until_led_by_another(cluster: Cluster, than: int) -> None:
+    for _ in range(1000):
+        if cluster.leader_of("t") not in (than, None):
+            return
+        cluster.clock.advance(seconds=0.01)
+    raise AssertionError("nobody else leads")
