@@ -15,7 +15,7 @@ from ..wire.schema import ZERO_UUID, uuid_to_text
 from . import znodes
 from .loading import load_brokers
 from .session import StoreSession
-from .store import ClusterStore, ConnectionLossError, Create, NodeExistsError, Set, Stat, ensure_paths
+from .store import ClusterStore, ConnectionLossError, Create, NodeExistsError, Set, Stat, StoreError, ensure_paths
 from .znodes import BrokerRegistration
 
 logger = logging.getLogger(__name__)
@@ -38,8 +38,8 @@ def random_uuid(randomness: random.Random) -> bytes:
 async def ensure_cluster(store: ClusterStore, randomness: random.Random, known_id: str | None = None) -> str:
     """Make what every cluster store has, and return the cluster's id.
 
-    ``known_id`` is the one that the cluster has if it is made only now. Raises KafkaError INCONSISTENT_CLUSTER_ID while
-    another broker moves the state of its cluster into this store.
+    ``known_id`` is the one that the cluster has if it is made only now. Raises StoreError, also while another broker moves the
+    state of its cluster into this store.
     """
     await ensure_paths(store, znodes.PERSISTENT_PATHS)
     while True:
@@ -54,11 +54,8 @@ async def ensure_cluster(store: ClusterStore, randomness: random.Random, known_i
     (move,) = await store.get_many([znodes.STATE_MOVE])
     if move is not None:
         mover, _ = znodes.decode_state_move(move.data)
-        raise KafkaError(
-            ErrorCode.INCONSISTENT_CLUSTER_ID,
-            f"broker {mover} moves the state of its cluster into this ZooKeeper, and has not "
-            "finished: start that broker first",
-        )
+        why = f"broker {mover} moves the state of its cluster into this ZooKeeper, and has not finished: start that one first"
+        raise StoreError(znodes.STATE_MOVE, why)
     return cluster_id
 
 
