@@ -344,8 +344,33 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         thread.start()
         return thread
 
+    def create_socket_pair(self) -> tuple[socket.socket, _Wakeup]:
+        reader, writer = socket.socketpair()
+        return reader, _Wakeup(writer)
+
     def create_connection(self, address: Any, hostname: str, **_: object) -> socket.socket:
         return self._connect(address, hostname)
+
+
+class _Wakeup:
+    """What Kazoo wakes its thread by, a byte for each request, from the loop: it never waits for the thread.
+
+    A socket is full after a few hundred bytes. Then there are more of them than requests in Kazoo's queue, so one may be left
+    out: those of requests that were lost with a connection are still in it.
+    """
+
+    def __init__(self, writer: socket.socket) -> None:
+        writer.setblocking(False)
+        self._writer = writer
+
+    def send(self, data: bytes) -> int:
+        try:
+            return self._writer.send(data)
+        except BlockingIOError:
+            return 0
+
+    def close(self) -> None:
+        self._writer.close()
 
 
 class _Door:

@@ -310,17 +310,14 @@ class ZooKeeperSession:
             if self._state is SessionState.SUSPECTED:
                 await self._changed.wait()
                 continue
-            now = trio.current_time()
             ask_at = max(self._sent_at, asked_at) + ASK_AFTER * self.timeout
-            if now >= self._suspected_at:
-                await trio.lowlevel.checkpoint()  # in which answers are heard that arrived while the loop was held up
-                self._send_waiting()
-            elif now >= ask_at:
-                asked_at = now
-                self._ask(Exists("/"))
-            else:
+            if trio.current_time() < min(ask_at, self._suspected_at):
                 with trio.move_on_at(min(ask_at, self._suspected_at)):
                     await self._changed.wait()
+                continue
+            await trio.lowlevel.checkpoint()  # in which answers are heard that arrived while the loop was held up
+            asked_at = trio.current_time()
+            self._ask(Exists("/"))  # or find that it is too late for it
 
     # --- watches ------------------------------------------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ def parse_zookeeper_address(text: str) -> ZooKeeperAddress:
     """``host:port,host:port/chroot``; 2181 is the port where none is given. Raises ValueError, whose text is one line."""
     hosts, slash, chroot = text.partition("/")
     servers = tuple(split_host_port(host.strip(), DEFAULT_ZOOKEEPER_PORT) for host in hosts.split(",") if host.strip())
-    if not servers:
+    if not servers or not all(host for host, _ in servers):
         raise ValueError(f"{text!r} names no server")
     if chroot and not all(name and name not in (".", "..") for name in chroot.split("/")):
         raise ValueError(f"{slash + chroot!r} is not a path of ZooKeeper")
@@ -78,10 +78,11 @@ class ZooKeeperSettings(Settings):
     )
     max_in_flight_requests: int = setting(
         "zookeeper.max.in.flight.requests",
-        default=10,
+        default=100,
         at_least=1,
         at_most=100,
-        doc="How many requests to ZooKeeper wait for their answers at a time, before the next one is sent.",
+        doc="How many requests to ZooKeeper wait for their answers at a time, before the next one is sent. Kafka's default of 10 "
+        "has a new controller wait for each ten partitions that it reads.",
     )
     set_acl: bool = setting(
         "zookeeper.set.acl",

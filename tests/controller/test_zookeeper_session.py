@@ -5,6 +5,7 @@ The connection is one that the test answers for, so that the clock is the test's
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -12,6 +13,7 @@ import pytest
 import trio
 import trio.testing
 
+from ottla.controller import kazoo_client
 from ottla.controller.session import SessionState
 from ottla.controller.store import (
     ConnectionLossError,
@@ -115,6 +117,20 @@ async def test_requests_that_go_on_do_not_keep_up_a_session_that_gets_no_answers
             nursery.start_soon(session.exists, "/n")
             await trio.sleep(0.5)
         assert trio.current_time() == pytest.approx(12.5)
+        nursery.cancel_scope.cancel()
+
+
+async def test_it_is_suspected_then_and_not_at_the_next_sign(autojump_clock: Clock) -> None:
+    async with connected(window=1) as (session, server), trio.open_nursery() as nursery:
+        await trio.sleep(2)
+        server.is_deaf = True
+        nursery.start_soon(session.get, "/n")
+        await trio.sleep(1)
+        server.answer()
+        nursery.start_soon(session.get, "/n")  # signs of life would be asked for 3, 6, 9 and 12 s later
+        await wait_asked(server, 1)
+        assert await session.wait_change(0) == 1
+        assert trio.current_time() == pytest.approx(2.0 + 12.0)
         nursery.cancel_scope.cancel()
 
 
@@ -230,3 +246,14 @@ async def test_watches_of_a_session_that_ends_while_it_is_connected_are_told(aut
             await session.get("/n")
         session.on_connected()
         assert session.state is SessionState.EXPIRED
+
+
+@pytest.mark.timeout(60)
+def test_kazoos_thread_is_woken_without_waiting_for_it() -> None:
+    """It may be busy with a connection, for as long as ZooKeeper is away."""
+    reader, wakeup = kazoo_client._Handler(print, socket.create_connection).create_socket_pair()
+    for _ in range(5000):
+        wakeup.send(b"\0")
+    assert len(reader.recv(5000)) > 200
+    wakeup.close()
+    reader.close()
