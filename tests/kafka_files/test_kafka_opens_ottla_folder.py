@@ -1,27 +1,29 @@
-"""A data folder of Ottla is opened by Apache Kafka 3.9 in ZooKeeper mode, with the znodes of Ottla's own store.
+"""A data folder of Ottla is opened by Apache Kafka 3.9 in ZooKeeper mode, with the state of Ottla's cluster in ZooKeeper.
 
-Kafka is given the folder as Ottla left it, but for ``__cluster_state``, whose nodes are put into ZooKeeper instead. Two
+The state gets there as it does when a broker that was alone is started with a ZooKeeper; else the folder is as Ottla left it. Two
 states of a compaction that a crash interrupted are made in it first, since Kafka has to finish them as Ottla would.
 """
 
 from __future__ import annotations
 
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trio
 from confluent_kafka import Producer
 
+from ottla.base.seams import InlineWorkers
+from ottla.broker.cluster_home import ZooKeeperHome
+from ottla.broker.growth import Growth
 from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.java.tools import SHORT_LIVED
 from ottla.compat_tests.raw.transactional import RawProducer
 from ottla.compat_tests.wire_client import connect
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
-from ottla.controller import journal
-from ottla.controller.state_files import DiskStateFiles
-from ottla.log.checkpoints import read_leader_epochs, read_offsets
+from ottla.controller.zookeeper_settings import ZooKeeperSettings
+from ottla.log.checkpoints import read_leader_epochs, read_offsets, write_meta_properties
 from ottla.log.disk import OsDisk
 
 pytestmark = pytest.mark.slow
@@ -47,14 +49,6 @@ def java(jars: Path, *words: str) -> list[str]:
     return ["java", *SHORT_LIVED[1:], log4j, "-cp", f"{jars}/*", *words]
 
 
-def run_shell(zookeeper: ZooKeeperProcess, jars: Path, commands: list[str]) -> None:
-    """Have commands of ``zookeeper-shell`` carried out, each of which creates a node."""
-    shell = java(jars, "-Xmx64M", "org.apache.zookeeper.ZooKeeperMain", "-waitforconnection")
-    shell += ["-server", zookeeper.address]
-    done = subprocess.run(shell, input="\n".join([*commands, "quit"]), capture_output=True, text=True, check=False)
-    assert done.stderr.count("Created ") == len(commands), done.stderr
-
-
 class KafkaOnZooKeeper(BrokerProcess):
     """Apache Kafka 3.9 as broker 1."""
 
@@ -70,14 +64,19 @@ class KafkaOnZooKeeper(BrokerProcess):
         return java(self._jars, "-Xmx512M", "kafka.Kafka", str(self._config))
 
 
-def copy_znodes(state_folder: Path, zookeeper: ZooKeeperProcess, jars: Path) -> None:
-    """Make every lasting node of the embedded store in ZooKeeper."""
-    tree, _ = journal.load(DiskStateFiles(OsDisk(), str(state_folder)))
-    commands = []
-    for path, node in tree.entries():
-        if path not in ("/", "/controller") and not path.startswith("/brokers/ids/"):
-            commands.append(f"create {path} {node.data.decode()}".rstrip())
-    run_shell(zookeeper, jars, commands)
+async def move_state(data: Path, zookeeper: ZooKeeperProcess) -> None:
+    """What the first start of broker 1 with the ZooKeeper does, before it opens the logs."""
+    home = ZooKeeperHome(ZooKeeperSettings({"connect": zookeeper.address}))
+    disk = OsDisk()
+
+    async def identify(cluster_id: str) -> None:
+        write_meta_properties(disk, str(data), 1, cluster_id, zookeeper.address)
+
+    await home.open([])
+    session = await home.connect()
+    await Growth(session, disk, InlineWorkers(), str(data), 1, identify).run(None)
+    await session.close()
+    home.close()
 
 
 def interrupt_compaction(folder: Path) -> None:
@@ -101,8 +100,7 @@ def opened(by_ottla, fetch_jars, tmp_path) -> Iterator[KafkaOnZooKeeper]:
     kafka = KafkaOnZooKeeper(tmp_path, jars, zookeeper, by_ottla.process.port)
     try:
         zookeeper.start()
-        copy_znodes(tmp_path / "data/__cluster_state", zookeeper, jars)
-        shutil.rmtree(tmp_path / "data/__cluster_state")
+        trio.run(move_state, tmp_path / "data", zookeeper)
         kafka.start()
         yield kafka
     finally:
