@@ -76,14 +76,10 @@ class Growth:
                 f"{path} has no cluster id, because that start was not finished: start without ZooKeeper once"
             )
         cluster_id = znodes.decode_cluster_id(identity.data)
-        if await begin_move(self._store, self._broker_id, cluster_id):
-            nodes = moved_nodes(tree)
-            await move(self._store, nodes)
-            logger.info("The state of cluster %s is in ZooKeeper now (%s)", cluster_id, counted(len(nodes), "node"))
-        else:
-            logger.warning(
-                "Cluster %s is in ZooKeeper already; what %s says of it is set aside", cluster_id, self._data_dir
-            )
+        await begin_move(self._store, self._broker_id, cluster_id)
+        nodes = moved_nodes(tree)
+        await move(self._store, nodes)
+        logger.info("The state of cluster %s is in ZooKeeper now (%s)", cluster_id, counted(len(nodes), "node"))
         await self._identify(cluster_id)
         await self._workers.run(self._set_aside)
         return cluster_id

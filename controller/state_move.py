@@ -45,10 +45,10 @@ def moved_nodes(tree: ZnodeTree) -> dict[str, bytes]:
     }
 
 
-async def begin_move(store: ClusterStore, broker_id: int, cluster_id: str) -> bool:
-    """Claim the store for the cluster; False when its state is there already. Raises StoreError.
+async def begin_move(store: ClusterStore, broker_id: int, cluster_id: str) -> None:
+    """Claim the store for the cluster, or find that an earlier attempt of this broker has. Raises StoreError.
 
-    Raises KafkaError INCONSISTENT_CLUSTER_ID when the store is not empty, and not by an earlier attempt of this broker.
+    Raises KafkaError INCONSISTENT_CLUSTER_ID when there is anything else in it.
     """
     await ensure_paths(store, znodes.PERSISTENT_PATHS)
     found = await find_cluster(store)
@@ -57,10 +57,10 @@ async def begin_move(store: ClusterStore, broker_id: int, cluster_id: str) -> bo
         mark = znodes.encode_state_move(broker_id, cluster_id)
         claim = Create(znodes.CLUSTER_ID, znodes.encode_cluster_id(cluster_id))
         await store.multi([Create(znodes.STATE_MOVE, mark), claim])
-        return True
-    if found != cluster_id:
+    elif found != cluster_id:
         raise _refusal(f"it has cluster {found}, and this is broker {broker_id} of cluster {cluster_id}")
-    return await is_under_way(store, broker_id, cluster_id)
+    elif not await is_under_way(store, broker_id, cluster_id):
+        raise _refusal(f"cluster {cluster_id} is there already, and not from this data folder, which must be a copy")
 
 
 async def is_under_way(store: ClusterStore, broker_id: int, cluster_id: str) -> bool:

@@ -310,3 +310,16 @@ async def test_a_zookeeper_with_anything_in_it_is_left_as_it_is(path: str) -> No
         await grow(disk, store.session())
     assert {path: node.data for path, node in store.tree.entries()} == before
     assert has_state(disk, DATA)
+
+
+async def test_a_copy_of_a_folder_that_has_grown_is_refused() -> None:
+    """What it knows may be older than the cluster, or newer: only people can say."""
+    disk, copy, store = MemoryDisk(), MemoryDisk(), EmbeddedStore(SystemClock())
+    await store.open()
+    for each in (disk, copy):
+        each.make_dir(DATA)
+        await write_state(each, *state())
+    await grow(disk, store.session())
+    with pytest.raises(KafkaError, match=f"cluster {CLUSTER} is there already, and not from this data folder"):
+        await grow(copy, store.session())
+    assert has_state(copy, DATA)
