@@ -40,11 +40,17 @@ class FileSlice(Protocol):
 
 
 Part = bytes | bytearray | memoryview | FileSlice
+_WITH_LENGTH = (bytes, bytearray)
 
 
 def size_of(part: Part) -> int:
     """How many bytes a part stands for."""
     return len(part) if isinstance(part, bytes | bytearray) else part.nbytes
+
+
+def total_size(parts: Iterable[Part]) -> int:
+    """How many bytes the parts stand for together."""
+    return sum([len(part) if isinstance(part, _WITH_LENGTH) else part.nbytes for part in parts])
 
 
 def take_bytes(parts: deque[Part]) -> bytes:

@@ -247,7 +247,7 @@ class Settings:
         """These settings as one topic sees them; names of other folders are passed over. Raises SettingError."""
         if not overrides:
             return self
-        values = dict(self.__dict__)
+        values = {attribute: self.__dict__[attribute] for attribute in self.declared}
         for attribute, declared in self.declared.items():
             if declared.topic is not None and declared.topic in overrides:
                 values[attribute] = declared.parse(overrides[declared.topic], name=declared.topic)

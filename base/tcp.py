@@ -19,7 +19,7 @@ from typing import Any
 import trio
 
 from .errors import ErrorCode, KafkaError
-from .network import WOULD_BLOCK, FileSlice, Part, release, size_of
+from .network import WOULD_BLOCK, FileSlice, Part, release, total_size
 from .seams import Workers
 from .send_buffer import SendBuffer
 from .system_calls import MSG_MORE, RWF_NOWAIT, set_buffer_size
@@ -71,7 +71,7 @@ class TcpConnection:
             await self._send_bytes([parts[0]])
             return
         if not self._buffer.is_settled:
-            self._buffer.begin(sum(map(size_of, parts)))
+            self._buffer.begin(total_size(parts))
         gathered: list[bytes | bytearray | memoryview] = []
         remaining = list(reversed(parts))
         try:

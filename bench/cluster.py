@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
+from confluent_kafka import KafkaException
 from rich.console import Console
 
 from ottla.compat_tests.brokers import BrokerProcess
@@ -34,7 +35,7 @@ _AWAY = 3
 """The broker that is away while a load is written, and catches up then."""
 _TOPICS, _PARTITIONS_EACH = 10, 100
 _MANY = _TOPICS * _PARTITIONS_EACH
-_FAILURES = (java.ToolFailed, RuntimeError, OSError, EOFError, AssertionError)
+_FAILURES = (java.ToolFailed, KafkaException, RuntimeError, OSError, EOFError, AssertionError)
 _topic_numbers = itertools.count(1)
 
 Load = Callable[[MeasuredCluster, float], Iterator[Figure]]

@@ -116,7 +116,7 @@ class MeasuredCluster:
 
     def begin_topics(self, topics: Sequence[str], partitions: int) -> None:
         """Have topics made with three replicas, in one request; returns when the controller has answered."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap, "socket.timeout.ms": int(LIMIT_S * 1000)})
         new = [NewTopic(topic, partitions, 3) for topic in topics]
         for future in admin.create_topics(new, request_timeout=LIMIT_S, operation_timeout=LIMIT_S).values():
             future.result(LIMIT_S)

@@ -24,7 +24,7 @@ from collections.abc import Callable
 import trio
 
 from ..base.errors import KafkaError, ProtocolError
-from ..base.network import WOULD_BLOCK, Connection, Part, release, size_of
+from ..base.network import WOULD_BLOCK, Connection, Part, release, size_of, total_size
 from ..handlers.call import AnswersLost, Call, CloseConnection
 from ..handlers.services import Services
 from .dispatch import answer
@@ -190,7 +190,7 @@ class ClientConnection:
                 count += 1
                 if parts is not None:
                     self._answers += parts
-                    self._answer_bytes += sum(map(size_of, parts))
+                    self._answer_bytes += size_of(parts[0]) if len(parts) == 1 else total_size(parts)
                     if self._answer_bytes > _MAX_GATHERED_BYTES:
                         call.tell()
                         await self._flush()

@@ -12,7 +12,7 @@ import struct
 from typing import Any
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
-from ..base.network import Part, size_of
+from ..base.network import Part, total_size
 from ..handlers.call import AnswersLost, Call, CloseConnection
 from ..handlers.table import Handler, ServedApis, UnservedApiVersionsError
 from ..wire.api_keys import ApiKey
@@ -76,7 +76,7 @@ def _frame(header: bytes, version: int, response: Any) -> list[Part]:
     parts = encode(response, version)
     if len(parts) == 1 and type(body := parts[0]) is bytes and len(body) < _SMALL_BODY:
         return [b"".join((_SIZE.pack(len(header) + len(body)), header, body))]
-    size = len(header) + sum(map(size_of, parts))
+    size = len(header) + total_size(parts)
     return [_SIZE.pack(size) + header, *parts]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..base.errors import ErrorCode
-from ..base.network import Part, size_of
+from ..base.network import Part, total_size
 from ..handlers.call import Call
 from ..handlers.table import HANDLERS
 from ..wire.api_keys import ApiKey
@@ -64,7 +64,7 @@ class RequestLog:
             "peer": call.peer,
             "correlation_id": call.correlation_id,
             "bytes": len(frame),
-            "answer_bytes": sum(map(size_of, parts or ())),
+            "answer_bytes": total_size(parts or ()),
             "local_ms": round(local * 1000, 3),
             "total_ms": round((local + remote) * 1000, 3),
             "errors": [ErrorCode(code).name for code in dict.fromkeys(codes)],

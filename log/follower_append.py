@@ -50,7 +50,7 @@ def append_as_follower(log: PartitionLog, records: Bytes, fetch_epoch: int, lead
         return FollowerAppend(0, False)
     _meet_log_end(log, batches, leader_start)
     first_offset = log.log_end_offset
-    size = sum(batch.size for batch in batches)
+    size = batches[0].size if len(batches) == 1 else sum([batch.size for batch in batches])
     _write(log, batches, memoryview(records)[:size])
     return FollowerAppend(size, log.is_flush_due(first_offset))
 
@@ -103,7 +103,7 @@ def _write(log: PartitionLog, batches: list[RecordBatch], data: memoryview) -> N
     A segment's first batch, and those that may belong into the next segment, go one by one.
     """
     now_ms = log.folder.clock.now_ms()
-    newest = max(batch.max_timestamp for batch in batches)
+    newest = batches[0].max_timestamp if len(batches) == 1 else max([batch.max_timestamp for batch in batches])
     position = 0
     for slot, batch in enumerate(batches):
         if slot + 1 < len(batches) and _has_room(log, batches, slot, len(data) - position, newest, now_ms):

@@ -18,6 +18,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..wire.records import NO_TIMESTAMP, RecordBatch, iter_batches
 from .checkpoints import PARTITION_METADATA, write_topic_id
 from .disk import Bytes, join
+from .leader_epochs import UNDEFINED_EPOCH
 from .producer_snapshot import BatchMetadata, ProducerState
 from .retention import count_deletable
 from .segment import LogSegment, SegmentSlice
@@ -184,7 +185,8 @@ class PartitionLog(StoredLog):
             segment.append(batch.view, last_offset, max_timestamp, settings.index_interval_bytes)
         except OSError as error:
             raise self.write_failed(error) from error
-        if leader_epoch != self.leader_epochs.latest_epoch:
+        epochs = self.leader_epochs.epochs
+        if leader_epoch != (epochs[-1] if epochs else UNDEFINED_EPOCH):
             self.leader_epochs.assign(leader_epoch, batch.base_offset)
         self.log_end_offset = end_offset = last_offset + 1
         producer_state = self.producer_state

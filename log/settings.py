@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from functools import cached_property
 
 from ..base.settings import Fallback, Kind, Settings, setting
 
@@ -282,11 +283,11 @@ class LogSettings(Settings):
         doc="Whether a replica that is not in sync may become leader, at the price of lost records.",
     )
 
-    @property
+    @cached_property
     def is_compacted(self) -> bool:
         return "compact" in self.cleanup_policy
 
-    @property
+    @cached_property
     def max_segment_ms(self) -> int:
         """Age at which a segment rolls; compaction, which leaves the active one alone, may not wait any longer."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms

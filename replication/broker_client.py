@@ -23,7 +23,7 @@ import trio
 
 from ..base.addresses import join_host_port
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
-from ..base.network import WOULD_BLOCK, Connection, Network, size_of
+from ..base.network import WOULD_BLOCK, Connection, Network, total_size
 from ..wire.api_keys import ApiKey
 from ..wire.codec import decode, encode
 from ..wire.headers import decode_response_header, encode_request_header
@@ -204,7 +204,7 @@ class _Link:
         self._in_flight.append(waiting)
         self._pass_turn()
         try:
-            await self._connection.send([_SIZE.pack(len(header) + sum(map(size_of, body))) + header, *body])
+            await self._connection.send([_SIZE.pack(len(header) + total_size(body)) + header, *body])
         except OSError as error:
             self.close(_in_words(error))
             raise self.unavailable() from error

@@ -138,8 +138,9 @@ class Fetcher:
         """Fetch until cancelled."""
         while True:
             await self._wait_for_partitions()
-            request = self._request()
-            self._rate.note(trio.current_time())
+            now = trio.current_time()
+            self._rate.note(now)
+            request = self._request(now)
             try:
                 response = await self._connect(self.leader_id).send(request, FETCH_VERSION)
             except NoAnswerError as error:
@@ -171,7 +172,7 @@ class Fetcher:
         with trio.move_on_after(self._settings.replica_fetch_backoff_ms / 1000):
             await self._came.wait()
 
-    def _request(self) -> FetchRequest:
+    def _request(self, now: float) -> FetchRequest:
         settings, session = self._settings, self._session
         request = FetchRequest(
             replica_state=ReplicaState(replica_id=self._broker_id, replica_epoch=self._broker_epoch()),
@@ -181,7 +182,6 @@ class Fetcher:
             session_id=session.session_id,
             session_epoch=session.epoch,
         )
-        now = trio.current_time()
         if session.is_full or now >= self._looked_at + _FULL_LOOK_SECONDS:
             self._changed |= dict.fromkeys(self._followed)
             self._looked_at = now

@@ -59,6 +59,7 @@ class Reads:
         "_isolation_level",
         "_limit",
         "_metadata",
+        "_now",
         "_or_follower",
         "_rack",
         "_replicas",
@@ -95,6 +96,7 @@ class Reads:
         self._or_follower = or_follower
         self._rack = rack
         self._has_waited = False
+        self._now = 0.0
         self.min_bytes = min(min_bytes, max_bytes)
         self.results: list[PartitionData] = []
         self.total = 0
@@ -132,6 +134,7 @@ class Reads:
     def read_all(self, fetched: Iterable[FetchedPartition]) -> None:
         """Read each partition within the limits; ``enough`` when the answer needs no waiting."""
         self.enough = False
+        self._now = 0.0 if self.follower is None else trio.current_time()
         remaining = self._limit
         for state in fetched:
             try:
@@ -183,7 +186,9 @@ class Reads:
         result = self._result(partition, state, records, None)
         if follower is not None and self.follower is not None and not self._has_waited:
             epoch = self.follower.broker_epoch
-            partition.fetched_by(follower, state.fetch_offset, state.log_start_offset, log.log_end_offset, epoch)
+            partition.fetched_by(
+                follower, state.fetch_offset, state.log_start_offset, log.log_end_offset, epoch, self._now
+            )
         return result, size
 
     def _elsewhere(self, partition: Partition, state: FetchedPartition, rack: ConsumerRack) -> PartitionData | None:
@@ -232,6 +237,13 @@ def _divergence(log: PartitionLog, state: FetchedPartition) -> EpochEndOffset | 
 
     Raises OFFSET_OUT_OF_RANGE where that is not known, or nothing of it is left here.
     """
+    epochs = log.leader_epochs.epochs
+    if (
+        epochs
+        and epochs[-1] == state.last_fetched_epoch
+        and log.log_start_offset <= state.fetch_offset <= log.log_end_offset
+    ):
+        return None  # as nearly always
     epoch, end_offset = log.end_offset_for_epoch(state.last_fetched_epoch)
     if epoch < 0 or end_offset < 0:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"no epoch at or below {state.last_fetched_epoch}")

@@ -154,19 +154,21 @@ class LeaderRole:
         return min(wanted, len(self.followers) + 1)
 
     def is_under_min_isr(self, wanted: int) -> bool:
-        return len(self.isr.isr) < self.min_in_sync(wanted)
+        in_sync = len(self.isr.isr)
+        return in_sync < wanted and in_sync <= len(self.followers)  # ``min_in_sync``, without a call for each batch
 
-    def committed_end(self, own_end: int, log_end: int, now: float) -> int:
+    def committed_end(self, own_end: int, log_end: int, clock: Callable[[], float]) -> int:
         """The offset up to which every replica that matters has the log.
 
-        ``own_end`` is how far this broker counts itself, ``log_end`` where its log ends.
+        ``own_end`` is how far this broker counts itself, ``log_end`` where its log ends. The clock is asked only where a replica
+        is not in sync.
         """
         end = own_end
         maximal = self.isr.maximal
         for follower in self.followers.values():
             if follower.log_end_offset < end and (
                 follower.broker_id in maximal
-                or (follower.is_caught_up(log_end, now, self._lag_seconds) and self._is_alive(follower.broker_id))
+                or (follower.is_caught_up(log_end, clock(), self._lag_seconds) and self._is_alive(follower.broker_id))
             ):
                 end = follower.log_end_offset
         return end

@@ -293,7 +293,7 @@ class Partition:
         if leader.followers:
             if leader.is_under_min_isr(log.settings.min_insync_replicas):
                 return
-            end_offset = leader.committed_end(end_offset, log.log_end_offset, trio.current_time())
+            end_offset = leader.committed_end(end_offset, log.log_end_offset, trio.current_time)
         if before >= end_offset:
             return
         log.high_watermark = end_offset
@@ -364,15 +364,16 @@ class Partition:
 
     # --- followers ----------------------------------------------------------------------------------------------------
 
-    def fetched_by(self, follower: FollowerProgress, offset: int, log_start: int, log_end: int, epoch: int) -> None:
+    def fetched_by(
+        self, follower: FollowerProgress, offset: int, log_start: int, log_end: int, epoch: int, now: float
+    ) -> None:
         """A follower of the broker epoch ``epoch`` has fetched at ``offset`` when the log ended at ``log_end``.
 
-        ``log_start`` is where its own log starts.
+        ``log_start`` is where its own log starts, ``now`` trio's time.
         """
         leader = self.leader
         assert leader is not None
         end_before = follower.log_end_offset
-        now = trio.current_time()
         follower.fetched(offset, log_start, log_end, now, epoch)
         self._wake_low_watermark_waiters()
         expansion = leader.expansion(follower, self.log.high_watermark, now)

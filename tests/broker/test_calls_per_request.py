@@ -27,10 +27,10 @@ from ottla.wire.schema import Message
 
 from ..memory_broker import HOST, PORT, frame, running
 
-PRODUCE_CALLS = 58
-FETCH_CALLS = 46
-NEW_SESSION_CALLS = 56
-SESSION_CALLS = 48
+PRODUCE_CALLS = 53
+FETCH_CALLS = 45
+NEW_SESSION_CALLS = 55
+SESSION_CALLS = 47
 _SESSION_ID_AT = 4 + 2  # in the body, behind the throttle time and the error code
 
 

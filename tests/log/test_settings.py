@@ -73,3 +73,11 @@ def test_topic_overrides():
 def test_settings_of_the_manager_have_no_topic_name():
     assert LogManagerSettings.topic_settings() == {}
     assert LogManagerSettings.from_properties({"producer.id.expiration.ms": "7"}).producer_id_expiration_ms == 7
+
+
+def test_what_follows_from_settings_follows_anew_from_those_of_a_topic() -> None:
+    settings = LogSettings()
+    assert (settings.is_compacted, settings.max_segment_ms) == (False, settings.segment_ms)
+    compacted = settings.with_topic_overrides({"cleanup.policy": "compact", "max.compaction.lag.ms": "1000"})
+    assert (compacted.is_compacted, compacted.max_segment_ms) == (True, 1000)
+    assert (settings.is_compacted, settings.max_segment_ms) == (False, settings.segment_ms)

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import InlineWorkers, SimulatedClock
@@ -112,7 +113,8 @@ class Replicas:
         partition = self.partition
         assert partition.leader is not None
         follower = partition.leader.follower(broker_id, broker_epoch, partition.leader_epoch)
-        partition.fetched_by(follower, offset, log_start, partition.log.log_end_offset, broker_epoch)
+        end = partition.log.log_end_offset
+        partition.fetched_by(follower, offset, log_start, end, broker_epoch, trio.current_time())
 
     @property
     def partition(self) -> Partition:

@@ -115,7 +115,7 @@ class World:
         partition = self.replicas.manager.partition("t", number)
         assert partition.leader is not None
         end = partition.log.log_end_offset
-        partition.fetched_by(partition.leader.followers[OTHER], end, 0, end, broker_epoch)
+        partition.fetched_by(partition.leader.followers[OTHER], end, 0, end, broker_epoch, trio.current_time())
 
     def isr(self, number: int = 0) -> tuple[int, ...]:
         return self.replicas.manager.partition("t", number).isr
@@ -165,7 +165,9 @@ async def test_a_replica_joins_as_the_broker_that_has_caught_up() -> None:
         request = await world.controller.request()
         leader = world.replicas.partition.leader
         assert leader is not None
-        world.replicas.partition.fetched_by(leader.followers[OTHER], 0, 0, 0, 6)  # after a restart, before the answer
+        world.replicas.partition.fetched_by(
+            leader.followers[OTHER], 0, 0, 0, 6, trio.current_time()
+        )  # after a restart, before the answer
         for _ in range(2):
             (asked,) = request.topics[0].partitions
             assert [(s.broker_id, s.broker_epoch) for s in asked.new_isr_with_epochs] == [(ME, -1), (OTHER, 5)]

@@ -31,7 +31,7 @@ _ANY_EPOCH = 1 << 31
 
 def watermark_past_the_isr(patch: pytest.MonkeyPatch) -> None:
     """What the leader has is committed, whatever its followers have."""
-    patch.setattr(LeaderRole, "committed_end", lambda self, own_end, log_end, now: own_end)
+    patch.setattr(LeaderRole, "committed_end", lambda self, own_end, log_end, clock: own_end)
 
 
 def no_epoch_truncation(patch: pytest.MonkeyPatch) -> None:
