@@ -26,11 +26,7 @@ from .running import ToolError, UsageError
 _CONNECT_S = 5.0
 _ATTEMPTS = 6
 _PAUSE_S = 0.1
-_UNREACHED = (
-    kafka.errors.KafkaConnectionError,
-    kafka.errors.NodeNotReadyError,
-    kafka.errors.RequestTimedOutError,
-)
+_UNREACHED = (kafka.errors.KafkaConnectionError, kafka.errors.NodeNotReadyError)
 _BOOTSTRAP_MS = 10_000
 _JAAS_OPTION = re.compile(r'(username|password)\s*=\s*(?:"([^"]*)"|([^\s;]+))')
 _RENAMED = {
@@ -54,6 +50,8 @@ _IGNORED = frozenset(
 )
 _KNOWN = {*KafkaAdminClient.DEFAULT_CONFIG, *KafkaConsumer.DEFAULT_CONFIG, *KafkaProducer.DEFAULT_CONFIG}
 _TEXT = frozenset({"client_id", "group_id", "transactional_id", "sasl_plain_username", "sasl_plain_password"})
+
+_LATER = "another one takes over when its session has ended: try again in a moment"
 
 
 class Admin(KafkaAdminClient):  # type: ignore[misc]
@@ -84,6 +82,14 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
                     raise
                 await self._net.sleep(_PAUSE_S)
 
+    def knows(self, request: Any) -> bool:
+        """Whether the broker that was met first takes such requests."""
+        try:
+            self._manager.broker_version_data.api_version(request)
+        except kafka.errors.IncompatibleBrokerVersion:
+            return False
+        return True
+
     def ask_controller(self, request: Any) -> Any:
         """The controller's answer to a request, one of kafka-python's or a ``WireRequest``.
 
@@ -94,13 +100,16 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         def errors(answer: Any) -> list[Any]:
             return [kafka.errors.for_code(answer.error_code)]
 
+        return self._manager.run(self._send_request_to_controller, request, errors, False)
+
+    async def _send_request_to_controller(self, *arguments: Any, **named: Any) -> Any:
+        """As the client has it, which says RuntimeError when no broker is the controller. Raises ToolError."""
         try:
-            return self._manager.run(self._send_request_to_controller, request, errors, False)
-        except (RuntimeError, *_UNREACHED):
-            raise ToolError(
-                "the controller does not answer; where its broker is gone, another one takes over when its session has "
-                "ended: try again in a moment"
-            ) from None
+            return await super()._send_request_to_controller(*arguments, **named)
+        except RuntimeError:
+            raise ToolError(f"no broker is the controller, because the cluster's store does not answer it; {_LATER}") from None
+        except _UNREACHED as error:
+            raise ToolError(f"the controller is not reached: {error}; if its broker is gone, {_LATER}") from None
 
     @staticmethod
     def _group_config_resources(resources: Sequence[ConfigResource]) -> tuple[Any, Any]:

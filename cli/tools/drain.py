@@ -15,8 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
-import kafka.errors
-
 from ...base.wording import counted
 from ...wire.messages.controlled_shutdown import ControlledShutdownRequest
 from .client import Admin, Connection
@@ -54,6 +52,11 @@ def drain(connection: Connection, broker_id: int, *, force: bool, timeout_ms: in
     """Move the leaderships away, wait until clients are told, and say what became of them. Raises ToolError if some stay."""
     until = time.monotonic() + timeout_ms / 1000
     with closing(connection.admin()) as admin:
+        if not admin.knows(WireRequest(_request(broker_id), *_VERSIONS)):
+            raise ToolError(
+                "these brokers don't take ControlledShutdown, which Kafka has with ZooKeeper only; "
+                "a broker of KRaft hands its leaderships over when it is stopped by SIGTERM"
+            )
         _check_broker(admin, broker_id)
         if not force:
             _check_min_isr(admin, broker_id)
@@ -103,17 +106,14 @@ def _check_min_isr(admin: Admin, broker_id: int) -> None:
 
 def _ask(admin: Admin, broker_id: int) -> set[Key]:
     """Have the controller move everything: what it could not."""
-    request = WireRequest(ControlledShutdownRequest(broker_id=broker_id, broker_epoch=_ANY_EPOCH), *_VERSIONS)
-    try:
-        answer = admin.ask_controller(request)
-    except kafka.errors.IncompatibleBrokerVersion:
-        raise ToolError(
-            "these brokers don't take ControlledShutdown, which Kafka has with ZooKeeper only; "
-            "a broker of KRaft hands its leaderships over when it is stopped by SIGTERM"
-        ) from None
+    answer = admin.ask_controller(WireRequest(_request(broker_id), *_VERSIONS))
     if answer.error_code:
         raise ToolError(refusal(answer.error_code, None))
     return {(partition.topic_name, partition.partition_index) for partition in answer.remaining_partitions}
+
+
+def _request(broker_id: int) -> ControlledShutdownRequest:
+    return ControlledShutdownRequest(broker_id=broker_id, broker_epoch=_ANY_EPOCH)
 
 
 def _wait_until_told(admin: Admin, broker_id: int, expected: set[Key], until: float) -> Partitions:

@@ -120,6 +120,12 @@ def test_a_drain_that_leaves_something(cluster: Cluster, command: Command, topic
     cluster.restart(leader)
 
 
+def test_brokers_that_know_no_drain() -> None:
+    with ottla.Broker(version="4.0") as broker:
+        why = Command(broker.bootstrap_servers).refused("cluster", "drain", "1")
+    assert "ControlledShutdown" in why and "SIGTERM" in why
+
+
 def test_a_broker_that_is_down(cluster: Cluster, command: Command, topic: Callable[..., str]) -> None:
     name, lone = topic(3), next(n for n in (topic(1, 1) for _ in range(6)) if cluster.leader_of(n) == 3)
     cluster.kill(3)
