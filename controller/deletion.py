@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
+from ..base.wording import plural
 from . import znodes
 from .config_store import ConfigStore
 from .context import ControllerContext
@@ -94,10 +95,18 @@ class Deletions:
         self._left.update((name, self._replicas_of(name)) for name in new)
         again = [name for name, left in self._left.items() if any(broker_id in started for broker_id, _ in left)]
         keys = [key for name in dict.fromkeys([*new, *again]) for key in self._keys(name)]
+        for name in new:
+            self._tell_who_is_missed(name)
         if keys:
             update = update_metadata_requests(context, keys)
             self._senders.send({}, update, stop_replica_requests(context, keys, delete=True))
         await self._finish([name for name in new if not self._left[name]])
+
+    def _tell_who_is_missed(self, name: str) -> None:
+        missed = sorted({broker_id for broker_id, _ in self._left[name]} - self._context.brokers.keys())
+        if missed:
+            who = f"{plural(len(missed), 'broker')} {', '.join(map(str, missed))}"
+            logger.info("The deletion of topic %s waits for %s", name, who)
 
     async def take_answer(self, broker_id: int, codes: Mapping[TopicPartition, int]) -> None:
         """A broker was to delete replicas. Those it could not delete wait for its restart."""

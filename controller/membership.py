@@ -68,7 +68,10 @@ class Membership:
             state = self._session.state
             try:
                 if state is SessionState.SUSPECTED:
-                    logger.warning("The cluster store does not answer; the controller waits")
+                    logger.warning(
+                        "The cluster store does not answer: partitions are served as they are led now; what changes leaders, "
+                        "topics or settings waits"
+                    )
                     self._controller.suspend()
                 elif state is SessionState.CONNECTED:
                     await self._catch_up()

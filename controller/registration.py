@@ -90,12 +90,19 @@ async def register_broker(store: ClusterStore, registration: BrokerRegistration,
         there = await store.exists(path)
         if there is not None and there.ephemeral_owner == store.session_id:
             return there.czxid  # the answer to this very registration was lost with a connection
+        other = (await load_brokers(store)).get(registration.broker_id)
+        where = "" if other is None else f" by a broker at {_addresses(other.registration)}"
         raise KafkaError(
-            ErrorCode.DUPLICATE_BROKER_REGISTRATION, f"a broker with id {registration.broker_id} is registered already"
+            ErrorCode.DUPLICATE_BROKER_REGISTRATION,
+            f"broker.id {registration.broker_id} is registered already{where}: each broker needs one of its own",
         ) from None
     stat = results[1]
     assert isinstance(stat, Stat)
     return stat.czxid
+
+
+def _addresses(registration: BrokerRegistration) -> str:
+    return ", ".join(join_host_port(endpoint.host, endpoint.port) for endpoint in registration.endpoints)
 
 
 async def register_when_free(store: StoreSession, registration: BrokerRegistration, clock: Clock) -> int:

@@ -20,8 +20,8 @@ from typing import NamedTuple
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
-from ..base.partitions import TopicPartition
-from ..base.wording import counted
+from ..base.partitions import NO_LEADER, TopicPartition
+from ..base.wording import counted, plural
 from ..log.settings import LogSettings
 from ..wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ..wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
@@ -58,6 +58,12 @@ class Watches(NamedTuple):
     deletions: Watch  # follow_deletions
     folders: Watch  # follow_folders
     isr_changes: Watch  # follow_isr_changes
+
+
+def _names(brokers: Collection[int]) -> str:
+    return (
+        f"{plural(len(brokers), 'Broker')} {', '.join(map(str, sorted(brokers)))} {plural(len(brokers), 'is', 'are')}"
+    )
 
 
 class Term:
@@ -145,12 +151,26 @@ class Term:
         if not gone:
             return
         context = self.context
+        announced = context.shutting_down.intersection(gone)
         self._take_brokers({b: broker for b, broker in context.brokers.items() if b not in gone}, gone)
         changed = await self._leaders.replicas_lost()
+        self._tell_of_loss(gone, announced, changed)
         if changed:
             self._leaders.tell(changed)
         else:
             self._leaders.tell_all_brokers(())
+
+    def _tell_of_loss(
+        self, gone: Collection[int], announced: Collection[int], changed: Collection[TopicPartition]
+    ) -> None:
+        leaderless = sum(p.state is not None and p.state.leader == NO_LEADER for _, p in self.context.lasting())
+        logger.log(
+            logging.INFO if len(announced) == len(gone) and not leaderless else logging.WARNING,
+            "%s gone: %s changed, %d without a leader",
+            _names(gone),
+            counted(len(changed), "partition"),
+            leaderless,
+        )
 
     async def _brokers_started(self, started: dict[int, LiveBroker]) -> None:
         """Tell the others of the new ones, and the new ones everything; have led what can be led again."""
@@ -162,7 +182,13 @@ class Term:
         self._leaders.tell_all_brokers((), existing)
         self._leaders.tell_all_brokers([key for key, _ in context.lasting()], started)
         self._tell_replicas_on(started)
-        self._leaders.tell(await self._leaders.elect())
+        elected = await self._leaders.elect()
+        self._leaders.tell(elected)
+        logger.info(
+            "%s in the cluster: %s led anew",
+            _names(started),
+            counted(len(elected), "partition"),
+        )
         await self.deletions.resume(started)
 
     def _take_brokers(self, brokers: dict[int, LiveBroker], changed: Iterable[int]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 
 import pytest
 import trio.testing
@@ -47,6 +48,22 @@ async def test_a_dead_leader_is_followed_in_one_write_and_a_dead_follower_leaves
         assert await cluster.state("t") == LeaderState(3, 1, (3, 1), 1)
         await until(lambda: cluster.brokers[3].leader_epochs("t") == {0: 1})
         assert list(last_told(cluster, 3).isr) == [3, 1]
+
+
+async def test_the_log_tells_who_is_gone_and_what_that_means(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "ottla.controller")
+    async with running(brokers=3) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [2, 3], 1: [3, 2]}), NewTopic("alone", assignment={0: [3]}))
+        await cluster.die(3)
+        assert ("WARNING", "Broker 3 is gone: 3 partitions changed, 1 without a leader") in said(caplog)
+        await cluster.controller.delete_topics(["t"])
+        await until(lambda: ("INFO", "The deletion of topic t waits for broker 3") in said(caplog))
+        await cluster.come_back(3)
+        await until(lambda: ("INFO", "Broker 3 is in the cluster: 1 partition led anew") in said(caplog))
+
+
+def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
+    return [(record.levelname, record.getMessage()) for record in caplog.records]
 
 
 async def test_the_last_in_sync_replica_stays_and_only_it_leads_again() -> None:
