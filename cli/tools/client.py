@@ -51,8 +51,6 @@ _IGNORED = frozenset(
 _KNOWN = {*KafkaAdminClient.DEFAULT_CONFIG, *KafkaConsumer.DEFAULT_CONFIG, *KafkaProducer.DEFAULT_CONFIG}
 _TEXT = frozenset({"client_id", "group_id", "transactional_id", "sasl_plain_username", "sasl_plain_password"})
 
-_LATER = "another one takes over when its session has ended: try again in a moment"
-
 
 class Admin(KafkaAdminClient):  # type: ignore[misc]
     """The client, and what it lacks.
@@ -107,9 +105,14 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         try:
             return await super()._send_request_to_controller(*arguments, **named)
         except RuntimeError:
-            raise ToolError(f"no broker is the controller, because the cluster's store does not answer it; {_LATER}") from None
+            raise ToolError(
+                "no broker is the controller just now: one is being elected, or none reaches ZooKeeper; try again in a moment"
+            ) from None
         except _UNREACHED as error:
-            raise ToolError(f"the controller is not reached: {error}; if its broker is gone, {_LATER}") from None
+            raise ToolError(
+                f"the controller is not reached ({error}); if its broker is gone, another one takes over when its session "
+                "has ended: try again in a moment"
+            ) from None
 
     @staticmethod
     def _group_config_resources(resources: Sequence[ConfigResource]) -> tuple[Any, Any]:

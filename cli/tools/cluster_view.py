@@ -169,6 +169,19 @@ def _settings(entries: Mapping[str, Mapping[str, Any]]) -> TopicSettings:
     return TopicSettings(overrides, None if min_isr is None else int(min_isr["value"]))
 
 
+def refusing_acks_all(admin: Admin, name: str) -> str | None:
+    """Why ``acks=all`` is refused by a partition of a topic, where it is. Raises KafkaError, ToolError."""
+    topics = find_topics(admin, [name])
+    min_isr = topic_settings(admin, topics)[name].min_isr
+    for partition in topics[0].partitions:
+        where = f"{name}-{partition.number}"
+        if partition.leader is None:
+            return f"{where} has no leader, because brokers {','.join(map(str, partition.isr))} are down"
+        if partition.is_under_min_isr(min_isr):
+            return f"{where} has {len(partition.isr)} replicas in sync, fewer than min.insync.replicas={min_isr}"
+    return None
+
+
 class OnLeader(NamedTuple):
     """What the leader of a partition has: from which offset to before which, and bytes, None where it does not say."""
 

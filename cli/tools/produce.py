@@ -11,6 +11,7 @@ import dataclasses
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +19,7 @@ import kafka.errors
 
 from ...base.wording import counted, plural
 from .client import Connection, pairs
+from .cluster_view import refusing_acks_all
 from .input_records import InputRecord, from_json, from_line
 from .output import progress
 from .running import ToolError, UsageError, explain
@@ -74,7 +76,8 @@ def produce(connection: Connection, plan: Plan) -> None:
                 producer.close(timeout=_CLOSE_S)  # what is under way is counted, too
             if isinstance(error, UsageError) or not isinstance(error, ToolError | kafka.errors.KafkaError | OSError):
                 raise
-            raise ToolError(f"{explain(error)} ({_written(sender, is_transactional)})") from error
+            why = _what_is_wrong(connection, plan.topic) if sender.is_out_of_time else None
+            raise ToolError(f"{why or explain(error)} ({_written(sender, is_transactional)})") from error
         if is_transactional:
             producer.commit_transaction()
             sender.check()
@@ -82,6 +85,16 @@ def produce(connection: Connection, plan: Plan) -> None:
         producer.close(timeout=_CLOSE_S)
     if sys.stderr.isatty():
         print(f"{counted(sender.sent, 'record')} written to {plan.topic}", file=sys.stderr)
+
+
+def _what_is_wrong(connection: Connection, topic: str) -> str | None:
+    """What the client has kept to itself while it tried again and again."""
+    try:
+        with closing(connection.admin()) as admin:
+            why = refusing_acks_all(admin, topic)
+    except (ToolError, kafka.errors.KafkaError):
+        return None
+    return why and f"a record was not written to {topic}: {why}"
 
 
 def _written(sender: Sender, is_transactional: bool) -> str:
@@ -116,6 +129,11 @@ class Sender:
                 if self.sent % _SHOW_EVERY == 0:
                     show(self.sent)
                 self.check()
+
+    @property
+    def is_out_of_time(self) -> bool:
+        """Whether a record was given up that the client had tried to send for long."""
+        return isinstance(self._failure, kafka.errors.KafkaTimeoutError)
 
     def wait(self) -> None:
         """Until all that was sent is written. Raises ToolError."""

@@ -128,14 +128,18 @@ def test_brokers_that_know_no_drain() -> None:
 
 def test_a_broker_that_is_down(cluster: Cluster, command: Command, topic: Callable[..., str]) -> None:
     name, lone = topic(3), next(n for n in (topic(1, 1) for _ in range(6)) if cluster.leader_of(n) == 3)
+    strict = topic(1, min_insync_replicas="3")
     cluster.kill(3)
     (described,) = command.json("topics", "describe", "--topic", name)
     offsets = {partition["leader"]: partition["end_offset"] for partition in described["partitions"]}
     assert offsets == {1: 0, 2: 0, 3: None}, "its session lasts, and it does not answer"
 
     end_session(cluster, name)
+    quick = [f"--command-property={what}.timeout.ms={time}" for what, time in (("delivery", 1500), ("request", 1000))]
+    why = command.refused("produce", "--topic", strict, *quick, given="x\n")
+    assert why.startswith(f"a record was not written to {strict}: {strict}-0 has 2 replicas in sync, fewer than min.insync")
     last = command.json("cluster", "describe")["brokers"][-1]
-    assert (last["broker"], last["host"], last["leaders"], last["out_of_sync"]) == (3, None, 0, 3)
+    assert (last["broker"], last["host"], last["leaders"], last["out_of_sync"]) == (3, None, 0, 4)
     (described,) = command.json("topics", "describe", "--under-replicated", "--topic", name)
     assert [(sorted(p["isr"]), p["offline"]) for p in described["partitions"]] == [([1, 2], [3])] * 3
     (described,) = command.json("topics", "describe", "--offline")
