@@ -75,6 +75,11 @@ compat-oracle: ## run compat_tests on Ottla and Apache Kafka and write docs/comp
 	@tools/setup.sh test
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_oracle.sh $(ARGS)
 
+compat-cluster: ## all of compat_tests on a cluster of three brokers on ZooKeeper; ARGS="--client java --broker kafka" for a part
+	@tools/setup.sh test
+	CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest compat_tests --brokers 3 -q -n 3 --dist loadgroup \
+		--no-loadscope-reorder $(ARGS)
+
 compat-spark: ## the tests of Spark, 4.0.0 and 4.2.0, on Ottla and Apache Kafka; writes docs/spark-versions.md
 	@tools/setup.sh test
 	@tools/setup.sh spark-4.2

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess
+from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess, ottla_version
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Operator, cluster_view
 from ottla.compat_tests.zookeeper import JARS, ZooKeeperEnsemble, ZooKeeperProcess
@@ -230,6 +230,14 @@ class RestartableCluster:
 
 
 KINDS: Mapping[str, type[BrokerCluster]] = {"ottla": OttlaCluster, "kafka": KafkaZooKeeperCluster}
+
+
+def kafka_version() -> str:
+    """Apache Kafka and the version of its last release for ZooKeeper."""
+    return f"Apache Kafka {JARS.removeprefix('kafka-')}"
+
+
+VERSIONS = {"ottla": ottla_version, "kafka": kafka_version}
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol
 
 import pytest
 
-from ottla.compat_tests import brokers, programs, record
+from ottla.compat_tests import brokers, clusters, programs, record
 
 FOLDER = Path(__file__).resolve().parent
 # Of a test that says no other.
@@ -47,13 +47,14 @@ class Unreadable(Exception):
 class Wanted(NamedTuple):
     """What to test: the broker at ``bootstrap_server`` or else one that the run starts, ``ottla`` or ``kafka``.
 
-    ``words`` are pytest's; file names among them are relative to this folder.
+    ``words`` are pytest's; file names among them are relative to this folder. With several ``brokers`` it is a cluster of them.
     """
 
     bootstrap_server: str | None
     broker: str
     clients: Sequence[str]
     words: Sequence[str]
+    brokers: int = 1
 
     def options(self) -> list[str]:
         """For pytest, and for people: the options that say what to test."""
@@ -61,6 +62,8 @@ class Wanted(NamedTuple):
             broker = ["--bootstrap-server", self.bootstrap_server]
         else:
             broker = ["--broker", self.broker] if self.broker != "ottla" else []
+        if self.brokers > 1:
+            broker += ["--brokers", str(self.brokers)]
         return [*broker, *(word for name in self.clients for word in ("--client", name))]
 
     def command(self) -> str:
@@ -122,13 +125,20 @@ def run(wanted: Wanted, watcher: Watcher, *, show_pytest: bool = False) -> recor
     assert plugin.config is not None
     kept = plugin.config.stash[record.KEY]
     return record.Report(
-        broker=wanted.bootstrap_server or brokers.VERSIONS[wanted.broker](),
+        broker=wanted.bootstrap_server or _tested(wanted),
         command=wanted.command(),
         date=datetime.date.today().isoformat(),
         seconds=round(time.monotonic() - began),
         versions=kept.versions | _program_versions({result.client for result in kept.results()}),
         results=kept.results(),
     )
+
+
+def _tested(wanted: Wanted) -> str:
+    """What the run has started: which broker, of which version, and how many."""
+    if wanted.brokers == 1:
+        return brokers.VERSIONS[wanted.broker]()
+    return f"{clusters.VERSIONS[wanted.broker]()}, {wanted.brokers} brokers"
 
 
 def _program_versions(clients: Container[str]) -> dict[str, str]:

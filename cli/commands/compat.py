@@ -27,6 +27,9 @@ def compat(
     broker: Annotated[
         str, typer.Option(metavar="NAME", help="What the run starts: ottla, or kafka (Apache Kafka, from jars).")
     ] = "ottla",
+    brokers: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many it starts; several are a cluster on ZooKeeper (jars).")
+    ] = 1,
     client: Annotated[
         list[str] | None, typer.Option("--client", metavar="NAME", help="Only this client; may be repeated.")
     ] = None,
@@ -56,6 +59,7 @@ def compat(
     options = compat.Options(
         bootstrap_server=bootstrap_server,
         broker=broker,
+        brokers=brokers,
         clients=tuple(client or ()),
         details=details,
         json_file=json_file,

@@ -34,6 +34,7 @@ class Options:
 
     bootstrap_server: str | None = None
     broker: str = "ottla"
+    brokers: int = 1
     clients: Sequence[str] = ()
     details: bool = False
     json_file: Path | None = None
@@ -67,7 +68,7 @@ def compat(options: Options) -> int:
     from ...compat_tests.run import CannotRun, Interrupted, Unreadable, Wanted, run
 
     server = options.bootstrap_server and servers(options.bootstrap_server)
-    wanted = Wanted(server, options.broker, options.clients, options.words)
+    wanted = Wanted(server, options.broker, options.clients, options.words, options.brokers)
     try:
         with _progress(is_wanted=not options.show_pytest) as watcher:
             report = run(wanted, watcher, show_pytest=options.show_pytest)

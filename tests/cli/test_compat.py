@@ -40,6 +40,20 @@ def test_json_of_one_test(command: Command, broker: ottla.Broker) -> None:
 
 
 @pytest.mark.slow
+def test_a_cluster_is_started_and_what_needs_one_broker_is_left_out(command: Command) -> None:
+    picked = ("--client", "kafka-python", "--client", "wire", "-k", "test_keys_choose_partitions or test_topics")
+    done = command.run(
+        "compat", "--brokers", "2", *picked, "python/test_produce.py", "raw/test_topics.py", "--json", "-"
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["broker"] == f"Ottla {ottla.__version__}, 2 brokers"
+    assert document["command"].startswith("ottla compat --brokers 2 --client kafka-python")
+    assert document["summary"].pop("pass") == 1
+    assert document["summary"].keys() == {"n/a"}
+
+
+@pytest.mark.slow
 def test_a_client_goes_before_its_topics(command: Command, broker: ottla.Broker) -> None:
     """One that still ran would ask for a topic that is gone, and so create it again, to stay on the user's broker."""
     with broker.requests.recording():
