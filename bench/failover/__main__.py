@@ -7,6 +7,7 @@ SIGTERM; then everything that was written is looked at. So only figures of one r
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -31,6 +32,7 @@ def main(
 ) -> None:
     """Measure, and end with status 1 where something was lost, doubled or reordered."""
     report = Report()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # brokers are ended then, too
     with tempfile.TemporaryDirectory(prefix="failover-", ignore_cleanup_errors=True) as temporary:
         root = folder or Path(temporary)
         clusters = {}

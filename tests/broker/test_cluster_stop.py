@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,6 +18,7 @@ from ottla.broker.controlled_shutdown import hand_over
 from ottla.broker.settings import BrokerSettings
 from ottla.controller import znodes
 from ottla.controller.store import WatchEvent
+from ottla.replication.broker_client import NoAnswerError
 from ottla.replication.controller_channel import ControllerChannel
 from ottla.replication.metadata_cache import MetadataCache
 from ottla.replication.peers import Peers
@@ -32,6 +35,7 @@ from ottla.wire.messages.controlled_shutdown import (
     ControlledShutdownResponse,
     RemainingPartition,
 )
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
@@ -85,6 +89,60 @@ async def test_nobody_waits_for_a_broker_that_has_handed_over(autojump_clock: tr
         assert cluster.services(2).metadata.is_alive(1)
         ends = [cluster.services(1).replicas.partition("topic", number).log.log_end_offset for number in range(2)]
         assert ends == [1, 1]
+
+
+async def test_a_rolling_restart_has_producers_wait_for_no_timer(autojump_clock: trio.testing.MockClock) -> None:
+    """Nor do the elections of preferred leaders. What brokers compute and send takes no time here."""
+    async with running(*ALL, auto_leader_rebalance_enable="false") as cluster:
+        await cluster.create("topic", [1, 2, 3], [2, 1, 3], min_insync_replicas="2")
+        producers = [Producer(cluster, partition) for partition in range(2)]
+        async with trio.open_nursery() as nursery:
+            for producer in producers:
+                nursery.start_soon(producer.run)
+            for broker_id in ALL:
+                await cluster.stop(broker_id)
+                await cluster.start(broker_id)
+                await until(functools.partial(all_in_sync, cluster, at=broker_id % len(ALL) + 1))
+                await cluster.ask(cluster.controller_id(), ElectLeadersRequest(topic_partitions=None), 2)
+                await trio.sleep(0.2)
+            nursery.cancel_scope.cancel()
+        for producer in producers:
+            assert max(later - earlier for earlier, later in itertools.pairwise(producer.acknowledged)) < 0.1
+
+
+def all_in_sync(cluster: MemoryCluster, at: int) -> bool:
+    """Whether a broker tells clients that every replica is in sync."""
+    topic = cluster.services(at).metadata.topic("topic")
+    return topic is not None and all(len(state.isr) == len(ALL) for state in topic.partitions.values())
+
+
+class Producer:
+    """Writes to a partition of "topic" every 10 ms, with acks=all, and looks for its leader when it is refused."""
+
+    def __init__(self, cluster: MemoryCluster, partition: int) -> None:
+        self.acknowledged: list[float] = []
+        self._cluster = cluster
+        self._partition = partition
+        self._leader = partition + 1
+
+    async def run(self) -> None:
+        while True:
+            try:
+                code = await self._cluster.produce(self._leader, "topic", self._partition, b"x")
+            except NoAnswerError:
+                code = ErrorCode.NETWORK_EXCEPTION
+            if code == ErrorCode.NONE:
+                self.acknowledged.append(trio.current_time())
+            else:
+                self._find_leader()
+            await trio.sleep(0.01)
+
+    def _find_leader(self) -> None:
+        for server in self._cluster.servers.values():
+            if server.assembly is not None:
+                state = server.assembly.services.metadata.partition("topic", self._partition)
+                if state is not None and state.leader in self._cluster.servers:
+                    self._leader = state.leader
 
 
 async def alone_in_sync_at(cluster: MemoryCluster, leader_id: int) -> bool:
