@@ -264,6 +264,12 @@ class KazooConnection:
     def stop(self) -> None:
         self._stop(None)
 
+    def abandon(self) -> None:
+        """Be gone for ZooKeeper, too, which is not told that the session is over."""
+        self.is_over = True
+        self.drop()
+        self.stop()
+
     async def end_session(self, limit: float) -> None:
         ended = trio.Event()
         self._stop(ended)

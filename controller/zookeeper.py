@@ -59,8 +59,7 @@ class ZooKeeper:
             raise StoreError(why=f"no session at ZooKeeper {self.address}: {why}") from error
         finally:
             if not is_open:
-                connection.stop()
-                connection.drop()
+                connection.abandon()
         if not is_open:
             why = connection.last_error or "no answer"
             raise StoreError(why=f"no session at ZooKeeper {self.address} within {limit_ms} ms: {why}")
@@ -71,8 +70,7 @@ class ZooKeeper:
     def close(self) -> None:
         """Connect no more. A session that was not closed is kept by ZooKeeper until its time is up."""
         for connection in self._connections:
-            connection.stop()
-            connection.drop()
+            connection.abandon()
         self._connections.clear()
 
 

@@ -18,6 +18,7 @@ from kazoo.protocol.serialization import Create as KazooCreate
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from ottla.compat_tests.zookeeper import ZooKeeperEnsemble, ZooKeeperProcess
+from ottla.controller import zookeeper_session
 from ottla.controller.session import SessionState
 from ottla.controller.store import (
     ConnectionLossError,
@@ -186,6 +187,18 @@ async def test_no_session_is_opened_in_the_place_of_one_that_has_expired(zookeep
         assert set(asked_for) == {session.session_id, place.session.session_id}
         assert session_ids(zookeeper_server) <= before
         zookeeper.close()
+
+
+async def test_the_end_of_a_session_takes_no_longer_than_it_may(
+    zookeeper_server: ZooKeeperProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kazoo gives a connection up after two thirds of the time-out."""
+    monkeypatch.setattr(zookeeper_session, "CLOSE_SECONDS", 0.3)
+    async with zookeeper_place(zookeeper_server.address, {"zookeeper.session.timeout.ms": "60000"}) as place:
+        place.cut()
+        with trio.fail_after(20):
+            await place.session.close()
+            await until_threads_are(1)
 
 
 async def test_threads_end_with_their_sessions(zookeeper_server: ZooKeeperProcess) -> None:

@@ -5,7 +5,6 @@ The connection is one that the test answers for, so that the clock is the test's
 
 from __future__ import annotations
 
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,7 +12,6 @@ import pytest
 import trio
 import trio.testing
 
-from ottla.controller import kazoo_client
 from ottla.controller.session import SessionState
 from ottla.controller.store import (
     ConnectionLossError,
@@ -246,14 +244,3 @@ async def test_watches_of_a_session_that_ends_while_it_is_connected_are_told(aut
             await session.get("/n")
         session.on_connected()
         assert session.state is SessionState.EXPIRED
-
-
-@pytest.mark.timeout(60)
-def test_kazoos_thread_is_woken_without_waiting_for_it() -> None:
-    """It may be busy with a connection, for as long as ZooKeeper is away."""
-    reader, wakeup = kazoo_client._Handler(print, socket.create_connection).create_socket_pair()
-    for _ in range(5000):
-        wakeup.send(b"\0")
-    assert len(reader.recv(5000)) > 200
-    wakeup.close()
-    reader.close()
