@@ -88,13 +88,12 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def new_topic(command: Command) -> Callable[..., str]:
+def new_topic(broker: ottla.Broker) -> Callable[..., str]:
     """Makes a topic of its own for the test; its name."""
 
     def create(partitions: int = 1, configs: Mapping[str, str] | None = None) -> str:
         name = f"topic-{next(_numbers)}"
-        settings = [f"--config={key}={value}" for key, value in (configs or {}).items()]
-        command("topics", "create", "--topic", name, "--partitions", str(partitions), *settings)
+        broker.create_topic(name, partitions, configs)
         return name
 
     return create

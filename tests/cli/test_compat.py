@@ -14,7 +14,8 @@ import ottla
 from .conftest import LIMIT_S, Command
 from .test_command import on_terminal
 
-QUICK = ("--client", "kafka-python", "-k", "test_keys_choose_partitions")
+QUICK = ("--client", "kafka-python", "python/test_produce.py", "-k", "test_keys_choose_partitions")
+"""A test in a file that is named: to read the whole suite takes seconds."""
 RECORDS = "produce: partitions, batches"
 
 
@@ -57,7 +58,9 @@ def test_a_cluster_is_started_and_what_needs_one_broker_is_left_out(command: Com
 def test_a_client_goes_before_its_topics(command: Command, broker: ottla.Broker) -> None:
     """One that still ran would ask for a topic that is gone, and so create it again, to stay on the user's broker."""
     with broker.requests.recording():
-        done = command.run(*on(broker, "--client", "kafka-python", "-k", "test_commit_metadata"))
+        done = command.run(
+            *on(broker, "--client", "kafka-python", "python/test_groups.py", "-k", "test_commit_metadata")
+        )
     assert done.returncode == 0, done.stderr
     apis = [request.api for request in broker.requests.where() if request.api in ("LeaveGroup", "DeleteTopics")]
     assert apis == ["LeaveGroup", "DeleteTopics"]
@@ -65,7 +68,7 @@ def test_a_client_goes_before_its_topics(command: Command, broker: ottla.Broker)
 
 @pytest.mark.slow
 def test_without_a_broker_it_starts_one(command: Command) -> None:
-    done = command.run("compat", *QUICK)
+    done = command.run("compat", "--client", "kafka-python", "-k", "test_keys_choose_partitions")
     assert (done.returncode, done.stdout) == (0, f"kafka-python\t{RECORDS}\tpass\t1\t\n"), done.stderr
 
 
@@ -91,7 +94,8 @@ def test_a_file_that_cannot_be_imported_is_told(command: Command, broker: ottla.
         "import sys\nsys.modules['ottla.compat_tests.spark.killing'] = None\n"
     )
     command.environment["PYTHONPATH"] = str(tmp_path)
-    why = command.refused(*on(broker, *QUICK, "-p", "without_a_module"))
+    everything = (word for word in QUICK if not word.endswith(".py"))
+    why = command.refused(*on(broker, *everything, "-p", "without_a_module"))
     assert re.fullmatch(
         r"the suite cannot be read: spark/test_\w+\.py: .*import of ottla\.compat_tests\.spark\.killing halted.* "
         r"\(and \d+ more; --debug shows all\)",
@@ -101,7 +105,7 @@ def test_a_file_that_cannot_be_imported_is_told(command: Command, broker: ottla.
 
 @pytest.mark.slow
 def test_ctrl_c_ends_it(command: Command, broker: ottla.Broker) -> None:
-    running = command.start(*on(broker, "--client", "kafka-python"))
+    running = command.start(*on(broker, "--client", "kafka-python", "python/test_groups.py"))
     assert running.stderr is not None
     first = running.stderr.readline().decode()
     assert re.fullmatch(r"ottla: \d+ tests\n", first)
@@ -125,7 +129,7 @@ def test_what_is_not_run_is_told(command: Command, broker: ottla.Broker) -> None
 @pytest.mark.parametrize(("ci", "outcome", "code"), [("false", "skipped", 0), ("true", "fail", 1)])
 def test_a_missing_toolchain_is_told(command: Command, broker: ottla.Broker, ci: str, outcome: str, code: int) -> None:
     command.environment |= {"OTTLA_KAFKA_PYTHON_2": "/no/such/python", "CI": ci}
-    done = command.run(*on(broker, "--client", "kafka-python-2", "-k", "test_keys_choose_partitions"))
+    done = command.run(*on(broker, "--client", "kafka-python-2", *QUICK[2:]))
     client, _, found, _, reason = done.stdout.rstrip("\n").split("\t")
     assert (client, found, done.returncode) == ("kafka-python-2", outcome, code)
     assert reason.startswith("no virtualenv with kafka-python 2.x at /no/such/python")
@@ -133,7 +137,7 @@ def test_a_missing_toolchain_is_told(command: Command, broker: ottla.Broker, ci:
 
 @pytest.mark.slow
 def test_a_terminal_gets_a_table_as_wide_as_it_is(command: Command, broker: ottla.Broker) -> None:
-    words = ("--client", "kafka-python", "--client", "aiokafka", "-k", "test_keys_choose_partitions")
+    words = ("--client", "aiokafka", *QUICK)
     for columns, heads in (("100", 1), ("50", 2)):
         lines = on_terminal(command, *on(broker, *words), NO_COLOR="1", COLUMNS=columns).splitlines()
         assert sum(line.startswith(RECORDS) and "pass" in line for line in lines) == heads
@@ -150,5 +154,6 @@ def test_refusals_are_a_line(command: Command, broker: ottla.Broker) -> None:
     )
     assert command.refused("compat", "--broker", "redpanda", code=2).startswith("--broker takes ottla or kafka")
     assert command.refused(*on(broker, "--nope"), code=2) == "pytest: unrecognized arguments: --nope"
-    assert command.refused(*on(broker, "-k", "a b"), code=2).startswith("pytest: Wrong expression passed to '-k'")
-    assert command.refused(*on(broker, "-k", "no_such_test"), code=2) == "these options leave no test to run"
+    one_file = ("python/test_produce.py", "-k")
+    assert command.refused(*on(broker, *one_file, "a b"), code=2).startswith("pytest: Wrong expression passed to '-k'")
+    assert command.refused(*on(broker, *one_file, "no_such_test"), code=2) == "these options leave no test to run"

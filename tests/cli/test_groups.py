@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+
+import ottla
 
 from .conftest import Command
 
@@ -17,18 +19,24 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def group(command: Command, topic: str) -> str:
+def group(command: Command, broker: ottla.Broker, topic: str) -> str:
     """A group that has read three of the five records of ``topic``, whose times are 1 s to 5 s."""
     name = f"group-{next(_numbers)}"
-    lines = [{"value": str(n), "timestamp": n * 1000} for n in range(1, 6)]
-    command("produce", "--topic", topic, "--json", given="".join(json.dumps(line) + "\n" for line in lines))
+    with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
+        for number in range(1, 6):
+            producer.send(topic, b"%d" % number, timestamp_ms=number * 1000)
     command("consume", "--topic", topic, "--group", name, "--from-beginning", "--max-messages", "3")
     return name
 
 
-def committed(command: Command, group: str) -> dict[tuple[str, int], int]:
-    (described,) = command.json("groups", "describe", "--group", group)
-    return {(p["topic"], p["partition"]): p["current_offset"] for p in described["partitions"]}
+@pytest.fixture
+def admin(broker: ottla.Broker) -> Iterator[KafkaAdminClient]:
+    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as client:
+        yield client
+
+
+def committed(admin: KafkaAdminClient, group: str) -> dict[tuple[str, int], int]:
+    return {(at.topic, at.partition): offset.offset for at, offset in admin.list_group_offsets([group])[group].items()}
 
 
 def test_groups_are_listed_and_deleted(command: Command, group: str) -> None:
@@ -76,36 +84,40 @@ def test_members_and_what_cannot_be_done_while_there_are_some(command: Command, 
     ],
 )
 def test_a_reset_is_shown_and_only_done_when_told(
-    command: Command, topic: str, group: str, target: tuple[str, ...], offset: int
+    command: Command, admin: KafkaAdminClient, topic: str, group: str, target: tuple[str, ...], offset: int
 ) -> None:
     reset = ("groups", "reset-offsets", "--group", group, "--topic", topic, *target)
     shown = [[group, topic, "0", "3", str(offset)]]
     assert command.rows(*reset) == shown
-    assert committed(command, group) == {(topic, 0): 3}
+    assert committed(admin, group) == {(topic, 0): 3}
     assert command.rows(*reset, "--execute") == shown
-    assert committed(command, group) == {(topic, 0): offset}
+    assert committed(admin, group) == {(topic, 0): offset}
 
 
-def test_a_reset_of_everything_by_file(command: Command, topic: str, group: str, tmp_path: Path) -> None:
+def test_a_reset_of_everything_by_file(
+    command: Command, admin: KafkaAdminClient, topic: str, group: str, tmp_path: Path
+) -> None:
     plan = tmp_path / "plan.csv"
     plan.write_text(command("groups", "reset-offsets", "--group", group, "--all-topics", "--to-earliest", "--export"))
     assert plan.read_text() == f"{topic},0,0\n"
     plan.write_text(f"{topic},0,2\n")
     command("groups", "reset-offsets", "--group", group, "--from-file", str(plan), "--execute")
-    assert committed(command, group) == {(topic, 0): 2}
+    assert committed(admin, group) == {(topic, 0): 2}
     plan.write_text(f"{group},{topic},0,4\nother,{topic},0,1\n")
     command("groups", "reset-offsets", "--group", group, "--from-file", str(plan), "--execute")
-    assert committed(command, group) == {(topic, 0): 4}
+    assert committed(admin, group) == {(topic, 0): 4}
     plan.write_text("nonsense\n")
     why = command.refused("groups", "reset-offsets", "--group", group, "--from-file", str(plan))
     assert why == f"{plan}, line 1: expected topic,partition,offset"
 
 
-def test_some_partitions_of_a_new_group(command: Command, new_topic: Callable[..., str]) -> None:
+def test_some_partitions_of_a_new_group(
+    command: Command, admin: KafkaAdminClient, new_topic: Callable[..., str]
+) -> None:
     name = new_topic(3)
     reset = ("groups", "reset-offsets", "--group", f"new-{name}", "--to-earliest", "--execute", "--topic")
     command(*reset, f"{name}:0,2")
-    assert committed(command, f"new-{name}") == {(name, 0): 0, (name, 2): 0}
+    assert committed(admin, f"new-{name}") == {(name, 0): 0, (name, 2): 0}
     assert "has no partition 3" in command.refused(*reset, f"{name}:3")
 
 
