@@ -165,7 +165,7 @@ class Term:
     ) -> None:
         leaderless = sum(p.state is not None and p.state.leader == NO_LEADER for _, p in self.context.lasting())
         logger.log(
-            logging.INFO if len(announced) == len(gone) and not leaderless else logging.WARNING,
+            logging.WARNING if leaderless or (changed and len(announced) < len(gone)) else logging.INFO,
             "%s gone: %s changed, %d without a leader",
             _names(gone),
             counted(len(changed), "partition"),
