@@ -11,6 +11,7 @@ from .session import StoreSession
 from .store import ConnectionLossError, Create, NodeExistsError, StoreError
 from .zookeeper_session import ZooKeeperSession
 from .zookeeper_settings import (
+    ZooKeeperAddress,
     ZooKeeperSettings,
     check_acl,
     parse_zookeeper_address,
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from .kazoo_client import KazooConnection
 
 logger = logging.getLogger(__name__)
+
+_LOOK_UP_SECONDS = 2.0
 
 
 class ZooKeeper:
@@ -61,7 +64,7 @@ class ZooKeeper:
             if not is_open:
                 connection.abandon()
         if not is_open:
-            why = connection.last_error or "no answer"
+            why = connection.last_error or await _unknown_names(self.address) or "no answer"
             raise StoreError(why=f"no session at ZooKeeper {self.address} within {limit_ms} ms: {why}")
         connection.chroot = self.address.chroot
         trio.lowlevel.spawn_system_task(session.keep_time)
@@ -72,6 +75,18 @@ class ZooKeeper:
         for connection in self._connections:
             connection.abandon()
         self._connections.clear()
+
+
+async def _unknown_names(address: ZooKeeperAddress) -> str:
+    """Which hosts have no address, since kazoo passes over these without a word; '' where all have one or it takes long."""
+    unknown = []
+    with trio.move_on_after(_LOOK_UP_SECONDS):
+        for host, port in address.servers:
+            try:
+                await trio.socket.getaddrinfo(host, port)
+            except OSError as error:
+                unknown.append(f"{host}: {error.strerror}")
+    return ", ".join(unknown)
 
 
 async def _make_folder(session: ZooKeeperSession, path: str) -> None:

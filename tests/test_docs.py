@@ -31,14 +31,17 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert re.search(defined, file.read_text(), re.MULTILINE), f"{page.name}: no {name} in {target}"
 
 
-def test_the_configuration_file_shown_is_taken_as_it_stands(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (shown,) = re.findall(r"```properties\n(.*?)```", (ROOT / "docs" / "operations.md").read_text(), re.DOTALL)
+@pytest.mark.parametrize(("name", "folder"), [("operations", "/var/lib/ottla"), ("cluster", "/var/lib/ottla/1")])
+def test_the_configuration_file_shown_is_taken_as_it_stands(
+    name: str, folder: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shown, *_ = re.findall(r"```properties\n(.*?)```", (ROOT / "docs" / f"{name}.md").read_text(), re.DOTALL)
     file = tmp_path / "server.properties"
     file.write_text(shown)
     properties = read_properties(file)
     warn_of_unused(properties)
     assert caplog.messages == []
-    assert load_config(properties).settings(BrokerSettings).log_dirs == ("/var/lib/ottla",)
+    assert load_config(properties).settings(BrokerSettings).log_dirs == (folder,)
 
 
 @pytest.mark.parametrize("name", ["operations", "cluster"])

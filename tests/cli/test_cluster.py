@@ -137,7 +137,9 @@ def test_a_broker_that_is_down(cluster: Cluster, command: Command, topic: Callab
     end_session(cluster, name)
     quick = [f"--command-property={what}.timeout.ms={time}" for what, time in (("delivery", 1500), ("request", 1000))]
     why = command.refused("produce", "--topic", strict, *quick, given="x\n")
-    assert why.startswith(f"a record was not written to {strict}: {strict}-0 has 2 replicas in sync, fewer than min.insync")
+    assert why.startswith(
+        f"a record was not written to {strict}: {strict}-0 has 2 replicas in sync, fewer than min.insync"
+    )
     last = command.json("cluster", "describe")["brokers"][-1]
     assert (last["broker"], last["host"], last["leaders"], last["out_of_sync"]) == (3, None, 0, 4)
     (described,) = command.json("topics", "describe", "--under-replicated", "--topic", name)

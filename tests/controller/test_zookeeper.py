@@ -6,10 +6,12 @@ All use one server, each test below a path of its own.
 from __future__ import annotations
 
 import re
+import socket
 import struct
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -30,6 +32,8 @@ from ottla.controller.store import (
     WatchEvent,
     create,
 )
+from ottla.controller.zookeeper import _unknown_names
+from ottla.controller.zookeeper_settings import parse_zookeeper_address
 from ottla.testing.held_port import HeldPort
 
 from .store_contract import LIFE, OPERATIONS, PATIENCE, Noted, Rule, asked, caught_up, until_gone, until_state
@@ -247,6 +251,25 @@ async def test_no_session_in_time_says_why_and_leaves_nothing(zookeeper_server: 
             await mute.connect()
         proxy.release()
         await until_threads_are(0)
+
+
+class _Names(trio.abc.HostnameResolver):
+    """One host is known."""
+
+    async def getaddrinfo(self, host: Any, *_: Any, **__: Any) -> list[Any]:
+        if host == b"known":
+            return []
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    async def getnameinfo(self, *_: Any) -> tuple[str, str]:
+        raise NotImplementedError
+
+
+async def test_hosts_that_nobody_knows_are_named() -> None:
+    """Kazoo says nothing of them."""
+    trio.socket.set_custom_hostname_resolver(_Names())
+    unknown = await _unknown_names(parse_zookeeper_address("known:1,unknown:2,127.0.0.1/x"))
+    assert unknown == "unknown: Name or service not known"
 
 
 async def test_a_server_that_is_away_is_passed_over(zookeeper_server: ZooKeeperProcess) -> None:
