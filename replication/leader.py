@@ -13,7 +13,8 @@ rules are those of Kafka's Partition and Replica:
   about to join; else it would run away from a follower that is always a little behind. It stays where it is while fewer
   than ``min.insync.replicas`` are in sync (KIP-966, since Kafka 3.7), or than there are replicas.
 - When the controller refuses to take a follower in, it is asked again after half a second, then after a second, and so on up
-  to half a minute: its broker may be about to stop, and take its time. Kafka asks at every fetch.
+  to half a minute: its broker may be about to stop, and take its time. Meanwhile nobody waits for it. Kafka asks at every
+  fetch, and waits.
 """
 
 from __future__ import annotations
@@ -167,11 +168,17 @@ class LeaderRole:
         maximal = self.isr.maximal
         for follower in self.followers.values():
             if follower.log_end_offset < end and (
-                follower.broker_id in maximal
-                or (follower.is_caught_up(log_end, clock(), self._lag_seconds) and self._is_alive(follower.broker_id))
+                follower.broker_id in maximal or self._is_about_to_join(follower, log_end, clock())
             ):
                 end = follower.log_end_offset
         return end
+
+    def _is_about_to_join(self, follower: FollowerProgress, log_end: int, now: float) -> bool:
+        return (
+            follower.is_caught_up(log_end, now, self._lag_seconds)
+            and follower.may_be_asked_for(now)
+            and self._is_alive(follower.broker_id)
+        )
 
     def low_watermark(self, log_start: int) -> int:
         """The offset below which no live replica has records."""

@@ -442,6 +442,7 @@ class Partition:
         """The controller has not done what ``change`` asks for, and never will: the state before it holds."""
         if self.leader is not None:
             self.leader.refused(change, trio.current_time())
+            self._advance_high_watermark(0)
 
     # --- reading ------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from ottla.wire.messages.delete_records import (
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 
 from ..memory_cluster import MemoryCluster, running, until
 
@@ -90,3 +91,32 @@ async def test_deletion_waits_for_the_followers(autojump_clock: trio.testing.Moc
         (answer,) = (await cluster.ask(1, request, 2)).topics[0].partitions
         assert (ErrorCode(answer.error_code), answer.low_watermark) == (ErrorCode.NONE, 2)
         assert [log_of(cluster, broker_id).log_start_offset for broker_id in (1, 2, 3)] == [2, 2, 2]
+
+
+async def test_a_session_says_each_time_where_else_to_read(autojump_clock: trio.testing.MockClock) -> None:
+    selector = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+    async with running(replica_selector_class=selector) as cluster:
+        for broker_id, rack in ((1, "north"), (2, "south")):
+            await cluster.start(broker_id, broker_rack=rack)
+        topic_id = await cluster.create("t", (1, 2))
+        assert await cluster.produce(1, "t", 0, b"x") == 0
+        asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+
+        async def fetch(broker_id: int, epoch: int, session_id: int = 0, version: int = 17) -> FetchResponse:
+            topics = [FetchTopic(topic="t", topic_id=topic_id, partitions=[asked])] if epoch <= 0 else []
+            request = FetchRequest(
+                max_wait_ms=500, topics=topics, session_id=session_id, session_epoch=epoch, rack_id="south"
+            )
+            answer = await cluster.ask(broker_id, request, version)
+            assert isinstance(answer, FetchResponse)
+            return answer
+
+        first = await fetch(1, 0)
+        again = await fetch(1, 1, first.session_id)
+        for answer in (first, again):
+            (part,) = answer.responses[0].partitions
+            assert (part.preferred_read_replica, len(part.records)) == (2, 0)
+        (there,) = (await fetch(2, -1)).responses[0].partitions
+        assert there.preferred_read_replica == -1
+        (before,) = (await fetch(1, -1, version=10)).responses[0].partitions
+        assert before.records, "a consumer that cannot be sent elsewhere reads here"

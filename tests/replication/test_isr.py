@@ -241,6 +241,29 @@ async def test_a_proposal_holds_the_watermark_up_though_the_follower_lags(
 # --- falling out ------------------------------------------------------------------------------------------------------
 
 
+async def test_nobody_waits_for_a_follower_that_was_refused(autojump_clock: trio.testing.MockClock) -> None:
+    """Its broker may be about to stop, and not fetch again before it has left the cluster."""
+    async with replicas() as world:
+        world.lead(isr=(ME, OTHER), replicas=ALL)
+        world.fetched(THIRD, 0)
+        append(world)
+        world.fetched(OTHER, 1)
+        assert high_watermark(world) == 0
+        world.partition.isr_refused(pending(world))
+        assert high_watermark(world) == 1
+        append(world)
+        world.fetched(OTHER, 2)
+        assert high_watermark(world) == 2
+        # After a while it is asked for again, and waited for so that it can catch up.
+        await trio.sleep(1)
+        append(world)
+        world.fetched(OTHER, 3)
+        assert high_watermark(world) == 2
+        world.fetched(THIRD, 3)
+        assert isinstance(state(world), PendingExpand)
+        assert high_watermark(world) == 3
+
+
 async def test_a_follower_that_lags_falls_out(autojump_clock: trio.testing.MockClock) -> None:
     async with replicas() as world:
         world.lead(isr=ALL, replicas=ALL)
