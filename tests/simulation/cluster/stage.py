@@ -7,7 +7,8 @@ leads and 2 and 3 follow. What clients wrote and were told is judged as in a run
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from types import MappingProxyType
 
 import trio
 
@@ -73,7 +74,7 @@ class Stage:
         self.history = History()
         self.inspector = Inspector(world)
         self.admin = Actor(world, self.history, "admin")
-        self._readers = [
+        self.readers = [
             Reader(world, self.history, "uncommitted", committed=False),
             Reader(world, self.history, "committed", committed=True),
         ]
@@ -195,8 +196,8 @@ class Stage:
 
     # --- judgement ----------------------------------------------------------------------------------------------------
 
-    async def judge(self) -> None:
-        """Heal everything, wait until nothing is left to do, and look at it all."""
+    async def heal(self) -> None:
+        """Have everything work again, and wait until nothing is left to do."""
         world = self.world
         world.network.heal()
         for place in world.places.values():
@@ -208,6 +209,11 @@ class Stage:
                 await trio.sleep(0.05)
         if scope.cancelled_caught:
             world.violate(f"after {_SETTLED_SECONDS} s without faults {self.inspector.unsettled()}")
+
+    async def judge(self) -> None:
+        """Heal everything, and look at it all."""
+        await self.heal()
+        world = self.world
         self.inspector.look()
         self.inspector.check_equal()
         self.inspector.check_strays()
@@ -216,14 +222,25 @@ class Stage:
         if PARTITION not in world.states():
             world.violate(f"{TOPIC} is gone, and what was written to it")
         elif not world.violations:
-            await Checker(world, self.history, self._readers).check_records(PARTITION)  # type: ignore[arg-type]
+            await Checker(world, self.history, self.readers).check_records(PARTITION)  # type: ignore[arg-type]
 
 
 Script = Callable[[Stage], Awaitable[None]]
 
 
-def perform(script: Script, *, controller: int = 3, mode: Mode = Mode.KILLS) -> Result:
-    """Have a script happen, and see what is wrong with it. A ``controller`` 4 has no replica."""
+def perform(
+    script: Script,
+    *,
+    controller: int = 3,
+    mode: Mode = Mode.KILLS,
+    seed: int = 1,
+    acks: int = -1,
+    topic_configs: Mapping[str, str] = MappingProxyType({}),
+) -> Result:
+    """Have a script happen, and see what is wrong with it. A ``controller`` 4 has no replica.
+
+    ``acks`` is what producers ask for, ``topic_configs`` what the topic has beside ``min.insync.replicas=2``.
+    """
 
     async def story(world: ClusterWorld) -> None:
         async with trio.open_nursery() as nursery:
@@ -234,13 +251,16 @@ def perform(script: Script, *, controller: int = 3, mode: Mode = Mode.KILLS) -> 
             nursery.cancel_scope.cancel()
 
     def new_world() -> ClusterWorld:
-        return ClusterWorld(
-            1,
+        world = ClusterWorld(
+            seed,
             mode,
             brokers=max(3, controller),
             session_timeout_ms=SESSION_TIMEOUT_MS,
             restart_seconds=(0.05,),
             properties=_PROPERTIES,
         )
+        world.topic_configs = {**world.topic_configs, **topic_configs}
+        world.acks = (acks,)
+        return world
 
-    return play(1, new_world, story)
+    return play(seed, new_world, story)
