@@ -26,13 +26,13 @@ def main() -> None:
     """Make the calls and leave the archive."""
     java, fresh = str(toolchains.java()), archive().with_suffix(".fresh")
     classes: dict[str, None] = {}
-    with ottla.Broker() as broker, tempfile.TemporaryDirectory() as folder:
-        listed = Path(folder) / "classes"
-        for tool, *words in CALLS:
+    with tempfile.TemporaryDirectory() as folder, ottla.Broker(data_dir=Path(folder, "data")) as broker:
+        listed = Path(folder, "listed")
+        server = ("--bootstrap-server", broker.bootstrap_servers)
+        files = ("--print-data-log", "--files", str(Path(folder, "data", "classes-0", f"{0:020}.log")))
+        for tool, *words in [*((tool, *server, *words) for tool, *words in CALLS), ("dump-log", *files)]:
             command = [java, *SHORT_LIVED, f"-XX:DumpLoadedClassList={listed}", "-cp", class_path(), MAIN_CLASSES[tool]]
-            subprocess.run(
-                [*command, "--bootstrap-server", broker.bootstrap_servers, *words], input=b"value\n", check=True
-            )
+            subprocess.run([*command, *words], input=b"value\n", check=True)
             classes |= dict.fromkeys(listed.read_text().splitlines())
         listed.write_text("".join(f"{line}\n" for line in classes))
         dump = ["-Xshare:dump", f"-XX:SharedClassListFile={listed}", f"-XX:SharedArchiveFile={fresh}", "-Xlog:disable"]

@@ -15,7 +15,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.brokers import BrokerProcess, KafkaProcess, OttlaProcess
-from ottla.compat_tests.java.tools import SHORT_LIVED, java_command
+from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
 from ottla.compat_tests.raw.requests import produce_request
 from ottla.compat_tests.raw.transactional import GROUP, RawProducer, end_offset, find_coordinator
 from ottla.compat_tests.session import eventually
@@ -413,7 +413,7 @@ def kafka_dump_log(
     """``kafka_dump_log(files, *options)``: the finished process of Kafka's own tool."""
     fetch_jars("kafka", "kafka-tools-4.3.1")
     command = [*java_command(tmp_path_factory.mktemp("dump"), *SHORT_LIVED, "-Dstdout.encoding=UTF-8")]
-    command.append("org.apache.kafka.tools.DumpLogSegments")
+    command.append(MAIN_CLASSES["dump-log"])
 
     def run(files: list[Path], *options: str) -> subprocess.CompletedProcess[str]:
         names = ",".join(map(str, files))

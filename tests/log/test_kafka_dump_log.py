@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, archived_classes
 from ottla.log.partition_log import PartitionLog
 from ottla.wire.records import Record, build_batch
 
@@ -24,8 +25,7 @@ Dump = Callable[..., str]
 @pytest.fixture(scope="module")
 def dump(kafka_jars: Path) -> Dump:
     """``dump(files, *options)``: what kafka-dump-log prints."""
-    command = ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m"]
-    command += ["-cp", f"{kafka_jars}/*", "org.apache.kafka.tools.DumpLogSegments"]
+    command = ["java", *SHORT_LIVED, *archived_classes(), "-cp", f"{kafka_jars}/*", MAIN_CLASSES["dump-log"]]
 
     def run(files: list[Path], *options: str, has_gaps: bool = False) -> str:
         names = ",".join(map(str, files))
