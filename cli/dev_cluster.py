@@ -19,6 +19,7 @@ from pathlib import Path
 import trio
 
 from .. import __version__
+from ..base.addresses import HIGHEST_PORT
 from ..base.errors import KafkaError
 from ..base.seams import SystemClock, TrioWorkers
 from ..base.settings import SettingError
@@ -167,6 +168,8 @@ def run(brokers: int, port: int, data_dir: Path | None, override: Iterable[str],
         warn_of_unused(given)
     except (SettingError, ValueError) as error:
         return _refuse(str(error))
+    if port + brokers - 1 > HIGHEST_PORT:
+        return _refuse(f"there are no {brokers} ports from {port} on: {HIGHEST_PORT} is the highest")
     raise_descriptor_limit()
     properties = {**QUICK, **replicas_by_default(brokers), **given}
     try:
