@@ -32,7 +32,8 @@ def test_transactions(
 ) -> None:
     client = sessions("confluent-kafka")
     transactional_id = fresh_name("txn")
-    producer = client.producer(transactional_id=transactional_id)
+    # Tools that start a JVM each take their time on a busy machine; the transaction is to be open until one of them ends it.
+    producer = client.producer(transactional_id=transactional_id, transaction_timeout_ms=600_000)
     producer.begin()
     producer.send(topic, b"open", partition=0)
     producer.flush()
@@ -42,7 +43,7 @@ def test_transactions(
     _, _, producer_id, state = line.split()
     assert state == "Ongoing"
     described = tools.run("transactions", "describe", "--transactional-id", transactional_id)
-    assert re.search(rf"{producer_id}\s+0\s+Ongoing\s+60000\s.*{topic}-0", described)
+    assert re.search(rf"{producer_id}\s+0\s+Ongoing\s+600000\s.*{topic}-0", described)
     producers = tools.run("transactions", "describe-producers", "--topic", topic, "--partition", "0")
     assert re.search(rf"^{producer_id}\s+0\s+-1\s+0\s+\d+\s+0\s*$", producers, re.MULTILINE)
     hanging = tools.run("transactions", "find-hanging", "--topic", topic, "--max-transaction-timeout", "0")
