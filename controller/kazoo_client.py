@@ -23,7 +23,7 @@ import ssl
 import struct
 import threading
 from collections.abc import Callable, MutableMapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import trio
 from kazoo import exceptions, security
@@ -55,8 +55,11 @@ from .store import (
     WatchEvent,
     size_of,
 )
-from .zookeeper_session import Answer, Answered, Children, Exists, Get, Multi, Request
+from .zookeeper_acl import Access, access
+from .zookeeper_session import Answer, Answered, Children, Exists, Get, Multi, Request, ZooKeeperSession
 from .zookeeper_settings import SaslCredentials, ZooKeeperAddress
+
+logger = logging.getLogger(__name__)
 
 RECONNECT_SECONDS = 0.1
 """Before all servers are tried again; it doubles up to LAST_RECONNECT_SECONDS."""
@@ -75,7 +78,6 @@ _ERRORS: dict[type[Exception], type[StoreError]] = {
     exceptions.SessionExpiredError: SessionExpiredError,
     exceptions.ConnectionClosedError: SessionExpiredError,
     exceptions.AuthFailedError: SessionExpiredError,
-    exceptions.SessionMovedError: ConnectionLossError,
 }
 
 _EVENTS = {
@@ -85,23 +87,11 @@ _EVENTS = {
     KazooEventType.CHILD: EventType.CHILDREN,
 }
 
-_SENSITIVE_PATHS = ("/config/users", "/config/brokers", "/delegation_token/tokens")
-"""What only its creator reads, where nodes are protected (ZkData.SensitiveRootPaths)."""
-
-_OPEN_PATH = "/consumers"
-"""Clients of old write here (ZkData.defaultAcls)."""
-
-
-class Listener(Protocol):
-    """Who is told of a connection's life, on the loop."""
-
-    def on_connected(self) -> None: ...
-
-    def on_lost(self) -> None: ...
-
-    def on_expired(self) -> None: ...
-
-    def on_event(self, event: WatchEvent) -> None: ...
+_ACLS = {
+    Access.ALL: security.OPEN_ACL_UNSAFE,
+    Access.READ_BY_ALL: [*security.CREATOR_ALL_ACL, *security.READ_ACL_UNSAFE],
+    Access.CREATOR: security.CREATOR_ALL_ACL,
+}
 
 
 class KazooConnection:
@@ -119,7 +109,7 @@ class KazooConnection:
         protect_nodes: bool,
     ) -> None:
         self._token = trio.lowlevel.current_trio_token()
-        self._listener: Listener | None = None
+        self._listener: ZooKeeperSession | None = None
         self.chroot = ""
         self.is_over = False
         """No connection is made any more."""
@@ -139,7 +129,7 @@ class KazooConnection:
         self._keeper = self._client._connection = _Keeper(self._client, credentials)
         self._client.add_listener(self._state_changed)
 
-    def start(self, listener: Listener) -> None:
+    def start(self, listener: ZooKeeperSession) -> None:
         """Connect, and again whenever the connection is lost, until the session is over."""
         self._listener = listener
         self._client.start_async()
@@ -180,13 +170,20 @@ class KazooConnection:
         result.rawlink(functools.partial(self._answer, request, answered))
 
     def _answer(self, request: Request, answered: Answered, result: Any) -> None:
+        path = "" if isinstance(request, Multi) else request.path
         try:
             answer = self._understood(request, result.get_nowait())
-        except exceptions.KazooException as error:
-            path = "" if isinstance(request, Multi) else request.path
-            answered(None, _ERRORS.get(type(error), StoreError)(path, _why(error)))
         except StoreError as error:
             answered(None, error)
+        except exceptions.SessionMovedError as error:  # the connection is to a server that has it no more
+            self.drop()
+            answered(None, ConnectionLossError(path, repr(error)))
+        except exceptions.KazooException as error:
+            answered(None, _ERRORS.get(type(error), StoreError)(path, _why(error)))
+        except Exception as error:
+            logger.warning("An answer of ZooKeeper is not understood: %r", error)
+            self.drop()
+            answered(None, ConnectionLossError(path, repr(error)))
         else:
             answered(answer, None)
 
@@ -209,7 +206,8 @@ class KazooConnection:
             path = self._real(operation.path)
             match operation:
                 case Create(_, data, ephemeral, sequence):
-                    transaction.create(path, data, self._acl(operation.path), ephemeral, sequence)
+                    acl = _ACLS[access(operation.path, is_protected=self._protect_nodes)]
+                    transaction.create(path, data, acl, ephemeral, sequence)
                 case Set(_, data, version):
                     transaction.set_data(path, data, version)
                 case Delete(_, version):
@@ -217,13 +215,6 @@ class KazooConnection:
                 case Check(_, version):
                     transaction.check(path, version)
         return transaction
-
-    def _acl(self, path: str) -> list[security.ACL]:
-        """Who may do what with a node (ZkData.defaultAcls)."""
-        if not self._protect_nodes or path == _OPEN_PATH:
-            return list(security.OPEN_ACL_UNSAFE)
-        read_by_all = [] if path.startswith(_SENSITIVE_PATHS) else security.READ_ACL_UNSAFE
-        return [*security.CREATOR_ALL_ACL, *read_by_all]
 
     def _result(self, result: Any) -> Result:
         if isinstance(result, str):
@@ -314,7 +305,7 @@ class KazooConnection:
             connection = socket.create_connection(address, timeout)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if tls is not None:
-                connection = tls.wrap_socket(connection, server_hostname=hostname)
+                connection = _encrypted(connection, tls, hostname)
         except OSError as error:
             self._last_error = f"{hostname}: {error}"
             raise
@@ -417,6 +408,14 @@ class _QuietLogger(logging.LoggerAdapter[logging.Logger]):
 
     def process(self, msg: object, kwargs: MutableMapping[str, Any]) -> tuple[object, MutableMapping[str, Any]]:
         return msg, kwargs
+
+
+def _encrypted(connection: socket.socket, tls: ssl.SSLContext, hostname: str) -> socket.socket:
+    try:
+        return tls.wrap_socket(connection, server_hostname=hostname)
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _raise_refused(operations: Sequence[Operation], results: Sequence[Any]) -> None:

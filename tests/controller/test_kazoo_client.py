@@ -5,11 +5,13 @@ from __future__ import annotations
 import socket
 
 import pytest
+from kazoo import exceptions
 from kazoo.protocol.states import KazooState
 
 from ottla.controller import kazoo_client
 from ottla.controller.kazoo_client import KazooConnection
-from ottla.controller.zookeeper_session import ZooKeeperSession
+from ottla.controller.store import ConnectionLossError, Create, StoreError
+from ottla.controller.zookeeper_session import Multi, ZooKeeperSession
 from ottla.controller.zookeeper_settings import parse_zookeeper_address
 from ottla.testing.held_port import HeldPort
 
@@ -26,6 +28,23 @@ async def test_no_connection_is_made_from_the_moment_on_at_which_a_session_is_ov
     with pytest.raises(OSError, match="the session is over"):
         connection._connect(1.0, None, *address.servers, "127.0.0.1")
     server.close()
+
+
+@pytest.mark.parametrize("failure", [exceptions.SessionMovedError(), RuntimeError("xids do not match")])
+async def test_an_answer_that_tells_nothing_is_a_lost_connection(failure: Exception) -> None:
+    """A transaction may have happened. Kazoo's connection is broken, so that there is another one."""
+    answers: list[tuple[object, StoreError | None]] = []
+    near, far = socket.socketpair()
+    connection = KazooConnection(parse_zookeeper_address("127.0.0.1"), 10.0, None, None, False)
+    connection._socket = near
+    result = connection._client.handler.async_result()
+    result.set_exception(failure)
+    connection._answer(Multi([Create("/n")]), lambda answer, error: answers.append((answer, error)), result)
+    [(answer, error)] = answers
+    assert answer is None and type(error) is ConnectionLossError
+    assert far.recv(1) == b""
+    for end in (near, far):
+        end.close()
 
 
 @pytest.mark.timeout(60)

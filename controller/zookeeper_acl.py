@@ -1,0 +1,24 @@
+"""Who may do what with a node, where nodes are protected (``zookeeper.set.acl``). Kafka: ZkData ``defaultAcls``."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+_SENSITIVE_PATHS = ("/config/users", "/config/brokers", "/delegation_token/tokens")
+_OPEN_PATH = "/consumers"
+"""Consumers of old make nodes here."""
+
+
+class Access(Enum):
+    """Who may change a node, its creator always among them."""
+
+    ALL = "everybody changes it"
+    READ_BY_ALL = "everybody reads it"
+    CREATOR = "nobody else even reads it"
+
+
+def access(path: str, *, is_protected: bool) -> Access:
+    """Who may, of a node that is made at ``path``."""
+    if not is_protected or path == _OPEN_PATH:
+        return Access.ALL
+    return Access.CREATOR if path.startswith(_SENSITIVE_PATHS) else Access.READ_BY_ALL
