@@ -29,6 +29,7 @@ from . import java
 from .cluster_kinds import KINDS, PROFILED, MeasuredCluster, wait_for
 from .report import Results, profile_table
 from .rows import Figure, at_least, at_most
+from .usage import Span
 
 _PARTITIONS = 12
 _AWAY = 3
@@ -86,33 +87,35 @@ def _bytes_of(broker: BrokerProcess, topic: str) -> int:
 
 def _many_partitions(cluster: MeasuredCluster) -> Iterator[Figure]:
     row = f"{_MANY:,} partitions, 3 replicas"
-    began = time.monotonic()
-    cluster.begin_topics([f"many-{number}" for number in range(_TOPICS)], _PARTITIONS_EACH)
-    wait_for(lambda: cluster.led((1, 2, 3)) >= _MANY)
-    yield Figure(f"{row}, created", "s", time.monotonic() - began, at_most(1))
+    with cluster.measured(row) as span:
+        cluster.begin_topics([f"many-{number}" for number in range(_TOPICS)], _PARTITIONS_EACH)
+        wait_for(lambda: cluster.led((1, 2, 3)) >= _MANY)
+    yield Figure(f"{row}, created", "s", span.wall_s, at_most(1), span.noise)
+    yield Figure(f"{row}, created", "CPU s", span.broker_cpu_s, None, span.noise)
     wait_for(lambda: cluster.in_sync(3) >= _MANY)
-    yield Figure(f"{row}, created and in sync", "s", time.monotonic() - began)
     time.sleep(10)
     yield Figure(f"{row}, memory of all brokers", "MiB", cluster.memory_mib(), at_most(0.25))
     controller = cluster.cluster.controller()
     assert controller is not None
     other = next(broker_id for broker_id in (1, 2, 3) if broker_id != controller)
     for killed, what in ((other, "a broker"), (controller, "the controller")):
-        yield Figure(f"{row}, failover of {what}", "s after the session", _fail_over(cluster, killed), at_most(1))
+        span = _fail_over(cluster, killed)
+        yield Figure(f"{row}, failover of {what}", "s after the session", span.wall_s, at_most(1), span.noise)
+        yield Figure(f"{row}, failover of {what}", "CPU s", span.broker_cpu_s, None, span.noise)
         began = time.monotonic()
         cluster.cluster.start_broker(killed)
         wait_for(lambda: cluster.in_sync(3) >= _MANY)
         yield Figure(f"{row}, {what} back in sync", "s", time.monotonic() - began)
 
 
-def _fail_over(cluster: MeasuredCluster, killed: int) -> float:
-    """Seconds from the end of a killed broker's session until the others say that they lead all."""
+def _fail_over(cluster: MeasuredCluster, killed: int) -> Span:
+    """From the end of a killed broker's session until the others say that they lead all."""
     cluster.cluster.broker(killed).kill()
     left = [broker_id for broker_id in (1, 2, 3) if broker_id != killed]
     wait_for(lambda: not cluster.node_exists(killed))
-    began = time.monotonic()
-    wait_for(lambda: cluster.led(left) >= _MANY)
-    return time.monotonic() - began
+    with cluster.measured(f"{_MANY:,} partitions, failover") as span:
+        wait_for(lambda: cluster.led(left) >= _MANY)
+    return span
 
 
 @contextlib.contextmanager
