@@ -92,9 +92,10 @@ class FollowerProgress:
         self._not_asked_until = LONG_AGO
         self._pause = _FIRST_PAUSE_SECONDS
 
-    def may_be_asked_for(self, now: float) -> bool:
-        """Whether the last refusal is long enough ago."""
-        return now >= self._not_asked_until
+    @property
+    def is_refused(self) -> bool:
+        """Whether it has not fetched yet since the last refusal is long enough ago; one that has stopped will not."""
+        return self._last_fetch < self._not_asked_until
 
     def is_caught_up(self, leader_end: int, now: float, lag_seconds: float) -> bool:
         return self.log_end_offset == leader_end or now - self.last_caught_up <= lag_seconds
@@ -176,7 +177,7 @@ class LeaderRole:
     def _is_about_to_join(self, follower: FollowerProgress, log_end: int, now: float) -> bool:
         return (
             follower.is_caught_up(log_end, now, self._lag_seconds)
-            and follower.may_be_asked_for(now)
+            and not follower.is_refused
             and self._is_alive(follower.broker_id)
         )
 
@@ -187,14 +188,14 @@ class LeaderRole:
 
     # --- in sync ------------------------------------------------------------------------------------------------------
 
-    def expansion(self, follower: FollowerProgress, high_watermark: int, now: float) -> PendingExpand | None:
+    def expansion(self, follower: FollowerProgress, high_watermark: int) -> PendingExpand | None:
         """The change that takes a follower into the in-sync replicas, where it may join."""
         state = self.isr
         if (
             isinstance(state, Committed)
             and follower.broker_id not in state.isr
             and follower.log_end_offset >= max(high_watermark, self.epoch_start_offset)
-            and follower.may_be_asked_for(now)
+            and not follower.is_refused
             and self._is_alive(follower.broker_id)
         ):
             return PendingExpand(state.isr, follower.broker_id, follower.broker_epoch)

@@ -376,7 +376,7 @@ class Partition:
         end_before = follower.log_end_offset
         follower.fetched(offset, log_start, log_end, now, epoch)
         self._wake_low_watermark_waiters()
-        expansion = leader.expansion(follower, self.log.high_watermark, now)
+        expansion = leader.expansion(follower, self.log.high_watermark)
         if expansion is not None:
             self._propose(leader, expansion)
         if offset != end_before:

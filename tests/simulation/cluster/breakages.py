@@ -46,7 +46,7 @@ def no_epoch_truncation(patch: pytest.MonkeyPatch) -> None:
 def join_below_the_watermark(patch: pytest.MonkeyPatch) -> None:
     """A follower joins the in-sync replicas by its first fetch."""
 
-    def expansion(self: LeaderRole, joining: Any, high_watermark: int, now: float) -> PendingExpand | None:
+    def expansion(self: LeaderRole, joining: Any, high_watermark: int) -> PendingExpand | None:
         state = self.isr
         if isinstance(state, Committed) and joining.broker_id not in state.isr:
             return PendingExpand(state.isr, joining.broker_id)
