@@ -253,7 +253,10 @@ class Controller:
     async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
         """Move leaders away from a broker that is about to stop; the answer has the partitions that it leads still."""
         try:
-            return await self._ask(lambda term: term.shut_down(request))
+            answer = await self._ask(lambda term: term.shut_down(request))
+            if request.broker_id == self._broker_id:
+                await self._senders.wait_answered()  # what they are not told now, brokers hear from the next controller
+            return answer
         except KafkaError as error:
             return ControlledShutdownResponse(error_code=error.code)
 

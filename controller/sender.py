@@ -28,6 +28,7 @@ from .context import LiveBroker
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.1
+_ANSWERS_SECONDS = 1.0
 """Between two attempts, as in Kafka."""
 
 Request = TypeVar("Request")
@@ -84,6 +85,13 @@ class Senders:
         """Set when a broker has answered all that it is to be told until now, or is gone; None if there is nothing."""
         sender = self._senders.get(broker_id)
         return None if sender is None else sender.unanswered
+
+    async def wait_answered(self) -> None:
+        """Return when all brokers have answered what they are to be told until now, or after a second: one may be dead."""
+        with trio.move_on_after(_ANSWERS_SECONDS):
+            for unanswered in [sender.unanswered for sender in self._senders.values()]:
+                if unanswered is not None:
+                    await unanswered.wait()
 
     def queues(self) -> Iterator[tuple[int, BrokerSender]]:
         """By broker id."""

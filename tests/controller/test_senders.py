@@ -14,6 +14,7 @@ from ottla.controller.context import LiveBroker
 from ottla.controller.sender import Senders
 from ottla.controller.topics import NewTopic
 from ottla.tests.controller.cluster import Cluster, RecordingBroker, join, registration, running, until
+from ottla.wire.messages.controlled_shutdown import ControlledShutdownRequest
 from ottla.wire.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
@@ -86,6 +87,32 @@ async def test_nobody_waits_for_a_broker_that_hangs(autojump_clock: trio.testing
         await until(lambda: topics_of(cluster, 2) == ["other", "shared"])
         assert faults.most_in_flight == 1
         assert len(cluster.brokers[2].metadata.topics["other"].partitions) == 3
+
+
+async def test_a_controller_that_stops_tells_first_who_leads_then(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(brokers=3) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [1, 2, 3]}))
+        faults = Faults(cluster.brokers[3])
+
+        async def stop(broker_id: int, held_up: float) -> float:
+            before = trio.current_time()
+            faults.hang()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(
+                    cluster.controller.controlled_shutdown, ControlledShutdownRequest(broker_id=broker_id)
+                )
+                await trio.sleep(held_up)
+                faults.go_on()
+            return trio.current_time() - before
+
+        assert await stop(1, 0.5) == 0.5
+        assert cluster.brokers[3].leader_epochs("t") == {0: 1}
+        faults.hang()
+        before = trio.current_time()
+        await cluster.controller.controlled_shutdown(ControlledShutdownRequest(broker_id=2))
+        assert trio.current_time() == before, "the controller stays, and tells it later"
+        await cluster.controller.controlled_shutdown(ControlledShutdownRequest(broker_id=1))
+        assert trio.current_time() == before + 1, "a broker that is dead is not waited for"
 
 
 async def test_what_waits_for_a_broker_is_counted(autojump_clock: trio.testing.MockClock) -> None:
