@@ -99,7 +99,7 @@ class KafkaProcess(BrokerProcess):
         subprocess.run(storage, check=True, capture_output=True)
 
     def command(self) -> list[str]:
-        return [*java_command(self.folder, "-Xmx768m"), "kafka.Kafka", str(self._properties)]
+        return [*java_command(self.folder, *SHORT_LIVED, "-Xmx768m"), "kafka.Kafka", str(self._properties)]
 
     def close(self) -> None:
         super().close()
