@@ -247,6 +247,9 @@ class MemoryDisk:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), source)
 
         def happen(names: _Names) -> None:
+            if names.get(source) is not None:  # a file, with nothing below it
+                names[target] = names.pop(source)
+                return
             for path in [path for path in names if path == source or path.startswith(source + "/")]:
                 names[target + path[len(source) :]] = names.pop(path)
 

@@ -15,7 +15,10 @@ from collections.abc import Iterable, Sequence
 
 import trio
 
+from ottla.base.errors import KafkaError
 from ottla.base.network import WOULD_BLOCK, Part, release, take_bytes
+
+from ..determinism import SimulationClock
 
 _BUFFER_BYTES = 1 << 16
 _APART_SECONDS = 1e-7
@@ -33,13 +36,16 @@ class Pipe:
         self.is_reset = False
         self.has_ended = False
         self.is_abandoned = False
-        self.changed = trio.Event()
         self._network = network
+        self._clock = trio.lowlevel.current_clock()
+        assert isinstance(self._clock, SimulationClock)
         self._on_the_way: deque[tuple[float, bytes | None]] = deque()
         self._held_bytes = 0
         self._arrived = bytearray()
         self._resets_at = math.inf
         self._last = 0.0
+        self._reader: trio.Event | None = None
+        self._writer: trio.Event | None = None
 
     @property
     def is_full(self) -> bool:
@@ -50,14 +56,18 @@ class Pipe:
         if self.is_abandoned:
             return
         self._held_bytes += len(data or b"")
-        self._on_the_way.append((self._arrival(), data))
-        self._wake()
+        arrival = self._arrival()
+        self._on_the_way.append((arrival, data))
+        self._clock.call_at(arrival, self.settle)
 
     def reset(self) -> None:
         """The end that sends is no more: what was on its way is lost, and the other end learns of it."""
         self._on_the_way.clear()
-        self._resets_at = min(self._resets_at, self._arrival())
-        self._wake()
+        arrival = self._arrival()
+        if arrival < self._resets_at:
+            self._resets_at = arrival
+            self._clock.call_at(arrival, self.settle)
+        self._wake_writer()
 
     def abandon(self) -> None:
         """Nobody is at the end that receives any more; the other end does not know that."""
@@ -65,7 +75,8 @@ class Pipe:
         self._on_the_way.clear()
         self._arrived.clear()
         self._held_bytes = 0
-        self._wake()
+        self._wake_reader()
+        self._wake_writer()
 
     def take(self, buffer: memoryview) -> int:
         """As ``Connection.receive_into``. Raises OSError."""
@@ -78,49 +89,61 @@ class Pipe:
         buffer[:count] = self._arrived[:count]
         del self._arrived[:count]
         self._held_bytes -= count
-        self._wake()
+        self._wake_writer()
         return count
 
+    @property
+    def _is_readable(self) -> bool:
+        return bool(self.is_reset or self.is_abandoned or self._arrived or self.has_ended)
+
     async def wait_readable(self) -> None:
-        while True:
-            self.settle()
-            if self.is_reset or self.is_abandoned or self._arrived or self.has_ended:
-                await trio.lowlevel.checkpoint()
-                return
-            with trio.move_on_at(self._next_arrival()):
-                await self.changed.wait()
+        """One reader at a time."""
+        self.settle()
+        if self._is_readable:
+            await trio.lowlevel.checkpoint()
+        while not self._is_readable:
+            self._reader = trio.Event()
+            await self._reader.wait()
+
+    async def wait_changed(self, seconds: float) -> None:
+        """Wait until there may be room, so long at most; one writer at a time."""
+        self._writer = trio.Event()
+        with trio.move_on_after(seconds):
+            await self._writer.wait()
 
     def wake(self) -> None:
-        """Whether the way is open has changed."""
-        self._wake()
+        """Whether the way is open has changed, and may change again at this very moment."""
+        self._clock.call_at(self._clock.current_time(), self.settle)
+        self._wake_writer()
 
     def _arrival(self) -> float:
         self._last = max(trio.current_time() + self._network.latency(*self.way, self._rng), self._last + _APART_SECONDS)
         return self._last
 
-    def _next_arrival(self) -> float:
-        if self._network.is_cut(*self.way):
-            return math.inf
-        first = self._on_the_way[0][0] if self._on_the_way else math.inf
-        return min(first, self._resets_at)
-
     def settle(self) -> None:
         """Take in what has arrived by now."""
-        now = trio.current_time()
-        if self._network.is_cut(*self.way):
-            return
-        while self._on_the_way and self._on_the_way[0][0] <= now:
-            data = self._on_the_way.popleft()[1]
-            if data is None:
-                self.has_ended = True
-            else:
-                self._arrived += data
-        if self._resets_at <= now:
-            self.is_reset = True
+        if (self._on_the_way or self._resets_at < math.inf) and not self._network.is_cut(*self.way):
+            now = self._clock.current_time()
+            while self._on_the_way and self._on_the_way[0][0] <= now:
+                data = self._on_the_way.popleft()[1]
+                if data is None:
+                    self.has_ended = True
+                else:
+                    self._arrived += data
+            if self._resets_at <= now:
+                self.is_reset = True
+            if self._is_readable:
+                self._wake_reader()
 
-    def _wake(self) -> None:
-        changed, self.changed = self.changed, trio.Event()
-        changed.set()
+    def _wake_reader(self) -> None:
+        if self._reader is not None:
+            self._reader.set()
+            self._reader = None
+
+    def _wake_writer(self) -> None:
+        if self._writer is not None:
+            self._writer.set()
+            self._writer = None
 
 
 class HostConnection:
@@ -153,6 +176,8 @@ class HostConnection:
             while remaining:
                 await self._wait_for_room()
                 self._outgoing.put(take_bytes(remaining))
+        except KafkaError as error:  # a file has become shorter, as ``sendfile`` finds it
+            raise OSError(errno.EIO, str(error)) from error
         finally:
             release(remaining)
 
@@ -164,8 +189,7 @@ class HostConnection:
                 raise OSError(errno.EPIPE, "the other side is gone")
             if not pipe.is_full:
                 return
-            with trio.move_on_after(_LOOK_SECONDS):  # for what has become of the other direction
-                await pipe.changed.wait()
+            await pipe.wait_changed(_LOOK_SECONDS)  # at times for what has become of the other direction
 
     def cut(self) -> None:
         """Both ends have their connection reset."""

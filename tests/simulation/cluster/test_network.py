@@ -6,11 +6,17 @@ import random
 
 import pytest
 import trio
-import trio.testing
 
 from ottla.tests.simulation.cluster.network import ClusterNetwork, HostConnection
+from ottla.tests.simulation.determinism import SimulationClock
 
-Clock = trio.testing.MockClock
+Clock = SimulationClock
+
+
+@pytest.fixture
+def autojump_clock() -> Clock:
+    """The clock of the test."""
+    return SimulationClock()
 
 
 async def connected(network: ClusterNetwork) -> tuple[HostConnection, HostConnection]:
