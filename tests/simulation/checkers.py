@@ -245,8 +245,10 @@ class Checker(Actor):
             start, _ = await self._uncommitted.offset_for(partition, EARLIEST)
             now = [(one.offset, one.record) for one in await self._uncommitted.read_all(partition)]
             then = [(one.offset, one.record) for one in before[partition]]
-            # A start that was moved without a stop may have been forgotten.
-            if then != [entry for entry in now if not then or entry[0] >= then[0][0]]:
+            # A start that was moved without a stop may have been forgotten, by some replicas and not by others.
+            deleted = min(start, self.history.deleted_up_to.get(partition, 0)) if partition == SHRINKING else 0
+            first = max(deleted, then[0][0] if then else 0)
+            if [entry for entry in then if entry[0] >= first] != [entry for entry in now if entry[0] >= first]:
                 self.world.violate(
                     f"{partition} has changed with {what}: {len(then)} records, now {len(now)} from {start}"
                 )

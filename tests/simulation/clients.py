@@ -11,6 +11,7 @@ import trio
 from ottla.base.errors import ErrorCode
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from ottla.wire.messages.elect_leaders import ElectLeadersRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.schema import Message
 
@@ -102,7 +103,7 @@ class Actor:
 
 
 class Administrator(Actor):
-    """Creates the topics, and takes records away from the beginning of one partition now and then."""
+    """Creates topics, takes records away from the beginning of one partition now and then, and has leaders elected."""
 
     async def create_topics(self) -> None:
         topics = [
@@ -121,6 +122,17 @@ class Administrator(Actor):
         for key_type, key in ((0, "group"), (1, "transaction")):
             request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
             await self.insist(request, 4, lambda answer: [answer.coordinators[0].error_code])
+
+    async def elect_preferred(self) -> None:
+        """Have every partition led by its preferred leader."""
+
+        def codes(answer: Any) -> list[int]:
+            return [
+                answer.error_code,
+                *(p.error_code for t in answer.replica_election_results for p in t.partition_result),
+            ]
+
+        await self.insist(ElectLeadersRequest(topic_partitions=None, timeout_ms=5000), 2, codes)
 
     async def delete_records(self) -> None:
         """Delete up to somewhere below the highest offset anybody was told of."""

@@ -94,6 +94,10 @@ class FaultyDisk(MemoryDisk):
         """Every file, sorted."""
         return sorted(path for path in self._names if not self.is_dir(path))
 
+    def paths_in(self, folder: str) -> list[str]:
+        """The files of a folder, sorted."""
+        return sorted(path for path in self._names if path.startswith(folder) and os.path.dirname(path) == folder)
+
     def content(self, path: str) -> bytes:
         """The bytes of a file, for one who looks on: it is no operation of the machine's."""
         return bytes(self._file(path).data)

@@ -70,7 +70,7 @@ class Machine:
         self.is_faulty = False
         """Whether the disk fails just now, or has failed the running broker."""
         self.is_held = False
-        """Whether the broker, once it is dead, stays away until this is taken back."""
+        """Whether the broker, once it is dead, stays away until this is taken back, and then is back at once."""
         self.may_lose_power: Callable[[], bool] = lambda: True
         """Asked at a death; where it says no, only the process dies."""
         self.may_refuse_to_start: Callable[[StartError], bool] = lambda error: False
@@ -91,7 +91,7 @@ class Machine:
             if self.disk.is_dead:
                 survivors = self._run.random_for(f"{self._prefix}power {self.lives}") if self.power_lost else None
                 self.disk.revive(survivors)
-            if not self.wants_stop:
+            if not (self.wants_stop or self.is_held):
                 await trio.sleep(self._rng.choice(self._restart_seconds))
             while self.is_held and not self.wants_stop:
                 await trio.sleep(0.02)

@@ -49,7 +49,7 @@ def join_below_the_watermark(patch: pytest.MonkeyPatch) -> None:
     def expansion(self: LeaderRole, joining: Any, high_watermark: int) -> PendingExpand | None:
         state = self.isr
         if isinstance(state, Committed) and joining.broker_id not in state.isr:
-            return PendingExpand(state.isr, joining.broker_id)
+            return PendingExpand(state.isr, joining.broker_id, joining.broker_epoch)
         return None
 
     patch.setattr(LeaderRole, "expansion", expansion)
@@ -66,6 +66,7 @@ def no_broker_epoch_check(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(f"ottla.handlers.{handler}.check_broker_epoch", lambda call, broker_epoch: None)
     patch.setattr(LeaderRole, "follower", follower)
     patch.setattr(AlterPartitions, "_knows", lambda self, request: request.broker_id in self._context.brokers)
+    patch.setattr("ottla.replication.alter_partition._epoch_to_join", lambda change, replica: NO_BROKER_EPOCH)
 
 
 def unfenced_controller_write(patch: pytest.MonkeyPatch) -> None:

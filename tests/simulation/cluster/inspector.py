@@ -11,7 +11,8 @@ At any moment, too, whatever may be lost:
 - a broker that runs has taken no records of a leader epoch that it was not told of (KAFKA-18723);
 - no controller has written a partition's state after the next one was elected.
 
-And in the end, when everything is healed, replicas are equal in every byte, and nothing is left of topics that were deleted.
+And in the end, when everything is healed, replicas are equal in every byte, partitions have their preferred leaders, and nothing
+is left of topics that were deleted.
 """
 
 from __future__ import annotations
@@ -55,6 +56,8 @@ class Inspector:
         self._committed = {partition: _Committed() for partition in _WHOLE}
         self._verified: dict[tuple[int, int, TopicPartition], int] = {}
         """Up to where a replica was compared, by broker and life."""
+        self._fenced_up_to = -1
+        """The last transaction that was looked at for this."""
         self._found_epochs: dict[tuple[int, int, TopicPartition], int] = {}
         """The newest epoch in a replica's log when it was first looked at, by broker and life."""
 
@@ -112,10 +115,11 @@ class Inspector:
 
     def _check_fence(self) -> None:
         """A transaction is in the store at once, so those behind that of an election know of it."""
-        nodes = self._world.store.tree.nodes
-        elected = nodes.get(znodes.CONTROLLER_EPOCH)
-        if elected is None:
+        tree = self._world.store.tree
+        nodes, elected = tree.nodes, tree.nodes.get(znodes.CONTROLLER_EPOCH)
+        if elected is None or tree.zxid == self._fenced_up_to:
             return
+        self._fenced_up_to = tree.zxid
         for (topic, number), state in self._world.states().items():
             written = nodes[znodes.state_path(topic, number)].mzxid
             if written > elected.mzxid and state.controller_epoch < int(elected.data):
@@ -180,6 +184,14 @@ class Inspector:
                 return f"{key} has (end, watermark) {sorted(found)}"
         return None
 
+    def unbalanced(self) -> str | None:
+        """Which partition is not led by its preferred leader."""
+        for (topic, number), state in self._world.states().items():
+            preferred = self._world.assignment(topic)[number][0]
+            if state.leader != preferred:
+                return f"{topic}-{number} is led by {state.leader}, not {preferred}"
+        return None
+
     def check_equal(self) -> None:
         """All replicas of each partition have the same bytes, from the latest of their starts on."""
         for key in _WHOLE:
@@ -212,7 +224,7 @@ class Inspector:
 def batches(machine: Machine, partition: TopicPartition, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:
     """Base offset, next offset and bytes of the batches on a machine's disk from ``start`` on that end by ``end``."""
     folder = f"{DATA}/{partition[0]}-{partition[1]}"
-    paths = sorted(path for path in machine.disk.paths() if path.startswith(f"{folder}/") and path.endswith(".log"))
+    paths = [path for path in machine.disk.paths_in(folder) if path.endswith(".log")]
     bases = [int(path.rsplit("/", 1)[1].removesuffix(".log")) for path in paths]
     for at, path in enumerate(paths):
         if at + 1 < len(paths) and bases[at + 1] <= start:

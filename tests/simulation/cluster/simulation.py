@@ -25,6 +25,7 @@ from ..producers import IdempotentProducer, TransactionalProducer
 from ..readers import Reader
 from ..run import Mode, Violation
 from ..simulation import PLACES
+from .aimed import AimedFaults
 from .inspector import Inspector
 from .topics import PassingTopics
 from .world import ClusterPlace, ClusterWorld
@@ -34,25 +35,29 @@ _SETTLED_SECONDS = 90.0
 
 
 def simulate_cluster(seed: int, *, is_harsh: bool = False) -> Result:
-    """Run one seed. ``is_harsh``: topics come and go too, and leaders are replaced while their answers are on hold."""
+    """Run one seed. ``is_harsh``: topics always come and go, and more of what goes wrong is aimed."""
     rng = random.Random(seed)
     modes = [Mode.KILLS, Mode.POWER_OF_ONE, Mode.POWER_WITH_FLUSH, Mode.POWER]
     mode = rng.choices(modes, [4, 4, 2, 1])[0]
     brokers = rng.choice((3, 3, 3, 3, 4, 5))
     session_timeout_ms = rng.choice((1500, 3000, 6000))
+    is_balanced = rng.random() < 0.3
+    properties = {"leader.imbalance.check.interval.seconds": "2"} if is_balanced else {}
     return play(
         seed,
-        lambda: ClusterWorld(seed, mode, brokers=brokers, session_timeout_ms=session_timeout_ms),
-        lambda world: ClusterSimulation(world, is_harsh=is_harsh).run(),
+        lambda: ClusterWorld(seed, mode, brokers=brokers, session_timeout_ms=session_timeout_ms, properties=properties),
+        lambda world: ClusterSimulation(world, is_harsh=is_harsh, is_balanced=is_balanced).run(),
     )
 
 
 class ClusterSimulation:
     """The clients of one cluster, and what goes wrong."""
 
-    def __init__(self, world: ClusterWorld, *, is_harsh: bool) -> None:
+    def __init__(self, world: ClusterWorld, *, is_harsh: bool, is_balanced: bool) -> None:
+        """``is_balanced``: the controller gives partitions back to their preferred leaders, else a client in the end does."""
         self.world = world
         self._is_harsh = is_harsh
+        self._is_balanced = is_balanced
         self.history = History()
         self.inspector = Inspector(world)
         self._rng = world.random_for("simulation")
@@ -73,7 +78,7 @@ class ClusterSimulation:
             *(Member(world, self.history, f"m{n}", group) for n in range(self._rng.randint(1, 2))),
             *self._readers,
         ]
-        if is_harsh:
+        if is_harsh or self._rng.random() < 0.3:
             self._clients.append(PassingTopics(world, self.history, "topics"))
 
     async def run(self) -> None:
@@ -92,7 +97,8 @@ class ClusterSimulation:
             async with trio.open_nursery() as clients:
                 for client in self._clients:
                     clients.start_soon(client.run, self._over)
-                await self._make_trouble()
+                aimed = AimedFaults(world, self.history, self.inspector, self._rng, clients.start_soon)
+                await self._make_trouble(aimed)
                 await self._heal()
                 self._over.set()
             world.log("world", "all clients are done")
@@ -101,14 +107,15 @@ class ClusterSimulation:
 
     # --- trouble ------------------------------------------------------------------------------------------------------
 
-    async def _make_trouble(self) -> None:
+    async def _make_trouble(self, aimed: AimedFaults) -> None:
         rng = self._rng
         self.world.network.trouble = rng.choice((0, 0.02, 0.05))
         machines = [self._crash, self._crash, self._crash, self._stop_and_go, self._fail_disk, self._fill_disk]
         between = [self._cut, self._cut, self._isolate, self._cut_from_store, self._slow_down, self._expire]
         between += [self._lose_store_connection, self._move_controller, self._delete_records]
+        between += [aimed.replace_sender, aimed.bounce_leader, aimed.bounce_joining]
         if self._is_harsh:
-            between += [self._hold_answers, self._replace_controller] * 3
+            between += [aimed.hold_answers, aimed.replace_controller, *between[-3:]] * 2
         if rng.random() < 0.3:
             self.world.trusts_time = False
             machines.append(self._jump)
@@ -246,39 +253,6 @@ class ClusterSimulation:
         await self._for_a_while()
         self._heal_network()
 
-    async def _hold_answers(self) -> None:
-        """A leader sends nothing to its followers, is replaced, and gets its followers' records before it can send again.
-
-        What it sends then it has read from a log that was another one when it was asked (KAFKA-18723).
-        """
-        rng, network = self._rng, self.world.network
-        key, state = rng.choice(list(self.world.states().items()))
-        others = [replica for replica in self.world.assignment(key[0])[key[1]] if replica != state.leader]
-        if state.leader not in self.world.places or len(others) < 2:
-            return
-        leader, first, second = (self.world.places[i].host for i in (state.leader, *rng.sample(others, 2)))
-        self.world.log(
-            "network", f"{leader}, the leader of {key}, sends nothing to {first}, and nobody anything to {second}"
-        )
-        into_second = [(host, second) for host in self._hosts() if host != second]
-        network.choke([(leader, first)])
-        await trio.sleep(rng.uniform(0.05, 0.6))
-        network.choke(into_second)
-        await trio.sleep(rng.uniform(0.05, 0.6))
-        await self._forget(state.leader)
-        await trio.sleep(rng.uniform(0.1, 0.6))
-        network.heal()
-        network.choke(into_second)
-        await trio.sleep(rng.uniform(0.1, 0.6))
-        self._heal_network()
-
-    async def _forget(self, broker_id: int) -> None:
-        node = self.world.store.tree.nodes.get(znodes.broker_path(broker_id))
-        for session in self.world.store.sessions:
-            if node is not None and session.session_id == node.ephemeral_owner:
-                self.world.log("store", f"the session of broker {broker_id} expires")
-                await session.expire()
-
     def _heal_network(self) -> None:
         self.world.network.heal()
         self.world.log("network", "is well")
@@ -302,18 +276,6 @@ class ClusterSimulation:
         if znodes.CONTROLLER in nodes:
             self.world.log("store", f"broker {self.world.controller()} is to be controller no more")
             await self.world.remove_controller()
-
-    async def _replace_controller(self) -> None:
-        """The controller does not reach the store for a moment, in which another one is elected; then it goes on."""
-        controller = self.world.controller()
-        if controller is None:
-            return
-        self.world.log("store", f"broker {controller} does not hear that it is to be controller no more")
-        place = self.world.places[controller]
-        place.cut_from_store()
-        await self.world.remove_controller()
-        await trio.sleep(self.world.session_timeout_ms / 1000 * self._rng.uniform(0.1, 0.6))
-        place.heal()
 
     async def _delete_records(self) -> None:
         with trio.move_on_after(5):
@@ -361,9 +323,15 @@ class ClusterSimulation:
         self.inspector.check_equal()
 
     async def _settle(self) -> None:
-        """Wait until nothing is left to do: leaders are there, ISRs whole, replicas equally long."""
+        """Wait until nothing is left to do: leaders are those preferred, ISRs whole, replicas equally long."""
+        inspector = self.inspector
         with trio.move_on_after(_SETTLED_SECONDS) as scope:
-            while self.inspector.unsettled() is not None:
+            while inspector.unsettled() is not None:
+                await trio.sleep(0.1)
+            if not self._is_balanced:
+                await self._admin.elect_preferred()
+            while (inspector.unsettled() or inspector.unbalanced()) is not None:
                 await trio.sleep(0.1)
         if scope.cancelled_caught:
-            self.world.violate(f"after {_SETTLED_SECONDS} s without faults {self.inspector.unsettled()}")
+            why = inspector.unsettled() or inspector.unbalanced()
+            self.world.violate(f"after {_SETTLED_SECONDS} s without faults {why}")

@@ -185,4 +185,8 @@ def test_brokers_survive(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.breakage)
 def test_without_the_rule_they_do_not(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     BREAKAGES[case.breakage](monkeypatch)
-    assert perform(case.script, controller=case.controller, mode=case.mode).violations != []
+    violations = perform(case.script, controller=case.controller, mode=case.mode).violations
+    assert violations != []
+    assert [what for what in violations if "TypeError" in what or "AttributeError" in what] == [], (
+        "it breaks more than a rule"
+    )

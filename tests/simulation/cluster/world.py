@@ -1,13 +1,14 @@
 """The world of several machines: one network, one store that all brokers share, and what their clients need to know.
 
 In ``Mode.POWER_OF_ONE`` a machine may lose power, and what it has not flushed, only while for each partition another
-replica in sync is *intact*: it has not lost anything since it joined the ISR, and is in the cluster. And until the controller
-has taken the machine's replicas out of the ISR the others stay there. That is when Kafka loses nothing: a replica that has
-lost records, and comes back to find no other one in sync, leads (KIP-966 is to mend that).
+replica in sync is *intact*: it has not lost anything since it joined the ISR, and has been in the cluster since. And until
+the controller has taken the machine's replicas out of the ISR the others stay there. That is when Kafka loses nothing: a
+replica that has lost records, and comes back to find no other one in sync, leads (KIP-966 is to mend that).
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
@@ -31,6 +32,8 @@ from .client import ClusterClient
 from .network import ClusterNetwork, Host
 
 PORT = 9092
+_decode_state = functools.lru_cache(1024)(znodes.decode_state)
+_decode_topic = functools.lru_cache(64)(znodes.decode_topic)
 _RESTART_SECONDS = (0.05, 0.5, 3.0, 8.0)
 _STORE_LATENCY_SECONDS = 0.003
 
@@ -97,7 +100,7 @@ class ClusterWorld(Run):
 
     replication_factor = 3
     topic_configs: Mapping[str, str] = {"min.insync.replicas": "2"}
-    acks = (-1,)
+    acks: tuple[int, ...] = (-1,)
     retriable = frozenset(
         {
             ErrorCode.FENCED_LEADER_EPOCH,
@@ -105,6 +108,7 @@ class ClusterWorld(Run):
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
             ErrorCode.OFFSET_NOT_AVAILABLE,
             ErrorCode.NOT_CONTROLLER,
+            ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
         }
     )
 
@@ -143,6 +147,8 @@ class ClusterWorld(Run):
             broker_id: self._machine(broker_id, place, properties) for broker_id, place in self.places.items()
         }
         self.damage = Damage(self)
+        self._states: dict[TopicPartition, LeaderState] = {}
+        self._states_at = -1
 
     def _machine(self, broker_id: int, place: ClusterPlace, properties: Mapping[str, str]) -> Machine:
         config = {
@@ -185,10 +191,21 @@ class ClusterWorld(Run):
         is_well = machine.ready.is_set() and not machine.is_stopping and not machine.is_faulty
         return is_registered and silent_since is None and is_well
 
+    def has_stayed(self, broker_id: int, partition: TopicPartition) -> bool:
+        """Whether a registered broker has not registered anew since the partition's state was written, as controllers see it."""
+        nodes = self.store.tree.nodes
+        return nodes[znodes.broker_path(broker_id)].czxid < nodes[znodes.state_path(*partition)].mzxid
+
     # --- what the store has -------------------------------------------------------------------------------------------
 
-    def states(self) -> dict[TopicPartition, LeaderState]:
-        """Leader and ISR of every partition that was ever led."""
+    def states(self) -> Mapping[TopicPartition, LeaderState]:
+        """Leader and ISR of every partition that was ever led. The same object as long as nothing is written."""
+        zxid = self.store.tree.zxid
+        if self._states_at != zxid:
+            self._states, self._states_at = self._read_states(), zxid
+        return self._states
+
+    def _read_states(self) -> dict[TopicPartition, LeaderState]:
         nodes = self.store.tree.nodes
         found = {}
         if znodes.TOPICS in nodes:
@@ -197,13 +214,13 @@ class ClusterWorld(Run):
                 for name in sorted(partitions.children, key=int) if partitions is not None else ():
                     state = nodes.get(znodes.state_path(topic, int(name)))
                     if state is not None:
-                        found[topic, int(name)] = znodes.decode_state(state.data)
+                        found[topic, int(name)] = _decode_state(state.data)
         return found
 
     def assignment(self, topic: str) -> dict[int, tuple[int, ...]]:
         """The replicas of each partition of a topic, the preferred leader first."""
         node = self.store.tree.nodes[znodes.topic_path(topic)]
-        return {number: tuple(one.replicas) for number, one in znodes.decode_topic(node.data).partitions.items()}
+        return {number: tuple(one.replicas) for number, one in _decode_topic(node.data).partitions.items()}
 
     async def remove_controller(self) -> None:
         """Remove the controller's node, as administrators do who want another one."""
@@ -245,7 +262,10 @@ class Damage:
         """Whether every partition has an intact replica in sync elsewhere."""
         members = {other for other in self._world.machines if other != broker_id and self._world.is_member(other)}
         return all(
-            any(other in members and not self.has(other, partition) for other in state.isr)
+            any(
+                other in members and not self.has(other, partition) and self._world.has_stayed(other, partition)
+                for other in state.isr
+            )
             for partition, state in self._world.states().items()
         )
 
