@@ -1,4 +1,7 @@
-"""Seeds of a cluster, whose checkers must find nothing."""
+"""Seeds of a cluster, whose checkers must find nothing.
+
+The seeds 0 to 73 were run when faults were first aimed and leaders balanced in the end (2026-11-22), and nothing was found.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import pytest
 from ottla.tests.simulation.__main__ import again
 from ottla.tests.simulation.cluster.simulation import simulate_cluster
 
-SEEDS = range(60)
+SEEDS = range(70)
 PARTS = 10
 """Into how many tests they are split, for the processes that run tests side by side."""
 
