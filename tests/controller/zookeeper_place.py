@@ -9,10 +9,15 @@ import struct
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
+import pytest
+import trio
+
 from ottla.controller.session import StoreSession
+from ottla.controller.store import StoreError
 from ottla.controller.zookeeper import ZooKeeper
 from ottla.controller.zookeeper_settings import ZooKeeperSettings
 
+from .store_contract import PATIENCE
 from .tcp_proxy import TcpProxy, tcp_proxy
 
 SESSION_MS = 4000
@@ -40,6 +45,22 @@ def zookeeper_at(address: str, properties: Mapping[str, str] | None = None) -> Z
             }
         )
     )
+
+
+async def refusal(address: str, properties: Mapping[str, str], reason: str) -> None:
+    """There is no session, and ``reason`` is in what is said of it.
+
+    Where there is little time, and a machine is busy, it can be over before the reason is known; then it is tried again.
+    """
+    said = ""
+    with trio.move_on_after(PATIENCE):
+        while reason not in said:
+            zookeeper = zookeeper_at(address, properties)
+            with pytest.raises(StoreError) as raised:
+                await zookeeper.connect()
+            zookeeper.close()
+            said = str(raised.value)
+    assert reason in said
 
 
 class ZooKeeperPlace:
