@@ -194,7 +194,11 @@ class Operator:
 
     def wait_until_ended(self, name: str, partitions: int = 1) -> None:
         """Wait until no transaction is open: the answer to its end leaves before the markers are written."""
-        eventually(lambda: self._ends(name, partitions, 1) == self._ends(name, partitions, 0))
+        eventually(lambda: not self.has_open_transaction(name, partitions))
+
+    def has_open_transaction(self, name: str, partitions: int = 1) -> bool:
+        """Whether a partition has records of a transaction that has no end yet."""
+        return self._ends(name, partitions, 1) != self._ends(name, partitions, 0)
 
     def _ends(self, name: str, partitions: int, isolation_level: int) -> list[tuple[int, int]]:
         ends = []

@@ -8,9 +8,8 @@ from pathlib import Path
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.java.program import Program
-from ottla.compat_tests.raw.transactional import end_offset
 from ottla.compat_tests.session import ClientSession, eventually
-from ottla.compat_tests.wire_client import connect
+from ottla.compat_tests.wire_client import Operator
 
 JARS = "kafka-streams-4.3.1"
 PARTITIONS = 2
@@ -87,12 +86,7 @@ class Feed:
 
     def is_open(self) -> bool:
         """Whether counts have been put out in a transaction that has no end yet."""
-        with connect(self._words.bootstrap) as connection:
-            return any(
-                end_offset(connection, self._target, partition=partition, committed=True)
-                < end_offset(connection, self._target, partition=partition, committed=False)
-                for partition in range(PARTITIONS)
-            )
+        return Operator(self._words.bootstrap).has_open_transaction(self._target, PARTITIONS)
 
     def write_until_open(self) -> None:
         """Keep the process busy until it is in the middle of a transaction."""

@@ -186,7 +186,7 @@ def test_a_record_larger_than_every_fetch_limit(
 
 def test_a_batch_larger_than_every_fetch_limit(kafka: KafkaFormat, bootstrap: str, topic: str) -> None:
     values = [b"%04d" % number + bytes(500) for number in range(2000)]
-    with connect(bootstrap) as connection:
+    with connect(Operator(bootstrap).leader(topic)) as connection:
         for part in (values[:1], values[1:1999], values[1999:]):
             assert produce(connection, topic, batch(*part)).error_code == 0
     limits = {"kafka.max.partition.fetch.bytes": "1000", "kafka.fetch.max.bytes": "1000"}

@@ -159,12 +159,12 @@ def test_an_open_transaction(
     stock.produce("log", [b"behind"] * 2)
     shown = {"latest": 10, "latest, read_committed": 5, "high watermark": 10, "last stable offset": 5}
     for shut_down in (broker_process.kill, broker_process.stop):
-        with connect(broker_process.bootstrap) as connection:
+        with connect(Operator(broker_process.bootstrap).leader("log")) as connection:
             assert ends(connection, "log") == shown
         shut_down()
         broker_process.start()
         Operator(broker_process.bootstrap).wait_until_ready("log", 1)
-    with connect(broker_process.bootstrap) as connection:
+    with connect(Operator(broker_process.bootstrap).leader("log")) as connection:
         assert ends(connection, "log") == shown
     assert positions(kafka.read(subscribe="log", **COMMITTED)) == span("log", 5)
     stock.producer(transactional_id="open")  # the successor, who ends what was open
