@@ -43,7 +43,10 @@ def main(
             for number in range(turns):
                 for name, cluster in clusters.items():
                     turn = Turn(name, cluster, root / f"{name}-turn-{number}", loads.split(","), report)
-                    turn.run([kind for kind in kills.split(",") if kind], restarts=restarts)
+                    try:
+                        turn.run([kind for kind in kills.split(",") if kind], restarts=restarts)
+                    except TimeoutError as error:
+                        report.wrong.append(str(error))
         finally:
             for cluster in clusters.values():
                 cluster.close()

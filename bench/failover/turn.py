@@ -113,7 +113,8 @@ class Turn:
             for load in self._loads:
                 load.start()
             self._settle(time.time())
-            self._until(lambda: all(group.read for group in self._groups), "every group has read something")
+            for group in self._groups:
+                self._until(lambda group=group: bool(group.read), f"the group of {group.name} has read something")  # type: ignore[misc]
             for kind in kills:
                 with self._event(f"kill of {_WORDS[kind]}") as event:
                     self._kill(event, kind)
