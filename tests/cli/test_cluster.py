@@ -80,7 +80,7 @@ def test_a_broker_is_drained_stopped_and_gets_its_leaderships_back(
     cluster: Cluster, command: Command, topic: Callable[..., str]
 ) -> None:
     name = topic(6, min_insync_replicas="2")
-    lone = next(n for n in (topic(1, 1) for _ in range(6)) if cluster.leader_of(n) == 2)
+    lone = next(n for n in (topic(1, 1) for _ in range(60)) if cluster.leader_of(n) == 2)
     leaders = {number: cluster.leader_of(name, number) for number in range(6)}
 
     drained = command.json("cluster", "drain", "2")
@@ -127,7 +127,7 @@ def test_brokers_that_know_no_drain() -> None:
 
 
 def test_a_broker_that_is_down(cluster: Cluster, command: Command, topic: Callable[..., str]) -> None:
-    name, lone = topic(3), next(n for n in (topic(1, 1) for _ in range(6)) if cluster.leader_of(n) == 3)
+    name, lone = topic(3), next(n for n in (topic(1, 1) for _ in range(60)) if cluster.leader_of(n) == 3)
     strict = topic(1, min_insync_replicas="3")
     cluster.kill(3)
     (described,) = command.json("topics", "describe", "--topic", name)

@@ -28,8 +28,7 @@ pytestmark = pytest.mark.slow
 def opened(by_kafka, tmp_path) -> Iterator[OttlaProcess]:
     """Ottla on a copy of the folder, at the address where Kafka was."""
     shutil.copytree(by_kafka.data, tmp_path / "data")
-    process = OttlaProcess(tmp_path, properties={"log.cleaner.enable": "false"})
-    process.port = by_kafka.process.port
+    process = OttlaProcess(tmp_path, properties={"log.cleaner.enable": "false"}, port=by_kafka.process.port)
     try:
         process.start()
         yield process

@@ -177,14 +177,14 @@ class AimedFaults:
     async def _bounce(self, broker_id: int, before_it_is_missed: Callable[[], None] = lambda: None) -> None:
         """A broker goes down, with its machine where that may be, and is back at once, under another broker epoch."""
         machine = self._world.machines[broker_id]
-        if not machine.ready.is_set():
+        if not machine.ready.is_set() or self._must_spare:
             return
         before = self._registration(broker_id)
         machine.is_held = True
         machine.crash(power_lost=self._world.mode is not Mode.KILLS)
         before_it_is_missed()
         try:
-            await self._forget(broker_id)
+            await self._expire(broker_id)
         finally:
             machine.is_held = False
         await self._until(lambda: self._registration(broker_id) not in (None, before))
@@ -247,7 +247,17 @@ class AimedFaults:
         node = self._world.store.tree.nodes.get(znodes.broker_path(broker_id))
         return None if node is None else node.czxid
 
+    @property
+    def _must_spare(self) -> bool:
+        """Whether a machine has lost power while this fault was under way, so that the others have to stay (``world``)."""
+        return self._world.mode is Mode.POWER_OF_ONE and self._world.damage.is_there
+
     async def _forget(self, broker_id: int) -> None:
+        """The session of a broker that may be missed expires."""
+        if not self._must_spare:
+            await self._expire(broker_id)
+
+    async def _expire(self, broker_id: int) -> None:
         """A broker's session expires, if it has one."""
         node = self._world.store.tree.nodes.get(znodes.broker_path(broker_id))
         for session in self._world.store.sessions:
