@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 from kafka import KafkaConsumer, KafkaProducer
 
 from ottla.compat_tests.brokers import OttlaProcess
@@ -106,6 +107,8 @@ def test_one_broker_grows_to_three_of_which_any_can_stop(tmp_path: Path, zookeep
         bootstrap = ",".join(each.address for each in (first, *others))
         assert described(others[0], "old").topic_id == topic_id
         assert values(bootstrap, "old", 1) == [b"before"]
+        known = AdminClient({"bootstrap.servers": first.address})
+        eventually(lambda: len(known.list_topics(timeout=20).brokers) == 3)
         Operator(bootstrap).create_topic("new", 3, {"min.insync.replicas": "2"})
         ids = sorted(described(first, "new").partitions[0].isr_nodes)
         assert ids == [1, 1001, 1002], "brokers without an id were given one"

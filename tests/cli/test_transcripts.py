@@ -189,7 +189,7 @@ def test_the_page_shows_what_happens(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_page_on_clusters_shows_what_happens(tmp_path: Path) -> None:
     with (
-        ottla.Cluster(3) as cluster,
+        ottla.Cluster(3, properties={"auto.leader.rebalance.enable": "false"}) as cluster,
         Terminal(tmp_path, cluster.bootstrap_servers, cluster=cluster) as terminal,
     ):
         follow(CLUSTER_PAGE, terminal)
