@@ -12,7 +12,9 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 
+from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clients import model
+from ottla.compat_tests.session import eventually
 from ottla.testing.cluster import Cluster
 
 PARTITIONS = 3
@@ -126,7 +128,19 @@ class Reader(Workload):
                 self.read[message.partition].append((message.offset, int(message.value)))
                 ends[self.topic, message.partition] = model.Committed(message.offset + 1)
         if ends:
+            eventually(lambda: self._commits(ends), PATIENCE_SECONDS)
+
+    def _commits(self, ends: dict[tuple[str, int], model.Committed]) -> bool:
+        """Whether the commit was taken. librdkafka asks three times within half a second while the new coordinator loads the
+        group (Apache Kafka gives it the same answer), then leaves it to its user to ask again.
+        """
+        try:
             self._consumer.commit(ends)
+        except model.ClientFailure as failure:
+            if failure.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS or self._is_over:
+                raise
+            return False
+        return True
 
     def wait_read(self, written: dict[int, list[int]]) -> None:
         """Return when every record was read."""
