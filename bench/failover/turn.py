@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import kazoo.client
-from confluent_kafka import ElectionType, KafkaException, TopicPartition
+from confluent_kafka import ElectionType, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.compat_tests.clusters import STOCK_JVM, BrokerCluster, KafkaZooKeeperCluster, OttlaCluster
@@ -106,9 +106,7 @@ class Turn:
 
     def run(self, kills: Sequence[str], *, restarts: bool) -> None:
         """Everything of this turn. Raises TimeoutError."""
-        new = [NewTopic(topic, len(_ASSIGNMENT), replica_assignment=_ASSIGNMENT) for topic in self._topics]
-        for made in self._admin.create_topics(new).values():
-            made.result(_PATIENCE_S)
+        self._until(self._has_topics, "the topics are created")
         try:
             for load in self._loads:
                 load.start()
@@ -127,6 +125,19 @@ class Turn:
                 load.end()
             for load in self._loads:
                 load.stop()
+
+    def _has_topics(self) -> bool:
+        """Whether the topics are there, or could be made; not where the client asks the controller of the turn before."""
+        new = [NewTopic(topic, len(_ASSIGNMENT), replica_assignment=_ASSIGNMENT) for topic in self._topics]
+        for made in self._admin.create_topics(new).values():
+            try:
+                made.result(_PATIENCE_S)
+            except KafkaException as failure:
+                if failure.args[0].code() == KafkaError.NOT_CONTROLLER:
+                    return False
+                if failure.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+        return True
 
     @contextlib.contextmanager
     def _event(self, event: str) -> Iterator[str]:
