@@ -25,6 +25,7 @@ from ..log.disk import Disk
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
+from ..replication.settings import QuotaSettings
 from .cluster_home import ClusterHome
 from .controlled_shutdown import hand_over
 from .foundation import Foundation
@@ -157,6 +158,7 @@ class Assembly:
         config, settings = self._config, self._config.settings(LogSettings)
         self.logs.update_settings(settings, config.settings(LogManagerSettings), config.settings(LogCleanerSettings))
         self.services.replicas.update_settings(settings)
+        self.services.replicas.quotas.update(config.settings(QuotaSettings))
         self.services.controller.update_log_settings(settings)
 
     def _leadership_changed(self, topic: str, partition: int, leader_epoch: int | None) -> None:

@@ -24,7 +24,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..controller.zookeeper_settings import ZooKeeperSettings
     from ..group_coordinator.settings import GroupSettings
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
-    from ..replication.settings import ReplicationSettings
+    from ..replication.settings import QuotaSettings, ReplicationSettings
     from ..transaction_coordinator.settings import TransactionSettings
     from .settings import BrokerSettings
 
@@ -34,6 +34,7 @@ def declared_classes() -> list[type[Settings]]:
         LogManagerSettings,
         LogCleanerSettings,
         ReplicationSettings,
+        QuotaSettings,
         ControllerSettings,
         ZooKeeperSettings,
         GroupSettings,

@@ -31,8 +31,9 @@ from ..replication.log_dir_moves import LogDirMoves
 from ..replication.marker_channels import SETTLING_SECONDS, MarkerChannels
 from ..replication.metadata_cache import MetadataCache
 from ..replication.peers import Peers
+from ..replication.quotas import ReplicationQuotas
 from ..replication.replica_manager import ReplicaManager
-from ..replication.settings import ReplicationSettings
+from ..replication.settings import QuotaSettings, ReplicationSettings
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.entries import TransactionEntries
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
@@ -100,7 +101,7 @@ class Parts:
 
     def _make_replicas(self) -> ReplicaManager:
         config = self._around.config
-        return ReplicaManager(
+        replicas = ReplicaManager(
             self._broker_id,
             self._foundation.logs,
             config.settings(LogSettings),
@@ -109,6 +110,8 @@ class Parts:
             self.isr_changes,
             config.settings(ReplicationSettings).replica_lag_time_max_ms,
         )
+        replicas.quotas = ReplicationQuotas(config.settings(QuotaSettings))
+        return replicas
 
     def _make_fetchers(self) -> Fetchers:
         settings = self._around.config.settings(ReplicationSettings)
@@ -117,7 +120,7 @@ class Parts:
         def connect(broker_id: int) -> BrokerClient:
             return self.peers.client(broker_id, "fetcher", timeout=timeout, max_in_flight=1)
 
-        return Fetchers(self._broker_id, connect, settings, self._broker_epoch)
+        return Fetchers(self._broker_id, connect, settings, self._broker_epoch, self._replicas.quotas.follower)
 
     def _make_groups(self) -> GroupCoordinator:
         around = self._around

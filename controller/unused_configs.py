@@ -26,12 +26,10 @@ _FOR_ALL_BROKERS = [
     _unused("background.threads", Kind.INT, 1),
     _unused("config.providers", Kind.LIST, None),
     _unused("follower.fetch.last.tiered.offset.enable", Kind.BOOLEAN, None),
-    _unused("follower.replication.throttled.rate", Kind.LONG, 0),
     _unused("group.consumer.assignment.interval.ms", Kind.INT, 0),
     _unused("group.coordinator.cached.buffer.max.bytes", Kind.INT, 512 * 1024),
     _unused("group.share.assignment.interval.ms", Kind.INT, 0),
     _unused("group.streams.assignment.interval.ms", Kind.INT, 0),
-    _unused("leader.replication.throttled.rate", Kind.LONG, 0),
     _unused("max.connection.creation.rate", Kind.INT, 0),
     _unused("max.connections.per.ip.overrides", Kind.STRING, None),
     _unused("metric.reporters", Kind.LIST, None),
@@ -46,7 +44,6 @@ _FOR_ALL_BROKERS = [
     _unused("remote.log.manager.fetch.max.bytes.per.second", Kind.LONG, 1),
     _unused("remote.log.manager.follower.thread.pool.size", Kind.INT, 1),
     _unused("remote.log.reader.threads", Kind.INT, 1),
-    _unused("replica.alter.log.dirs.io.max.bytes.per.second", Kind.LONG, 0),
     _unused("share.coordinator.cached.buffer.max.bytes", Kind.INT, 512 * 1024),
 ]
 

@@ -120,7 +120,7 @@ def _response(
     served = []
     for state, result in zip(fetched, reads.results, strict=True):
         if result.records:
-            _count(state, result.records, is_followers)
+            _count(reads, state, result.records, is_followers)
         if session is not None:
             has_data = len(result.records) > 0 if isinstance(result.records, bytes) else result.records is not None
             if incremental and not has_data and not _is_news(state, result):
@@ -142,12 +142,14 @@ def _response(
     return FetchResponse(session_id=session.session_id, responses=topics)
 
 
-def _count(state: FetchedPartition, records: object, is_followers: bool) -> None:
+def _count(reads: Reads, state: FetchedPartition, records: object, is_followers: bool) -> None:
     partition = state.partition
     assert partition is not None
     assert isinstance(records, SegmentSlice)
     if is_followers:
         partition.counters.bytes_out += records.nbytes
+        if partition.log.settings.leader_replication_throttled_replicas:
+            reads.count_throttled(partition, records.nbytes)
     else:
         partition.bytes_out += records.nbytes
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Container
 from functools import cached_property
 
 from ..base.settings import Fallback, Kind, Settings, setting
@@ -31,6 +32,23 @@ def _check_throttled(replicas: tuple[str, ...]) -> str | None:
         "must be the literal '*' or a list of replicas in the following format: "
         "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
     )
+
+
+class _EveryReplica:
+    """What ``*`` stands for."""
+
+    def __contains__(self, replica: object) -> bool:
+        return True
+
+
+ReplicaList = Container[tuple[int, int]]
+"""Partition number and broker id of each."""
+
+
+def _replica_list(listed: tuple[str, ...]) -> ReplicaList:
+    if listed == ("*",):
+        return _EveryReplica()
+    return {(int(number), int(broker_id)) for number, _, broker_id in (each.partition(":") for each in listed)}
 
 
 class LogSettings(Settings):
@@ -291,6 +309,16 @@ class LogSettings(Settings):
     def max_segment_ms(self) -> int:
         """Age at which a segment rolls; compaction, which leaves the active one alone, may not wait any longer."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
+
+    @cached_property
+    def throttled_on_leader(self) -> ReplicaList:
+        """The replicas of ``leader.replication.throttled.replicas``."""
+        return _replica_list(self.leader_replication_throttled_replicas)
+
+    @cached_property
+    def throttled_on_follower(self) -> ReplicaList:
+        """The replicas of ``follower.replication.throttled.replicas``."""
+        return _replica_list(self.follower_replication_throttled_replicas)
 
     @property
     def deletes_old_segments(self) -> bool:

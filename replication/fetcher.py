@@ -5,6 +5,9 @@ an answer to what was asked before is passed over (``follower.take_answer``). A 
 requests meanwhile: an answer with an error comes at once, and would come again and again. Where only the leader has yet to
 hear of its election, records wait for this replica to be committed, so the first waits are short (Kafka: a second).
 
+A partition whose replication is throttled here (KIP-73) waits in the same way while the quota is exceeded, unless it has all
+that is committed (shouldFollowerThrottle in Kafka). What it fetches counts, in sync or not.
+
 What a round costs goes by the partitions with news, not by those there are: only what has ``_changed`` is named in a
 session. Once a second all are looked at, because retention here moves a log's start without anybody's telling.
 """
@@ -38,6 +41,7 @@ from .follower import (
 )
 from .leader_session import Key, LeaderSession
 from .partition import Partition
+from .quotas import NO_LIMIT, Quota
 from .settings import ReplicationSettings
 
 logger = logging.getLogger(__name__)
@@ -63,12 +67,14 @@ class Fetcher:
         connect: Callable[[int], BrokerClient],
         settings: ReplicationSettings,
         broker_epoch: Callable[[], int],
+        quota: Quota,
     ) -> None:
         self.leader_id = leader_id
         self._broker_id = broker_id
         self._connect = connect
         self._settings = settings
         self._broker_epoch = broker_epoch
+        self._quota = quota
         self._session = LeaderSession()
         self._followed: dict[Key, Partition] = {}
         self._delayed: dict[Key, float] = {}  # until when, by trio's clock
@@ -157,11 +163,31 @@ class Fetcher:
             for key in [key for key, until in self._delayed.items() if until <= now]:
                 del self._delayed[key]
                 self._changed[key] = None
+            if self._quota.limit < NO_LIMIT:
+                self._hold_back_throttled(now)
             if len(self._followed) > len(self._delayed):
                 return
             self._came = trio.Event()
             with trio.move_on_at(min(self._delayed.values(), default=float("inf"))):
                 await self._came.wait()
+
+    def _hold_back_throttled(self, now: float) -> None:
+        """Delay what is over the quota and not in sync, for a while: the limit may change."""
+        pause = self._quota.seconds_exceeded(now)
+        if not pause:
+            return
+        pause = min(max(pause, _SHORTEST_PAUSE), self._settings.replica_fetch_backoff_ms / 1000)
+        for key, partition in self._followed.items():
+            if key not in self._delayed and self._is_throttled(partition) and not self._is_in_sync(key, partition):
+                self._changed[key] = None
+                self._delay(key, pause)
+
+    def _is_throttled(self, partition: Partition) -> bool:
+        return (partition.log.partition, self._broker_id) in partition.log.settings.throttled_on_follower
+
+    def _is_in_sync(self, key: Key, partition: Partition) -> bool:
+        watermark = self._leader_watermarks.get(key)
+        return watermark is not None and partition.log.log_end_offset >= watermark
 
     async def _back_off(self, error: Exception) -> None:
         """Leave the leader alone for a while; a partition that comes may mean that it is back."""
@@ -232,6 +258,8 @@ class Fetcher:
         outcome = take_answer(partition, self._session.asked[key], data)
         if not data.error_code:
             self._leader_watermarks[key] = data.high_watermark
+            if partition.log.settings.follower_replication_throttled_replicas and self._is_throttled(partition):
+                self._quota.record(size_of(data.records or b""), trio.current_time())
         self._go_on(key, partition, outcome)
         return outcome
 

@@ -15,6 +15,7 @@ from ..base.partitions import NO_LEADER
 from .broker_client import BrokerClient
 from .fetcher import Fetcher
 from .partition import Partition
+from .quotas import Quota
 from .settings import ReplicationSettings
 
 logger = logging.getLogger(__name__)
@@ -29,12 +30,17 @@ class Fetchers:
         connect: Callable[[int], BrokerClient],
         settings: ReplicationSettings,
         broker_epoch: Callable[[], int],
+        quota: Quota,
     ) -> None:
-        """``connect`` gives the way to a broker by its id and raises PeerUnavailableError where there is none."""
+        """``connect`` gives the way to a broker by its id and raises PeerUnavailableError where there is none.
+
+        ``quota`` is for all leaders together.
+        """
         self._broker_id = broker_id
         self._connect = connect
         self._settings = settings
         self._broker_epoch = broker_epoch
+        self._quota = quota
         self._fetchers: dict[int, Fetcher] = {}
         self._scopes: dict[int, trio.CancelScope] = {}
         self._sources: dict[Partition, Fetcher] = {}
@@ -70,7 +76,7 @@ class Fetchers:
                 scope.cancel()
 
     def _start(self, leader_id: int) -> Fetcher:
-        fetcher = Fetcher(leader_id, self._broker_id, self._connect, self._settings, self._broker_epoch)
+        fetcher = Fetcher(leader_id, self._broker_id, self._connect, self._settings, self._broker_epoch, self._quota)
         self._fetchers[leader_id] = fetcher
         if self._nursery is not None:
             self._begin(fetcher, self._nursery)

@@ -14,6 +14,8 @@ Rules:
 - That a follower asks for an offset proves that it has what is below. It is noted after its partition was read, so the
   high watermark in an answer is the one before, and only by the first reading: after a wait nothing new is known
   (Partition.fetchRecords and ReplicaManager.readFromLog in Kafka). A fetch that fails or diverges proves nothing.
+- A follower that is not in sync gets nothing of a throttled partition while the quota is exceeded (KIP-73); what is appended
+  there does not end its wait. What a throttled follower gets counts, in sync or not.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from .fetch_session import FetchedPartition
 from .leader import FollowerProgress
 from .metadata_cache import MetadataCache
 from .partition import Partition
+from .quotas import NO_LIMIT
 from .read_replica import ConsumerRack
 from .replica_manager import ReplicaManager
 from .waiters import FetchWaiter
@@ -56,11 +59,14 @@ class Reads:
     __slots__ = (
         "_by_id",
         "_has_waited",
+        "_held_back",
+        "_is_over_quota",
         "_isolation_level",
         "_limit",
         "_metadata",
         "_now",
         "_or_follower",
+        "_quota",
         "_rack",
         "_replicas",
         "enough",
@@ -95,6 +101,9 @@ class Reads:
         self._limit = max_bytes
         self._or_follower = or_follower
         self._rack = rack
+        self._quota = replicas.quotas.leader
+        self._is_over_quota = False
+        self._held_back: set[Partition] | None = None
         self._has_waited = False
         self._now = 0.0
         self.min_bytes = min(min_bytes, max_bytes)
@@ -109,7 +118,8 @@ class Reads:
         """Wait for the bytes that are missing, then read everything again. ``flush`` is called before the wait."""
         waiter = FetchWaiter(self.min_bytes - self.total, read_committed=self._isolation_level == 1)
         self._release()
-        partitions = [state.partition for state in fetched if state.partition is not None]
+        held_back = self._held_back or ()
+        partitions = [p for state in fetched if (p := state.partition) is not None and p not in held_back]
         waiting = [p.fetch_waiters if self.follower is None else p.replica_waiters for p in partitions]
         for waiters in waiting:
             waiters.add(waiter)
@@ -134,7 +144,10 @@ class Reads:
     def read_all(self, fetched: Iterable[FetchedPartition]) -> None:
         """Read each partition within the limits; ``enough`` when the answer needs no waiting."""
         self.enough = False
-        self._now = 0.0 if self.follower is None else trio.current_time()
+        if self.follower is not None:
+            self._now = trio.current_time()
+            self._is_over_quota = self._quota.limit < NO_LIMIT and self._quota.is_exceeded(self._now)
+            self._held_back = None
         remaining = self._limit
         for state in fetched:
             try:
@@ -175,7 +188,8 @@ class Reads:
         records: SegmentSlice | None = None
         size = 0
         max_bytes = min(state.max_bytes, remaining)
-        if max_bytes > 0 or self.total == 0:
+        is_held_back = self._is_over_quota and self._hold_back(partition)
+        if (max_bytes > 0 or self.total == 0) and not is_held_back:
             records = partition.read(state.fetch_offset, max(max_bytes, 0), up_to, at_least_one=self.total == 0)
             if records is not None:
                 size = records.nbytes
@@ -190,6 +204,22 @@ class Reads:
                 follower, state.fetch_offset, state.log_start_offset, log.log_end_offset, epoch, self._now
             )
         return result, size
+
+    def _hold_back(self, partition: Partition) -> bool:
+        """Whether the follower gets nothing now, for the quota is exceeded and it is not in sync (shouldLeaderThrottle)."""
+        assert self.follower is not None
+        broker_id = self.follower.broker_id
+        throttled = partition.log.settings.throttled_on_leader
+        if broker_id in partition.isr or (partition.log.partition, partition.broker_id) not in throttled:
+            return False
+        self._held_back = self._held_back or set()
+        self._held_back.add(partition)
+        return True
+
+    def count_throttled(self, partition: Partition, size: int) -> None:
+        """A follower is sent ``size`` bytes of a partition that has throttled replicas."""
+        if (partition.log.partition, partition.broker_id) in partition.log.settings.throttled_on_leader:
+            self._quota.record(size, self._now)
 
     def _elsewhere(self, partition: Partition, state: FetchedPartition, rack: ConsumerRack) -> PartitionData | None:
         """The answer to a consumer that is to read from another replica; None where it is to read here."""

@@ -19,9 +19,13 @@ from ..log.log_manager import LogManager
 from ..log.partition_log import PartitionLog
 from .metadata_cache import MetadataCache
 from .partition import Partition
+from .quotas import Quota
 from .replica_manager import ReplicaManager
 
 logger = logging.getLogger(__name__)
+
+_LONGEST_PAUSE_SECONDS = 1.0
+"""The limit may change meanwhile."""
 
 
 class LogDirMoves:
@@ -35,6 +39,7 @@ class LogDirMoves:
         self._copies: dict[PartitionLog, LogCopy] = {}
         self._changed = trio.Event()
         self._limiter = trio.CapacityLimiter(len(logs.folders))
+        self._quota = replicas.quotas.log_dirs
         replicas.future_listeners.append(self._resume)
 
     def alter(self, topic: str, number: int, path: str) -> None:
@@ -99,7 +104,7 @@ class LogDirMoves:
         try:
             async with self._limiter:
                 await self._logs.cleaner.wait_until_idle(current)
-                await self._fill(copy)
+                await _fill(copy, self._quota)
                 partition.replace_log(self._logs.replace_with_future(partition.topic, current.partition))
                 logger.info("%s-%d is in %s now", partition.topic, current.partition, future.folder.path)
         except CopyAborted:
@@ -114,15 +119,25 @@ class LogDirMoves:
                 del self._copies[current]
                 self._logs.cleaner.paused.discard(current)
 
-    @staticmethod
-    async def _fill(copy: LogCopy) -> None:
-        """Return when both logs are the same and neither is being flushed."""
-        while True:
-            while await copy.step():
-                pass
-            await copy.future.flush()
-            for partition_log in (copy.current, copy.future):
-                while partition_log.flushing is not None:
-                    await partition_log.flushing.wait()
-            if copy.current.flushing is None and copy.future.flushing is None and copy.finish():
-                return
+
+async def _fill(copy: LogCopy, quota: Quota) -> None:
+    """Return when both logs are the same and neither is being flushed."""
+    while True:
+        while await _step(copy, quota):
+            pass
+        await copy.future.flush()
+        for partition_log in (copy.current, copy.future):
+            while partition_log.flushing is not None:
+                await partition_log.flushing.wait()
+        if copy.current.flushing is None and copy.future.flushing is None and copy.finish():
+            return
+
+
+async def _step(copy: LogCopy, quota: Quota) -> bool:
+    """Copy what comes next, once the quota allows it; False when there was nothing."""
+    while pause := quota.seconds_exceeded(trio.current_time()):
+        await trio.sleep(min(pause, _LONGEST_PAUSE_SECONDS))
+    before = copy.future.size
+    has_more = await copy.step()
+    quota.record(max(copy.future.size - before, 0), trio.current_time())
+    return has_more

@@ -39,6 +39,8 @@ from .counters import ReplicationCounters
 from .metadata_cache import MetadataCache
 from .partition import IsrChanges, Partition, Surroundings
 from .partition_registration import PartitionRegistration
+from .quotas import ReplicationQuotas
+from .settings import QuotaSettings
 
 logger = logging.getLogger(__name__)
 
@@ -93,6 +95,7 @@ class ReplicaManager:
         self._surroundings = Surroundings(broker_id, metadata.is_alive, isr_changes, replica_lag_time_max_ms / 1000)
         self._partitions: dict[str, dict[int, Partition]] = {}
         self._offline: set[tuple[str, int]] = set()
+        self.quotas = ReplicationQuotas(QuotaSettings())
         self.fetchers: Followers = NoFollowers()
         self.is_leaving = False
         """Whether the broker hands over what it leads, and then stops.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..base.settings import Kind, Settings, setting
+from ..log.settings import LONG_MAX
 from .read_replica import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 
 
@@ -83,4 +86,43 @@ class ReplicationSettings(Settings):
         default=30_000,
         at_least=1,
         doc="How long a follower waits for its leader's answer; at least replica.fetch.wait.max.ms.",
+    )
+
+
+def _rate(name: str, doc: str) -> Any:
+    return setting(name, default=LONG_MAX, kind=Kind.LONG, at_least=0, dynamic=True, doc=doc)
+
+
+def _window_num(name: str, of: str) -> Any:
+    return setting(name, default=11, at_least=1, doc=f"Over how many windows the rate of {of} is averaged.")
+
+
+def _window_size(name: str) -> Any:
+    return setting(name, default=1, at_least=1, doc="The length of such a window in seconds.")
+
+
+class QuotaSettings(Settings):
+    """How fast replicas may be filled (KIP-73), in bytes per second."""
+
+    leader_replication_throttled_rate: int = _rate(
+        "leader.replication.throttled.rate",
+        "The most bytes a second that this broker sends to followers of the replicas that topics list in "
+        "`leader.replication.throttled.replicas`; those in sync are never held up.",
+    )
+    follower_replication_throttled_rate: int = _rate(
+        "follower.replication.throttled.rate",
+        "The most bytes a second that this broker fetches for the replicas that topics list in "
+        "`follower.replication.throttled.replicas`; those in sync are never held up.",
+    )
+    replica_alter_log_dirs_io_max_bytes_per_second: int = _rate(
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+        "The most bytes a second that this broker moves between its data folders.",
+    )
+    replication_quota_window_num: int = _window_num("replication.quota.window.num", "throttled replication")
+    replication_quota_window_size_seconds: int = _window_size("replication.quota.window.size.seconds")
+    alter_log_dirs_replication_quota_window_num: int = _window_num(
+        "alter.log.dirs.replication.quota.window.num", "moves between data folders"
+    )
+    alter_log_dirs_replication_quota_window_size_seconds: int = _window_size(
+        "alter.log.dirs.replication.quota.window.size.seconds"
     )

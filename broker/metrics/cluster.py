@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+import trio
 from prometheus_client.core import Metric
 
 from ...controller.figures import ClusterFigures
@@ -31,6 +32,7 @@ def cluster_metrics(services: Services | None) -> Iterator[Metric]:
     yield from _replicas(services)
     yield from _in_sync(services)
     yield from _fetchers(() if services is None else list(services.fetchers.all))
+    yield from _quotas(services)
     yield from _controller(services)
     yield from _store_session(services)
 
@@ -67,6 +69,13 @@ def _fetchers(fetchers: Collection[Fetcher]) -> Iterator[Metric]:
     yield simple(families.MIN_FETCH_RATE, [(_FETCHERS, slowest)])
     failed = sum(fetcher.failed_count for fetcher in fetchers)
     yield simple(families.FAILED_PARTITIONS, [(_FETCHERS, failed)])
+
+
+def _quotas(services: Services | None) -> Iterator[Metric]:
+    quotas, now = None if services is None else services.replicas.quotas, trio.current_time()
+    yield single(families.LEADER_QUOTA_RATE, 0 if quotas is None else quotas.leader.rate(now))
+    yield single(families.FOLLOWER_QUOTA_RATE, 0 if quotas is None else quotas.follower.rate(now))
+    yield single(families.LOG_DIRS_QUOTA_RATE, 0 if quotas is None else quotas.log_dirs.rate(now))
 
 
 def _controller(services: Services | None) -> Iterator[Metric]:

@@ -208,6 +208,24 @@ FAILED_PARTITIONS = _gauge(
     "Replicas on this broker that are not fetched any more after an error, until the controller says something new of them.",
     _FETCHERS + "FailedPartitionsCount",
 )
+LEADER_QUOTA_RATE = _gauge(
+    "kafka_server_leaderreplication_byte_rate",
+    "",
+    "Bytes a second, of late, that this broker as a leader has sent of replicas whose replication is throttled.",
+    "kafka.server:type=LeaderReplication, byte-rate",
+)
+FOLLOWER_QUOTA_RATE = _gauge(
+    "kafka_server_followerreplication_byte_rate",
+    "",
+    "Bytes a second, of late, that this broker has fetched for replicas whose replication is throttled.",
+    "kafka.server:type=FollowerReplication, byte-rate",
+)
+LOG_DIRS_QUOTA_RATE = _gauge(
+    "kafka_server_alterlogdirsreplication_byte_rate",
+    "",
+    "Bytes a second, of late, that this broker has moved between its data folders.",
+    "kafka.server:type=AlterLogDirsReplication, byte-rate",
+)
 PURGATORY = _gauge(
     "kafka_server_delayedoperationpurgatory_purgatorysize",
     "delayedOperation",

@@ -137,10 +137,10 @@ def test_deleting_what_cannot_be_set_is_no_error(send: Send) -> None:
 
 
 def test_what_kafka_takes_and_ottla_does_not_use_is_kept(send: Send) -> None:
-    assert change(send, BROKER, "1", ("leader.replication.throttled.rate", SET, "7"), ("my.own", SET, "x")) == 0
+    assert change(send, BROKER, "1", ("background.threads", SET, "7"), ("my.own", SET, "x")) == 0
     found = entries(send, BROKER, "1")
-    throttle, own = found["leader.replication.throttled.rate"], found["my.own"]
-    assert (throttle.value, throttle.config_source, throttle.is_sensitive) == ("7", DYNAMIC_BROKER, False)
+    threads, own = found["background.threads"], found["my.own"]
+    assert (threads.value, threads.config_source, threads.is_sensitive) == ("7", DYNAMIC_BROKER, False)
     assert (own.value, own.config_source, own.is_sensitive) == (None, DYNAMIC_BROKER, True)
 
 

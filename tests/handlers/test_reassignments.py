@@ -59,6 +59,6 @@ def test_throttles_that_are_not_set_can_be_cleared(send) -> None:
         return answer.error_code
 
     assert change("replica.alter.log.dirs.io.max.bytes.per.second", DELETE) == ErrorCode.NONE
-    assert change("replica.alter.log.dirs.io.max.bytes.per.second", SET) == ErrorCode.NONE  # kept, but of no effect
+    assert change("replica.alter.log.dirs.io.max.bytes.per.second", SET) == ErrorCode.NONE
     assert change("replica.alter.log.dirs.io.max.bytes.per.second", DELETE) == ErrorCode.NONE
     assert change("log.dirs", DELETE) == ErrorCode.NONE  # Kafka looks at what is left, and nothing is

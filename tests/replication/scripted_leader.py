@@ -12,6 +12,7 @@ import trio.testing
 from ottla.replication.fetcher import Fetcher
 from ottla.replication.fetchers import Fetchers
 from ottla.replication.partition import Partition
+from ottla.replication.quotas import Quota
 from ottla.replication.settings import ReplicationSettings
 from ottla.wire.headers import RequestHeader
 from ottla.wire.messages.fetch import (
@@ -101,13 +102,13 @@ def settings(**values: int) -> ReplicationSettings:
 
 @asynccontextmanager
 async def leader(
-    fetchers: bool = False, backoff_ms: int = 1_000, **log_settings: Any
+    fetchers: bool = False, backoff_ms: int = 1_000, quota: Quota | None = None, **log_settings: Any
 ) -> AsyncIterator[tuple[Leader, Any]]:
     """A leader and a fetcher of it, or a broker's fetchers, that are at work."""
     replicas = await follower_world(**log_settings)
     async with opened() as world, trio.open_nursery() as nursery:
         replication = settings(replica_fetch_backoff_ms=backoff_ms)
-        arguments = 1, lambda broker_id: world.client, replication, lambda: BROKER_EPOCH
+        arguments = 1, lambda broker_id: world.client, replication, lambda: BROKER_EPOCH, quota or Quota(11, 1)
         follower: Any = Fetchers(*arguments) if fetchers else Fetcher(LEADER, *arguments)
         nursery.start_soon(follower.run)
         yield Leader(world, replicas), follower

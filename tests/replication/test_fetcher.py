@@ -15,6 +15,7 @@ from ottla.replication.broker_client import PeerUnavailableError
 from ottla.replication.fetcher import Fetcher
 from ottla.replication.fetchers import Fetchers
 from ottla.replication.partition import Partition
+from ottla.replication.quotas import Quota
 from ottla.wire.messages.fetch import (
     EpochEndOffset,
 )
@@ -272,7 +273,7 @@ async def test_broker_that_is_not_there_is_tried_again(autojump_clock: trio.test
         raise PeerUnavailableError(f"broker {broker_id} is gone")
 
     replicas = await follower_world()
-    fetcher = Fetcher(LEADER, 1, connect, settings(), lambda: 0)
+    fetcher = Fetcher(LEADER, 1, connect, settings(), lambda: 0, Quota(11, 1))
     fetcher.follow(replicas.lead(LEADER, 5))
     with trio.move_on_after(3.5):
         await fetcher.run()
@@ -361,7 +362,7 @@ async def test_partition_moves_to_the_fetcher_of_its_new_leader(autojump_clock: 
         asked.append(broker_id)
         raise PeerUnavailableError(f"broker {broker_id} is gone")
 
-    fetchers = Fetchers(1, connect, settings(), lambda: 0)
+    fetchers = Fetchers(1, connect, settings(), lambda: 0, Quota(11, 1))
     partition = replicas.lead(2, 5)
     fetchers.follow(partition)
     async with trio.open_nursery() as nursery:

@@ -1,0 +1,122 @@
+"""How many bytes a second replication may move where it is throttled (KIP-73): rates as measured, and their limits.
+
+There are three quotas in a broker: of what it sends as a leader, of what it fetches as a follower, and of what it moves
+between its data folders. The first two are for the replicas that a topic lists (``leader.replication.throttled.replicas``,
+``follower.…``), the third is for all. What exceeds a quota is put off, never refused; what is put off is not counted.
+
+Rules (Kafka's ReplicationQuotaManager, SimpleRate, SampledStat):
+
+- A rate is over the last ``samples`` windows, of those in which anything was moved; over one window at least.
+- Replicas in sync are never put off. What they move counts, so that there is the less for those that catch up.
+- Without a limit the rates are measured all the same.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ..log.settings import LONG_MAX
+from .settings import QuotaSettings
+
+NO_LIMIT = LONG_MAX
+
+
+class ByteRate:
+    """Bytes per second, of late. ``now`` is in seconds that never go back."""
+
+    __slots__ = ("_lifetime", "_samples", "_window")
+
+    def __init__(self, samples: int, window_seconds: float) -> None:
+        self._window = window_seconds
+        self._lifetime = samples * window_seconds
+        self._samples: deque[_Sample] = deque(maxlen=samples + 1)  # the oldest may have begun before the first window
+
+    def record(self, size: int, now: float) -> None:
+        """``size`` bytes were moved."""
+        samples = self._samples
+        if not samples or now - samples[-1].began >= self._window:
+            self._drop_old(now)
+            samples.append(_Sample(now))
+        latest = samples[-1]
+        latest.size += size
+        latest.ended = now
+
+    def per_second(self, now: float) -> float:
+        """The rate; 0 when nothing was moved for long enough."""
+        return self._size(now) / self._elapsed(now)
+
+    def seconds_above(self, limit: float, now: float) -> float:
+        """For how long the rate stays above ``limit`` if nothing more is moved; 0: it is not."""
+        size = self._size(now)
+        if size <= limit * self._elapsed(now):
+            return 0.0
+        began, until_forgotten = self._samples[0].began, self._samples[-1].ended + self._lifetime - now
+        return min(began + size / limit - now, until_forgotten) if limit else until_forgotten
+
+    def _size(self, now: float) -> int:
+        self._drop_old(now)
+        return sum(sample.size for sample in self._samples)
+
+    def _elapsed(self, now: float) -> float:
+        return max(now - self._samples[0].began, self._window) if self._samples else self._window
+
+    def _drop_old(self, now: float) -> None:
+        samples = self._samples
+        while samples and now - samples[0].ended >= self._lifetime:
+            samples.popleft()
+
+
+class _Sample:
+    """What was moved within one window, and when the first and the last of it."""
+
+    __slots__ = ("began", "ended", "size")
+
+    def __init__(self, now: float) -> None:
+        self.began = self.ended = now
+        self.size = 0
+
+
+class Quota:
+    """``limit`` in bytes per second may change at any time."""
+
+    __slots__ = ("_rate", "limit")
+
+    def __init__(self, samples: int, window_seconds: float) -> None:
+        self.limit = NO_LIMIT
+        self._rate = ByteRate(samples, window_seconds)
+
+    def record(self, size: int, now: float) -> None:
+        """``size`` bytes were moved."""
+        self._rate.record(size, now)
+
+    def is_exceeded(self, now: float) -> bool:
+        """Whether what can wait has to."""
+        return self.seconds_exceeded(now) > 0
+
+    def seconds_exceeded(self, now: float) -> float:
+        """For how long what can wait has to; 0: not at all."""
+        return 0.0 if self.limit == NO_LIMIT else self._rate.seconds_above(self.limit, now)
+
+    def rate(self, now: float) -> float:
+        """Bytes per second, of late."""
+        return self._rate.per_second(now)
+
+
+class ReplicationQuotas:
+    """The quotas of one broker."""
+
+    def __init__(self, settings: QuotaSettings) -> None:
+        replication = settings.replication_quota_window_num, settings.replication_quota_window_size_seconds
+        self.leader = Quota(*replication)
+        self.follower = Quota(*replication)
+        self.log_dirs = Quota(
+            settings.alter_log_dirs_replication_quota_window_num,
+            settings.alter_log_dirs_replication_quota_window_size_seconds,
+        )
+        self.update(settings)
+
+    def update(self, settings: QuotaSettings) -> None:
+        """Other limits from now on; windows are those of the start."""
+        self.leader.limit = settings.leader_replication_throttled_rate
+        self.follower.limit = settings.follower_replication_throttled_rate
+        self.log_dirs.limit = settings.replica_alter_log_dirs_io_max_bytes_per_second
