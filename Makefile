@@ -4,6 +4,10 @@ VENV := .venv
 PYTHON_IN_VENV := $(VENV)/bin/python
 COMPILEALL := $(PYTHON_IN_VENV) -m compileall -q -x '/[.]|/data/|/build/' .
 
+# Containers often forbid Python to keep what it compiles; then every process of the tests compiles all test modules again, which
+# takes longer than many of the tests do.
+export PYTHONDONTWRITEBYTECODE :=
+
 # Arguments of the program behind a target: make run ARGS='--log-level debug', make bench ARGS='--pairs 1 --scale 0.1'.
 ARGS :=
 
