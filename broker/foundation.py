@@ -82,6 +82,11 @@ class Foundation:
         """Whether the cluster's store is the broker's own, so that no other broker can be in the cluster."""
         return self.state_folder is not None
 
+    @property
+    def is_on_zookeeper(self) -> bool:
+        """Whether the cluster's state is in a ZooKeeper, and so brokers of Apache Kafka may be in the cluster."""
+        return self._home.zookeeper is not None
+
     async def lay(self) -> None:
         """Raises KafkaError, LogStartError, OSError, StoreError, SettingError."""
         config, logs, zookeeper = self._around.config, self.logs, self._home.zookeeper

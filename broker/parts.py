@@ -19,6 +19,7 @@ from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..handlers.services import Services
+from ..handlers.table import without_transactions_v2
 from ..log.settings import LogSettings
 from ..replication.alter_partition import AlterPartitionManager
 from ..replication.broker_client import BrokerClient
@@ -27,6 +28,7 @@ from ..replication.coordinator_partition_log import CoordinatorPartitionLog
 from ..replication.end_markers import EndMarkers
 from ..replication.fetch_session import FetchSessionCache
 from ..replication.fetchers import Fetchers
+from ..replication.inter_broker_protocol import inter_broker_protocol
 from ..replication.log_dir_moves import LogDirMoves
 from ..replication.marker_channels import SETTLING_SECONDS, MarkerChannels
 from ..replication.metadata_cache import MetadataCache
@@ -52,6 +54,9 @@ class Parts:
         self._foundation = foundation
         self._broker_id = foundation.broker_id
         self._broker_epoch = broker_epoch
+        self._protocol = inter_broker_protocol(
+            around.config.settings(ReplicationSettings).inter_broker_protocol_version
+        )
         self._metadata = MetadataCache(foundation.cluster_id)
         self.peers = Peers(around.network, self._broker_id, around.inter_broker_listener, self._metadata)
         self._controller = self._make_controller()
@@ -96,7 +101,12 @@ class Parts:
         around = self._around
         timeout = around.config.settings(ControllerSettings).controller_socket_timeout_ms / 1000
         return RemoteChannel(
-            around.network, registration, around.inter_broker_listener, f"controller-{self._broker_id}", timeout
+            around.network,
+            registration,
+            around.inter_broker_listener,
+            f"controller-{self._broker_id}",
+            timeout,
+            self._protocol,
         )
 
     def _make_replicas(self) -> ReplicaManager:
@@ -130,7 +140,7 @@ class Parts:
         return groups
 
     def _make_producer_ids(self) -> ProducerIds | AllocatedProducerIds:
-        if self._foundation.is_alone:
+        if self._foundation.is_alone or not self._protocol.allocates_producer_ids:
             return ProducerIds(self._foundation.session, self._broker_id)
         return AllocatedProducerIds(self.controller_channel("forwarding"), self._broker_id, self._broker_epoch)
 
@@ -175,5 +185,5 @@ class Parts:
             transaction_entries=TransactionEntries(self._broker_id, self._metadata, self.peers, self._transactions),
             end_markers=self._end_markers,
             producer_ids=self._producer_ids,
-            served=around.served,
+            served=without_transactions_v2(around.served) if foundation.is_on_zookeeper else around.served,
         )

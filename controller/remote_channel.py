@@ -1,8 +1,7 @@
 """The controller's way to another broker: LeaderAndIsr, UpdateMetadata and StopReplica over one connection.
 
-The versions are those of Kafka 3.9's inter.broker.protocol.version; the broker is not asked for its own (ApiVersions), as
-Kafka's controller does not ask either (ControllerChannelManager: ``discoverBrokerVersions`` is false). Versions, and what
-decides them, are in ``ControllerChannelManager`` and ``AbstractControllerBrokerRequestBatch``.
+The versions are those of inter.broker.protocol.version; the broker is not asked for its own (ApiVersions), as Kafka's
+controller does not ask either (ControllerChannelManager: ``discoverBrokerVersions`` is false).
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from typing import Any
 
 from ..base.network import Network
 from ..replication.broker_client import BrokerClient, PeerUnavailableError
+from ..replication.inter_broker_protocol import InterBrokerProtocol
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadataResponse
-from ..wire.schema import Message
+from ..wire.schema import Message, replace
 from .znodes import BrokerRegistration
 
-LEADER_AND_ISR_VERSION = 7
-UPDATE_METADATA_VERSION = 8
-STOP_REPLICA_VERSION = 4
+_RECOVERY_STATE_FROM = 6
+"""The version of LeaderAndIsr that tells of leaders which were not in sync (KIP-704)."""
 
 
 class RemoteChannel:
@@ -29,8 +28,15 @@ class RemoteChannel:
     """
 
     def __init__(
-        self, network: Network, registration: BrokerRegistration, listener: str, client_id: str, timeout: float
+        self,
+        network: Network,
+        registration: BrokerRegistration,
+        listener: str,
+        client_id: str,
+        timeout: float,
+        protocol: InterBrokerProtocol,
     ) -> None:
+        self._protocol = protocol
         self._broker = f"broker {registration.broker_id}"
         self._listener = listener
         endpoint = registration.endpoint(listener)
@@ -42,17 +48,20 @@ class RemoteChannel:
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Raises OSError."""
-        response: LeaderAndIsrResponse = await self._ask(request, LEADER_AND_ISR_VERSION)
+        version = self._protocol.leader_and_isr
+        if version < _RECOVERY_STATE_FROM:
+            request = _without_recovery_states(request)
+        response: LeaderAndIsrResponse = await self._ask(request, version)
         return response
 
     async def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Raises OSError."""
-        response: StopReplicaResponse = await self._ask(request, STOP_REPLICA_VERSION)
+        response: StopReplicaResponse = await self._ask(request, self._protocol.stop_replica)
         return response
 
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Raises OSError."""
-        response: UpdateMetadataResponse = await self._ask(request, UPDATE_METADATA_VERSION)
+        response: UpdateMetadataResponse = await self._ask(request, self._protocol.update_metadata)
         return response
 
     async def _ask(self, request: Message, version: int) -> Any:
@@ -63,3 +72,11 @@ class RemoteChannel:
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
+
+
+def _without_recovery_states(request: LeaderAndIsrRequest) -> LeaderAndIsrRequest:
+    topics = [
+        replace(topic, partition_states=[replace(state, leader_recovery_state=0) for state in topic.partition_states])
+        for topic in request.topic_states
+    ]
+    return replace(request, topic_states=topics)

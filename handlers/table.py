@@ -141,5 +141,20 @@ class UnservedApiVersionsError(Exception):
     """The client is newer than the broker; the answer tells it which versions there are, instead of an end (KIP-511)."""
 
 
+_HIGHEST_OF_FIRST_TRANSACTIONS = {ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 4}
+"""Above are those of transactions V2 (KIP-890), in which partitions enter a transaction by themselves and epochs are bumped."""
+
+
+def without_transactions_v2(served: ServedApis) -> ServedApis:
+    """What a broker on a ZooKeeper serves: beside it may be coordinators of Apache Kafka, which could not go on with the rest."""
+    by_key = {
+        key: dataclasses.replace(
+            handler, highest=min(handler.highest, _HIGHEST_OF_FIRST_TRANSACTIONS.get(handler.api_key, handler.highest))
+        )
+        for key, handler in served.by_key.items()
+    }
+    return ServedApis(by_key, served.has_features)
+
+
 SERVED = ServedApis({int(handler.api_key): handler for handler in HANDLERS})
 """Everything there is."""

@@ -39,16 +39,14 @@ from .follower import (
     take_answer,
     take_reset_error,
 )
+from .inter_broker_protocol import inter_broker_protocol
 from .leader_session import Key, LeaderSession
+from .older_fetch import REPLICA_STATE_FROM, OlderFetch
 from .partition import Partition
 from .quotas import NO_LIMIT, Quota
 from .settings import ReplicationSettings
 
 logger = logging.getLogger(__name__)
-
-FETCH_VERSION = 17
-LIST_OFFSETS_VERSION = 9
-"""Those of inter.broker.protocol.version 3.9: a follower does not ask what its leader can."""
 
 _LATEST, _EARLIEST = -1, -2
 _BYTES_PER_TURN = 256 << 10
@@ -75,6 +73,10 @@ class Fetcher:
         self._settings = settings
         self._broker_epoch = broker_epoch
         self._quota = quota
+        protocol = inter_broker_protocol(settings.inter_broker_protocol_version)
+        self._fetch_version = protocol.fetch
+        self._list_offsets_version = protocol.list_offsets
+        self._older = OlderFetch(protocol.fetch) if protocol.fetch < REPLICA_STATE_FROM else None
         self._session = LeaderSession()
         self._followed: dict[Key, Partition] = {}
         self._delayed: dict[Key, float] = {}  # until when, by trio's clock
@@ -124,6 +126,8 @@ class Fetcher:
             self._failed.add(key)
             return
         self._followed[key] = partition
+        if self._older is not None:
+            self._older.note(partition.topic, partition.topic_id)
         self._came.set()
 
     def unfollow(self, partition: Partition) -> None:
@@ -147,13 +151,17 @@ class Fetcher:
             now = trio.current_time()
             self._rate.note(now)
             request = self._request(now)
+            if self._older is not None:
+                self._older.fit(request)
             try:
-                response = await self._connect(self.leader_id).send(request, FETCH_VERSION)
+                response = await self._connect(self.leader_id).send(request, self._fetch_version)
             except NoAnswerError as error:
                 self._session.lose()
                 await self._back_off(error)
                 continue
             self._is_reachable = True
+            if self._older is not None:
+                self._older.read(response)
             await self._take(response)
 
     async def _wait_for_partitions(self) -> None:
@@ -315,7 +323,7 @@ class Fetcher:
         )
         topic = ListOffsetsTopic(name=partition.topic, partitions=[asked])
         request = ListOffsetsRequest(replica_id=self._broker_id, isolation_level=0, topics=[topic])
-        response: ListOffsetsResponse = await self._connect(self.leader_id).send(request, LIST_OFFSETS_VERSION)
+        response: ListOffsetsResponse = await self._connect(self.leader_id).send(request, self._list_offsets_version)
         for answered in (data for topic in response.topics for data in topic.partitions):
             if answered.error_code:
                 raise KafkaError(known_code(answered.error_code), "the leader refuses to say")

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..base.settings import Kind, Settings, setting
 from ..log.settings import LONG_MAX
+from .inter_broker_protocol import LATEST, check_name
 from .read_replica import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 
 
@@ -16,7 +17,14 @@ def _check_selector(name: str) -> str | None:
 
 
 class ReplicationSettings(Settings):
-    """What a Fetch may ask for, and when a follower is out of sync."""
+    """What a Fetch may ask for, when a follower is out of sync, and how brokers speak to one another."""
+
+    inter_broker_protocol_version: str = setting(
+        "inter.broker.protocol.version",
+        default=LATEST,
+        check=check_name,
+        doc="The versions that brokers speak among themselves, the same for all brokers of a cluster: 2.8 or newer.",
+    )
 
     fetch_max_bytes: int = setting(
         "fetch.max.bytes",

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.handlers.table import HANDLERS
+from ottla.handlers.table import HANDLERS, SERVED, without_transactions_v2
+from ottla.testing.kafka_versions import api_versions as api_versions_of
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
@@ -99,3 +100,13 @@ def test_transactional_ids_of_nobody_or_of_another_coordinator(
 ) -> None:
     answer = send(InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000), 2)
     assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (code, -1, -1)
+
+
+def test_on_a_zookeeper_nothing_is_served_that_a_coordinator_of_kafka_3_9_could_not_go_on_with() -> None:
+    kafka = api_versions_of("3.9")
+    served = without_transactions_v2(SERVED).by_key
+    ends = (ApiKey.PRODUCE, ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN)
+    enters = (ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN)
+    assert {key: served[key].highest for key in (*ends, *enters)} == {key: kafka[key][1] for key in (*ends, *enters)}
+    assert served.keys() == SERVED.by_key.keys()
+    assert all(served[key].highest == SERVED.by_key[key].highest for key in served.keys() - set(ends))

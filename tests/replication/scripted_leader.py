@@ -11,6 +11,7 @@ import trio.testing
 
 from ottla.replication.fetcher import Fetcher
 from ottla.replication.fetchers import Fetchers
+from ottla.replication.inter_broker_protocol import LATEST
 from ottla.replication.partition import Partition
 from ottla.replication.quotas import Quota
 from ottla.replication.settings import ReplicationSettings
@@ -69,7 +70,8 @@ class Leader:
 
     async def answer(self, *partitions: PartitionData, session_id: int = SESSION, error: int = 0) -> None:
         assert self.peer is not None
-        topics = [FetchableTopicResponse(topic_id=TOPIC_ID, partitions=list(partitions))] if partitions else []
+        names = {"topic": "t", "topic_id": TOPIC_ID}
+        topics = [FetchableTopicResponse(**names, partitions=list(partitions))] if partitions else []
         await self.peer.answer(self.header, FetchResponse(error_code=error, session_id=session_id, responses=topics))
 
     async def answer_offset(self, offset: int, error: int = 0) -> None:
@@ -96,18 +98,22 @@ def data(number: int = 0, records: bytes = b"", **fields: Any) -> PartitionData:
     return PartitionData(partition_index=number, records=records, **fields)
 
 
-def settings(**values: int) -> ReplicationSettings:
+def settings(**values: Any) -> ReplicationSettings:
     return ReplicationSettings(values)
 
 
 @asynccontextmanager
 async def leader(
-    fetchers: bool = False, backoff_ms: int = 1_000, quota: Quota | None = None, **log_settings: Any
+    fetchers: bool = False,
+    backoff_ms: int = 1_000,
+    quota: Quota | None = None,
+    protocol: str = LATEST,
+    **log_settings: Any,
 ) -> AsyncIterator[tuple[Leader, Any]]:
     """A leader and a fetcher of it, or a broker's fetchers, that are at work."""
     replicas = await follower_world(**log_settings)
     async with opened() as world, trio.open_nursery() as nursery:
-        replication = settings(replica_fetch_backoff_ms=backoff_ms)
+        replication = settings(replica_fetch_backoff_ms=backoff_ms, inter_broker_protocol_version=protocol)
         arguments = 1, lambda broker_id: world.client, replication, lambda: BROKER_EPOCH, quota or Quota(11, 1)
         follower: Any = Fetchers(*arguments) if fetchers else Fetcher(LEADER, *arguments)
         nursery.start_soon(follower.run)
