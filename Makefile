@@ -17,7 +17,7 @@ ARGS :=
 SEEDS := 300
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster compat-cluster setup check test test-spark-4.2 stress simulate bench bench-failover bench-archive compat-oracle compat-spark docs clean help static
+.PHONY: run cluster compat-cluster test-mixed setup check test test-spark-4.2 stress simulate bench bench-failover bench-archive compat-oracle compat-spark docs clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -83,6 +83,11 @@ compat-cluster: ## all of compat_tests on a cluster of three brokers on ZooKeepe
 	@tools/setup.sh test
 	CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest compat_tests --brokers 3 -q -n 3 --dist loadgroup \
 		--no-loadscope-reorder $(ARGS)
+
+test-mixed: ## all tests of clusters of Ottla and Apache Kafka 3.9 in one, of which `make test` runs one; ARGS="-k transaction"
+	@tools/setup.sh bench
+	@tools/fetch_jars.sh zookeeper mixed
+	CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests/mixed --on-demand --no-skips -q $(ARGS)
 
 compat-spark: ## the tests of Spark, 4.0.0 and 4.2.0, on Ottla and Apache Kafka; writes docs/spark-versions.md
 	@tools/setup.sh test

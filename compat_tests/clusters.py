@@ -1,6 +1,6 @@
-"""Clusters of brokers in processes of their own on one ZooKeeper: of Ottla, and of Apache Kafka 3.9 in its ZooKeeper mode.
+"""Clusters of brokers in processes of their own on one ZooKeeper: of Ottla, of Apache Kafka 3.9 in its ZooKeeper mode, of both.
 
-Both kinds have the same interface, so that what is seen on one can be held against the other. Broker ids begin at 1. Each broker
+All kinds have the same interface, so that what is seen on one can be held against the other. Broker ids begin at 1. Each broker
 keeps its port, its folder and its log over all of its starts. Topics have three replicas unless told otherwise, or as many as
 there are brokers.
 """
@@ -8,10 +8,14 @@ there are brokers.
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+
+import kazoo.client
+import kazoo.exceptions
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess, ottla_version
@@ -90,6 +94,7 @@ class BrokerCluster(ABC):
             zookeeper = ZooKeeperProcess(own)
         self.zookeeper = zookeeper
         self.root = root
+        self.count = count
         common = {
             "zookeeper.connect": zookeeper.address + root,
             "zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS),
@@ -109,9 +114,16 @@ class BrokerCluster(ABC):
     def make_broker(self, folder: Path, properties: Mapping[str, str]) -> BrokerProcess:
         """A broker of this kind, not started."""
 
-    def before_start(self, broker: BrokerProcess) -> None:
-        """Called before each start of a broker: what this kind wants to be waited for."""
-        return None
+    def _before_start(self, broker: BrokerProcess) -> None:
+        """Wait until the registration that a killed broker of Kafka left behind is gone, since it does not start before."""
+        if not isinstance(broker, KafkaZooKeeperProcess):
+            return
+        servers = self.zookeeper.servers if isinstance(self.zookeeper, ZooKeeperEnsemble) else [self.zookeeper]
+        node = f"\t{self.root}/brokers/ids/{broker.properties['broker.id']}\n"
+        eventually(
+            lambda: not any(node in server.ask("dump") for server in servers if server.is_running),
+            timeout_s=JOIN_TIMEOUT_S,
+        )
 
     @property
     def bootstrap(self) -> str:
@@ -133,7 +145,7 @@ class BrokerCluster(ABC):
             self.zookeeper.start()
         begun = [broker for broker in self.brokers if not broker.is_running]
         for broker in begun:
-            self.before_start(broker)
+            self._before_start(broker)
             broker.launch()
         for broker in begun:
             broker.wait_ready()
@@ -145,7 +157,7 @@ class BrokerCluster(ABC):
         After a kill that is not before the session that it left has ended. Raises RuntimeError, AssertionError.
         """
         broker = self.broker(broker_id)
-        self.before_start(broker)
+        self._before_start(broker)
         broker.start()
         self.wait_joined()
 
@@ -171,6 +183,41 @@ class BrokerCluster(ABC):
                 return view.controller
         return None
 
+    def have_controller(self, wanted: Collection[int]) -> int:
+        """Have one of these brokers be the controller, and all know it; which one. AssertionError when that takes too long.
+
+        A controller whose node is removed is voted out. The others are paused for that moment, so that one of these wins.
+        """
+        client = kazoo.client.KazooClient(self.zookeeper.address + self.root)
+        client.start()
+        others = [broker for number, broker in enumerate(self.brokers, 1) if broker.is_running and number not in wanted]
+
+        def elected() -> int | None:
+            with contextlib.suppress(kazoo.exceptions.NoNodeError):
+                return int(json.loads(client.get("/controller")[0])["brokerid"])
+            return None
+
+        try:
+            if elected() not in wanted:
+                for broker in others:
+                    broker.pause()
+                with contextlib.suppress(kazoo.exceptions.NoNodeError):
+                    client.delete("/controller")
+                eventually(lambda: elected() in wanted)
+            controller = elected()
+        finally:
+            for broker in others:
+                broker.resume()
+            client.stop()
+            client.close()
+        assert controller is not None
+        eventually(lambda: self._all_know(controller), timeout_s=JOIN_TIMEOUT_S)
+        return controller
+
+    def _all_know(self, controller: int) -> bool:
+        views = [cluster_view(broker.address) for broker in self.brokers if broker.is_running]
+        return all(view is not None and view.controller == controller for view in views)
+
     def close(self) -> None:
         """End everything at once, and let go of the ports."""
         for broker in self.brokers:
@@ -195,14 +242,37 @@ class KafkaZooKeeperCluster(BrokerCluster):
     def make_broker(self, folder: Path, properties: Mapping[str, str]) -> BrokerProcess:
         return KafkaZooKeeperProcess(folder, properties, self.options, self.log_level)
 
-    def before_start(self, broker: BrokerProcess) -> None:
-        """Wait until the registration that a killed broker left behind is gone, since it does not start before."""
-        servers = self.zookeeper.servers if isinstance(self.zookeeper, ZooKeeperEnsemble) else [self.zookeeper]
-        node = f"\t{self.root}/brokers/ids/{broker.properties['broker.id']}\n"
-        eventually(
-            lambda: not any(node in server.ask("dump") for server in servers if server.is_running),
-            timeout_s=JOIN_TIMEOUT_S,
-        )
+
+class MixedCluster(BrokerCluster):
+    """Brokers of both kinds: the last one is of the ``odd`` kind, the others are of the other."""
+
+    odd: str
+
+    def kind(self, broker_id: int) -> str:
+        """``ottla`` or ``kafka``."""
+        other = "kafka" if self.odd == "ottla" else "ottla"
+        return self.odd if broker_id == self.count else other
+
+    def of_kind(self, kind: str) -> list[int]:
+        """The ids of the brokers of one kind."""
+        return [broker_id for broker_id in range(1, self.count + 1) if self.kind(broker_id) == kind]
+
+    def make_broker(self, folder: Path, properties: Mapping[str, str]) -> BrokerProcess:
+        if self.kind(int(properties["broker.id"])) == "kafka":
+            return KafkaZooKeeperProcess(folder, properties)
+        return OttlaProcess(folder, properties=properties)
+
+
+class OttlaWithOneKafka(MixedCluster):
+    """Ottla, but for the last broker."""
+
+    odd = "kafka"
+
+
+class KafkaWithOneOttla(MixedCluster):
+    """Apache Kafka, but for the last broker."""
+
+    odd = "ottla"
 
 
 class RestartableCluster:
@@ -229,7 +299,12 @@ class RestartableCluster:
         self._cluster.start()
 
 
-KINDS: Mapping[str, type[BrokerCluster]] = {"ottla": OttlaCluster, "kafka": KafkaZooKeeperCluster}
+KINDS: Mapping[str, type[BrokerCluster]] = {
+    "ottla": OttlaCluster,
+    "kafka": KafkaZooKeeperCluster,
+    "mixed": OttlaWithOneKafka,
+    "mixed-kafka": KafkaWithOneOttla,
+}
 
 
 def kafka_version() -> str:
@@ -237,7 +312,11 @@ def kafka_version() -> str:
     return f"Apache Kafka {JARS.removeprefix('kafka-')}"
 
 
-VERSIONS = {"ottla": ottla_version, "kafka": kafka_version}
+def _both_versions() -> str:
+    return f"{ottla_version()} and {kafka_version()}"
+
+
+VERSIONS = {"ottla": ottla_version, "kafka": kafka_version, "mixed": _both_versions, "mixed-kafka": _both_versions}
 
 
 @contextlib.contextmanager
@@ -250,7 +329,7 @@ def cluster(
     root: str = "",
     properties: Mapping[str, str] | None = None,
 ) -> Iterator[BrokerCluster]:
-    """A started cluster, ``ottla`` or ``kafka``, for the length of a block."""
+    """A started cluster of one of ``KINDS``, for the length of a block."""
     made = KINDS[kind](folder, count, zookeeper=zookeeper, root=root, properties=properties)
     try:
         made.start()

@@ -30,6 +30,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--no-skips", action="store_true", help="a skipped test fails the run: nothing it needs may be missing"
     )
+    parser.addoption("--on-demand", action="store_true", help="run what is marked on_demand, too: it takes long")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "on_demand: takes minutes of processor time, and runs with --on-demand only")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--on-demand"):
+        left_out = [item for item in items if item.get_closest_marker("on_demand")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("on_demand")]
 
 
 @pytest.hookimpl(trylast=True)

@@ -4,6 +4,7 @@
 #   tools/fetch_jars.sh wire       kafka-clients-4.4.0, kafka-clients-3.9.2, coordinators-4.3.1: Kafka's own serializers
 #   tools/fetch_jars.sh kafka      kafka-tools-4.3.1: Apache Kafka's server and command-line tools
 #   tools/fetch_jars.sh zookeeper  kafka-3.9.2: Apache Kafka's last server for ZooKeeper, and ZooKeeper's own
+#   tools/fetch_jars.sh mixed      kafka-tools-3.9.2: the command-line tools of that server
 #   tools/fetch_jars.sh streams    kafka-streams-4.3.1: Kafka Streams
 #   tools/fetch_jars.sh connect    connect-4.3.1: Kafka Connect and its connectors for files
 #   tools/fetch_jars.sh spark      spark-kafka-4.0.0: Spark's Kafka connector and its Avro; spark-tables-4.0.0: Delta, Iceberg
@@ -60,6 +61,7 @@ for name in "$@"; do
         ;;
     kafka) fetch kafka-tools-4.3.1 ;;
     zookeeper) fetch kafka-3.9.2 ;;
+    mixed) fetch kafka-tools-3.9.2 ;;
     streams) fetch kafka-streams-4.3.1 ;;
     connect) fetch connect-4.3.1 ;;
     spark)
@@ -68,7 +70,7 @@ for name in "$@"; do
         ;;
     spark-4.2) fetch spark-kafka-4.2.0 ;;
     *)
-        echo "fetch_jars: no set of jars is called $name (wire, kafka, zookeeper, streams, connect, spark, spark-4.2)" >&2
+        echo "fetch_jars: no set of jars is called $name (wire, kafka, zookeeper, mixed, streams, connect, spark, spark-4.2)" >&2
         exit 2
         ;;
     esac

@@ -1,0 +1,39 @@
+"""What the brokers of a mixed cluster have logged: errors and exceptions, but for those that are known and no trouble.
+
+Kafka's broker has one log here, with what its server.log, controller.log and state-change.log would have from WARN on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess
+
+_KAFKA_ENTRY = re.compile(r"^\[\d{4}-\d\d-\d\d [\d:,]+\] (\w+) ", re.MULTILINE)
+_KAFKA_BAD = re.compile(r"\] (?:ERROR|FATAL) |Exception\b|^\s+at \S+\(", re.MULTILINE)
+_OTTLA_BAD = re.compile(r"\b(?:ERROR|CRITICAL)\b|^Traceback ", re.MULTILINE)
+
+ALLOWED_OF_KAFKA = {
+    r"log4j:ERROR|log4j:WARN": "of the logging itself",
+}
+"""By what an entry matches, why it is no trouble between the two kinds of brokers."""
+
+ALLOWED_OF_OTTLA: dict[str, str] = {}
+
+
+def entries(text: str) -> Iterator[str]:
+    """The entries of Kafka's log, each with the lines of its exception."""
+    starts = [0, *(match.start() for match in _KAFKA_ENTRY.finditer(text)), len(text)]
+    return (text[start:end] for start, end in itertools.pairwise(starts))
+
+
+def troubles(broker: BrokerProcess, since: int = 0) -> list[str]:
+    """What is wrong in what a broker has printed, from this character on."""
+    text = broker.log()[since:]
+    if isinstance(broker, OttlaProcess):
+        bad, allowed, parts = _OTTLA_BAD, ALLOWED_OF_OTTLA, iter(text.splitlines())
+    else:
+        bad, allowed, parts = _KAFKA_BAD, ALLOWED_OF_KAFKA, entries(text)
+    return [part for part in parts if bad.search(part) and not any(re.search(each, part) for each in allowed)]

@@ -1,0 +1,184 @@
+"""A cluster of Ottla's and Apache Kafka's brokers, and what tests ask of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Consumer, ElectionType, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from ottla.compat_tests.clusters import KINDS, MixedCluster
+from ottla.compat_tests.session import eventually
+from ottla.compat_tests.wire_client import Connection, connect, topic_metadata
+from ottla.compat_tests.zookeeper import ZooKeeperProcess
+
+from .kafka_logs import troubles
+
+OTTLA, KAFKA = "ottla", "kafka"
+BOTH = (OTTLA, KAFKA)
+PATIENCE_S = 90.0
+"""For what ends with a session, on a busy machine."""
+
+PROPERTIES = {
+    "zookeeper.session.timeout.ms": "6000",
+    "replica.lag.time.max.ms": "3000",
+    "auto.leader.rebalance.enable": "false",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "log.initial.task.delay.ms": "100",
+}
+
+
+class Mixed:
+    """A started cluster of one kind of ``KINDS``, and clients of it."""
+
+    def __init__(self, cluster: MixedCluster) -> None:
+        self.cluster = cluster
+        self.bootstrap = cluster.bootstrap
+        self.admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        self._seen = dict.fromkeys(cluster.brokers, 0)
+
+    @property
+    def ids(self) -> list[int]:
+        return list(range(1, self.cluster.count + 1))
+
+    def one(self, kind: str, *, but: Sequence[int] = ()) -> int:
+        """The id of a broker of a kind."""
+        return next(broker_id for broker_id in self.cluster.of_kind(kind) if broker_id not in but)
+
+    def led_by(self, kind: str) -> int:
+        """Have a broker of this kind be the controller; which one."""
+        return self.cluster.have_controller(self.cluster.of_kind(kind))
+
+    def replicas_from(self, leader: int) -> list[int]:
+        """All brokers as replicas, of which this one is preferred."""
+        return [leader, *(broker_id for broker_id in self.ids if broker_id != leader)]
+
+    def connect(self, broker_id: int) -> contextlib.AbstractContextManager[Connection]:
+        """A connection to one broker."""
+        return connect(self.cluster.broker(broker_id).address)
+
+    def create(self, topic: str, *replicas: Sequence[int], **configs: str) -> None:
+        """Make a topic with these replicas of its partitions, and wait until every broker knows who leads it."""
+        settings = {name.replace("_", "."): value for name, value in configs.items()}
+        new = NewTopic(topic, len(replicas), replica_assignment=[list(each) for each in replicas], config=settings)
+        self.asked(lambda: self.admin.create_topics([new])[topic])
+        self.wait(topic, {number: each[0] for number, each in enumerate(replicas)})
+
+    def asked(self, request: Callable[[], Future[Any]]) -> Any:
+        """What the controller answers: this client goes to the last one it knew first, and reports that it is none."""
+
+        def answer() -> tuple[Any] | None:
+            try:
+                return (request().result(PATIENCE_S),)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.NOT_CONTROLLER:
+                    raise
+                self.admin.list_topics(timeout=PATIENCE_S)
+                return None
+
+        answered = eventually(answer, PATIENCE_S)
+        assert answered is not None
+        return answered[0]
+
+    def leaders(self, topic: str, told_by: int) -> dict[int, int]:
+        """Who leads, as a broker tells clients."""
+        with self.connect(told_by) as connection:
+            return {each.partition_index: each.leader_id for each in topic_metadata(connection, topic).partitions}
+
+    def isr(self, topic: str, told_by: int, partition: int = 0) -> list[int]:
+        """The in-sync replicas, as a broker tells clients."""
+        with self.connect(told_by) as connection:
+            found = {each.partition_index: each.isr_nodes for each in topic_metadata(connection, topic).partitions}
+        return sorted(found.get(partition, []))
+
+    def wait(self, topic: str, leaders: Mapping[int, int]) -> None:
+        """Return when every running broker tells that these lead."""
+        eventually(lambda: all(self.leaders(topic, each) == leaders for each in self.running()), PATIENCE_S)
+
+    def wait_isr(self, topic: str, isr: Sequence[int], partition: int = 0) -> None:
+        """Return when every running broker tells of these in-sync replicas."""
+        eventually(lambda: all(self.isr(topic, each, partition) == sorted(isr) for each in self.running()), PATIENCE_S)
+
+    def running(self) -> list[int]:
+        return [broker_id for broker_id in self.ids if self.cluster.broker(broker_id).is_running]
+
+    def elect_preferred(self, topic: str, *partitions: int) -> None:
+        """Have the first replicas lead again."""
+        wanted = [TopicPartition(topic, number) for number in partitions]
+
+        self.asked(lambda: self.admin.elect_leaders(ElectionType.PREFERRED, wanted))
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    def produce(self, topic: str, values: Sequence[bytes], partition: int = 0, **settings: object) -> None:
+        """Write values, with acks=all unless told otherwise; all have to be acknowledged."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all", "log_level": 0, **settings})
+        failures: list[object] = []
+        for value in values:
+            producer.produce(
+                topic,
+                value,
+                partition=partition,
+                on_delivery=lambda error, _: failures.append(error) if error else None,
+            )
+        assert producer.flush(PATIENCE_S) == 0
+        assert not failures, failures[0]
+
+    def read(self, topic: str, count: int, partition: int = 0, **settings: object) -> list[bytes]:
+        """The first ``count`` values of a partition."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "readers", "log_level": 0, **settings})
+        consumer.assign([TopicPartition(topic, partition, 0)])
+        values: list[bytes] = []
+
+        def read() -> bool:
+            found = consumer.consume(count - len(values), timeout=0.2)
+            values.extend(message.value() for message in found if message.error() is None)
+            return len(values) >= count
+
+        with contextlib.closing(consumer):
+            eventually(read, PATIENCE_S)
+        return values
+
+    def segment(self, broker_id: int, topic: str, partition: int = 0) -> bytes:
+        """What a broker has of a partition's log, which has one segment."""
+        (data,) = self.cluster.broker(broker_id).data_folders
+        return b"".join(each.read_bytes() for each in sorted((data / f"{topic}-{partition}").glob("*.log")))
+
+    def wait_same(self, topic: str, partition: int = 0) -> bytes:
+        """Return when all brokers have the same bytes of a partition: those."""
+
+        def same() -> bytes | None:
+            logs = {self.segment(each, topic, partition) for each in self.ids}
+            return logs.pop() if len(logs) == 1 else None
+
+        return eventually(same, PATIENCE_S) or b""
+
+    # --- logs ---------------------------------------------------------------------------------------------------------
+
+    def troubles(self) -> list[str]:
+        """What the brokers have logged of errors since this was asked last."""
+        found = []
+        for broker, seen in self._seen.items():
+            found += [f"{broker.folder.name}: {each}" for each in troubles(broker, seen)]
+            self._seen[broker] = len(broker.log())
+        return found
+
+
+@contextlib.contextmanager
+def running(
+    kind: str, folder: Path, zookeeper: ZooKeeperProcess | None = None, root: str = "", **properties: str
+) -> Iterator[Mixed]:
+    """A mixed cluster of a kind of ``KINDS``, started, for the length of a block. ``properties`` with _ for the dots."""
+    own = {name.replace("_", "."): value for name, value in properties.items()}
+    cluster = KINDS[kind](folder, zookeeper=zookeeper, root=root, properties={**PROPERTIES, **own})
+    assert isinstance(cluster, MixedCluster)
+    try:
+        cluster.start()
+        yield Mixed(cluster)
+    finally:
+        cluster.close()

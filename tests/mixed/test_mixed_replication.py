@@ -1,0 +1,87 @@
+"""Followers of either kind behind leaders of either kind: they truncate, leave the in-sync replicas, and join again."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.compat_tests.raw.requests import PRODUCE_VERSION, batch, produce_request
+from ottla.compat_tests.session import eventually
+from ottla.compat_tests.wire_client import topic_metadata
+
+from .mixed import BOTH, PATIENCE_S, Mixed
+
+pytestmark = [pytest.mark.slow, pytest.mark.on_demand]
+
+
+def write_unreplicated(mixed: Mixed, broker_id: int, topic: str, *values: bytes) -> None:
+    """Write to a leader, which is not to wait for its followers."""
+    with mixed.connect(broker_id) as connection:
+        for value in values:
+            answer = connection.call(produce_request(topic, {0: batch(value)}, acks=1), PRODUCE_VERSION)
+            assert answer.responses[0].partition_responses[0].error_code == 0
+
+
+@pytest.mark.parametrize("leading", BOTH)
+def test_a_killed_leader_truncates_what_its_follower_never_had(
+    mixed: Mixed, controller: int, leading: str, topic: str
+) -> None:
+    leader = mixed.one(leading)
+    follower = mixed.one(*[kind for kind in BOTH if kind != leading])
+    mixed.create(topic, [leader, follower])
+    both = [b"both-%d" % number for number in range(50)]
+    mixed.produce(topic, both)
+    mixed.cluster.broker(follower).pause()
+    try:
+        write_unreplicated(mixed, leader, topic, *(b"lost-%d" % number for number in range(30)))
+    finally:
+        mixed.cluster.broker(leader).kill()
+        mixed.cluster.broker(follower).resume()
+    mixed.wait(topic, {0: follower})
+    after = [b"after-%d" % number for number in range(20)]
+    mixed.produce(topic, after)
+    mixed.cluster.start_broker(leader)
+    mixed.wait_isr(topic, [leader, follower])
+    assert mixed.read(topic, 70) == both + after
+    eventually(lambda: mixed.segment(leader, topic) == mixed.segment(follower, topic), PATIENCE_S)
+    mixed.elect_preferred(topic, 0)
+    mixed.wait(topic, {0: leader})
+    mixed.produce(topic, [b"led again"])
+    assert mixed.read(topic, 71) == [*both, *after, b"led again"]
+
+
+@pytest.mark.parametrize("leading", BOTH)
+def test_a_follower_that_stands_still_leaves_the_in_sync_replicas_and_joins_again(
+    mixed: Mixed, controller: int, leading: str, topic: str
+) -> None:
+    leader = mixed.one(leading)
+    (follower, *_) = [broker_id for broker_id in mixed.ids if broker_id not in (leader, controller)]
+    mixed.create(topic, mixed.replicas_from(leader))
+    mixed.produce(topic, [b"one"])
+    mixed.cluster.broker(follower).pause()
+    others = [broker_id for broker_id in mixed.ids if broker_id != follower]
+    try:
+        mixed.produce(topic, [b"two"])  # waits until the follower has left
+        eventually(lambda: all(mixed.isr(topic, each) == others for each in others), PATIENCE_S)
+    finally:
+        mixed.cluster.broker(follower).resume()
+    mixed.wait_isr(topic, mixed.ids)
+    assert mixed.read(topic, 2) == [b"one", b"two"]
+    mixed.wait_same(topic)
+    with mixed.connect(leader) as connection:
+        (partition,) = topic_metadata(connection, topic).partitions
+    assert partition.leader_epoch == 0, "the leader's own changes, not those of a death"
+
+
+@pytest.mark.parametrize("leading", BOTH)
+def test_replicas_catch_up_after_they_were_stopped(mixed: Mixed, controller: int, leading: str, topic: str) -> None:
+    leader = mixed.one(leading)
+    (follower, *_) = [broker_id for broker_id in reversed(mixed.ids) if broker_id != leader]
+    mixed.create(topic, mixed.replicas_from(leader), min_insync_replicas="2")
+    mixed.cluster.broker(follower).stop()
+    values = [b"%d" % number * 1_000 for number in range(500)]
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        mixed.produce(topic, values, **{"compression.type": codec})
+    mixed.cluster.start_broker(follower)
+    mixed.wait_isr(topic, mixed.ids)
+    assert mixed.read(topic, 5 * len(values)) == 5 * values
+    mixed.wait_same(topic)
