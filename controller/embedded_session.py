@@ -23,13 +23,13 @@ its nodes for the time-out. ``EmbeddedStore.run`` is what has time pass for sess
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import trio
 
 from .session import SessionState
+from .session_life import SUSPECTED_AFTER, SessionLife, WatchTable
 from .store import (
     ConnectionLossError,
     EventType,
@@ -47,14 +47,11 @@ from .store import (
 from .store_link import StoreLink
 from .znode_tree import ZnodeTree
 
-SUSPECTED_AFTER = 2 / 3
-"""The part of the time-out after which a connection without an answer is given up (ZooKeeper's ClientCnxn)."""
-
 RECONNECT_SECONDS = 0.1
 """From the end of a connection to the next one, where the store is in reach."""
 
-
 _APART_SECONDS = 1e-6
+"""Between two requests of a session, so that they arrive in their order."""
 
 
 class SharedStore(Protocol):
@@ -71,17 +68,15 @@ class SharedStore(Protocol):
         ...
 
 
-class EmbeddedSession:
+class EmbeddedSession(SessionLife):
     """A ``StoreSession``. ``timeout`` is in seconds; None for a session that never ends by itself."""
 
     def __init__(self, store: SharedStore, session_id: int, link: StoreLink, timeout: float | None) -> None:
+        super().__init__(SessionState.CONNECTED, changes=0)
         self._store = store
         self._session_id = session_id
         self._link = link
         self.timeout = math.inf if timeout is None else timeout
-        self._state = SessionState.CONNECTED
-        self._changes = 0
-        self._changed = trio.Event()
         self._connection = 1
         self._reconnect_at = math.inf
         self._ends_at = math.inf
@@ -89,27 +84,13 @@ class EmbeddedSession:
         self._arrives_at = 0.0
         self._unsent: dict[object, None] = {}  # requests that wait for a connection, in the order they were made
         self._on_hold: dict[object, None] = {}  # those under way that nothing lets through
-        self._data_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
-        self._child_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
+        self._watches = WatchTable()
         self._held_events: list[WatchEvent] = []
         link.listeners[self._link_changed] = None
 
     @property
     def session_id(self) -> int:
         return self._session_id
-
-    @property
-    def state(self) -> SessionState:
-        return self._state
-
-    @property
-    def changes(self) -> int:
-        return self._changes
-
-    async def wait_change(self, seen: int) -> int:
-        while self._changes == seen:
-            await self._changed.wait()
-        return self._changes
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -118,7 +99,7 @@ class EmbeddedSession:
         if node is None:
             raise NoNodeError(path)
         if watch is not None:
-            self._data_watches[path][watch] = None
+            self._watches.watch_node(path, watch)
         return node
 
     async def get_many(self, paths: Sequence[str], watch: Watch | None = None) -> list[Node | None]:
@@ -127,19 +108,19 @@ class EmbeddedSession:
         if watch is not None:
             for path, node in zip(paths, nodes, strict=True):
                 if node is not None:
-                    self._data_watches[path][watch] = None
+                    self._watches.watch_node(path, watch)
         return nodes
 
     async def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
         node = (await self._tree()).get(path)
         if watch is not None:
-            self._data_watches[path][watch] = None
+            self._watches.watch_node(path, watch)
         return None if node is None else node.stat
 
     async def children(self, path: str, watch: Watch | None = None) -> list[str]:
         names = (await self._tree()).children(path)
         if watch is not None:
-            self._child_watches[path][watch] = None
+            self._watches.watch_children(path, watch)
         return names
 
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
@@ -315,21 +296,14 @@ class EmbeddedSession:
             self._reconnect_at = trio.current_time() + RECONNECT_SECONDS
             self._store.time_changed()
 
-    def _end(self) -> set[Watch]:
+    def _end(self) -> list[Watch]:
         self._link.listeners.pop(self._link_changed, None)
         self._change(SessionState.EXPIRED)
         return self._drop_watches()
 
     def _change(self, state: SessionState) -> None:
-        if self._state is not SessionState.EXPIRED:
-            self._state = state
-            self._changes += 1
-            self._wake()
-            self._store.time_changed()
-
-    def _wake(self) -> None:
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        super()._change(state)
+        self._store.time_changed()
 
     # --- watches ------------------------------------------------------------------------------------------------------
 
@@ -338,22 +312,13 @@ class EmbeddedSession:
         if self._link.silent_since is not None:
             self._held_events.append(event)
             return
-        watches: dict[Watch, None] = {}
-        if event.type is not EventType.CHILDREN:
-            watches |= self._data_watches.pop(event.path, {})
-        if event.type in (EventType.CHILDREN, EventType.DELETED):
-            watches |= self._child_watches.pop(event.path, {})
-        for watch in watches:
-            watch(event)
+        self._watches.fire(event)
 
     def _take_held_events(self) -> None:
         held, self._held_events = self._held_events, []
         for event in held:
             self.notify(event)
 
-    def _drop_watches(self) -> set[Watch]:
-        groups = [*self._data_watches.values(), *self._child_watches.values()]
-        self._data_watches.clear()
-        self._child_watches.clear()
+    def _drop_watches(self) -> list[Watch]:
         self._held_events.clear()
-        return {watch for group in groups for watch in group}
+        return self._watches.drop()

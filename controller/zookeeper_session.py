@@ -21,13 +21,14 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, cast
 
 import trio
 
 from .session import SessionState
+from .session_life import SUSPECTED_AFTER, SessionLife, WatchTable
 from .store import (
     ConnectionLossError,
     EventType,
@@ -43,9 +44,6 @@ from .store import (
 )
 
 logger = logging.getLogger(__name__)
-
-SUSPECTED_AFTER = 2 / 3
-"""The part of the time-out after which a connection without an answer is given up (ZooKeeper's ClientCnxn)."""
 
 ASK_AFTER = 1 / 6
 """The part of the time-out after which ZooKeeper is asked for a sign of life."""
@@ -133,42 +131,26 @@ class _Asked:
         self.done.set()
 
 
-class ZooKeeperSession:
+class ZooKeeperSession(SessionLife):
     """A ``StoreSession``, whose ``changes`` count from its first connection. ``keep_time`` has to run while it lives."""
 
     def __init__(self, connection: Connection, window: int) -> None:
+        super().__init__(SessionState.SUSPECTED, changes=-1)
         self._connection = connection
         self._window = window
-        self._state = SessionState.SUSPECTED
-        self._changes = -1
-        self._changed = trio.Event()
         self._connections = 1
         self._waiting: deque[_Asked] = deque()  # as many as callers wait for
         self._in_flight: dict[_Asked, None] = {}
         self._sent_at = self._known_at = trio.current_time()
-        self._data_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
-        self._child_watches: dict[str, dict[Watch, None]] = defaultdict(dict)
+        self._watches = WatchTable()
 
     @property
     def session_id(self) -> int:
         return self._connection.session_id
 
     @property
-    def state(self) -> SessionState:
-        return self._state
-
-    @property
     def timeout(self) -> float:
         return self._connection.timeout
-
-    @property
-    def changes(self) -> int:
-        return self._changes
-
-    async def wait_change(self, seen: int) -> int:
-        while self._changes == seen:
-            await self._changed.wait()
-        return self._changes
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -262,7 +244,7 @@ class ZooKeeperSession:
     def on_lost(self) -> None:
         """There is no connection any more."""
         if self._state is SessionState.CONNECTED:
-            self._drop_watches()
+            self._watches.drop()
             self._connections += 1
             lost, self._in_flight = list(self._in_flight), {}
             for asked in reversed(lost):
@@ -280,19 +262,13 @@ class ZooKeeperSession:
             for watch in watches:
                 watch(WatchEvent(EventType.SESSION_EXPIRED, ""))
 
-    def _end(self) -> set[Watch]:
+    def _end(self) -> list[Watch]:
         for asked in (*self._in_flight, *self._waiting):
             asked.settle(None, SessionExpiredError())
         self._in_flight.clear()
         self._waiting.clear()
         self._change(SessionState.EXPIRED)
-        return self._drop_watches()
-
-    def _change(self, state: SessionState) -> None:
-        self._state = state
-        self._changes += 1
-        changed, self._changed = self._changed, trio.Event()
-        changed.set()
+        return self._watches.drop()
 
     @property
     def _suspected_at(self) -> float:
@@ -323,25 +299,13 @@ class ZooKeeperSession:
 
     def on_event(self, event: WatchEvent) -> None:
         """Call, once, the watches that this change is for."""
-        watches: dict[Watch, None] = {}
-        if event.type is not EventType.CHILDREN:
-            watches |= self._data_watches.pop(event.path, {})
-        if event.type in (EventType.CHILDREN, EventType.DELETED):
-            watches |= self._child_watches.pop(event.path, {})
-        for watch in watches:
-            watch(event)
+        self._watches.fire(event)
 
     def _arm(self, request: Request, watch: Watch, error: StoreError | None) -> None:
         match request:
             case Exists(path):
-                self._data_watches[path][watch] = None
+                self._watches.watch_node(path, watch)
             case Get(path) if error is None:
-                self._data_watches[path][watch] = None
+                self._watches.watch_node(path, watch)
             case Children(path) if error is None:
-                self._child_watches[path][watch] = None
-
-    def _drop_watches(self) -> set[Watch]:
-        groups = [*self._data_watches.values(), *self._child_watches.values()]
-        self._data_watches.clear()
-        self._child_watches.clear()
-        return {watch for group in groups for watch in group}
+                self._watches.watch_children(path, watch)

@@ -84,8 +84,7 @@ async def test_topics_made_while_the_session_is_suspected_are_found_after_it() -
     async with running(brokers=2) as cluster:
         await cluster.create(NewTopic("t", assignment={0: [2, 1]}))
         cluster.controller.suspend()
-        cluster.sessions[1]._data_watches.clear()
-        cluster.sessions[1]._child_watches.clear()
+        cluster.sessions[1]._watches.drop()
         await cluster.session.multi(made_by_another_broker("auto", (2, 1)))
         node = znodes.decode_topic((await cluster.session.get(znodes.topic_path("t"))).data)
         grown = topic_data((2, 1), (1, 2), topic_id=node.topic_id)
