@@ -14,10 +14,11 @@ A ZooKeeper counts as empty when there is neither a cluster's id nor anything th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from . import znodes
+from .partition_states import transactions
 from .registration import find_cluster
 from .store import ClusterStore, Create, Delete, Operation, Set, ensure_paths
 from .znode_tree import ZnodeTree
@@ -30,10 +31,6 @@ _FOLDERS = (
 """Nodes that are moved with all that is below them."""
 
 _NODES = (znodes.CONTROLLER_EPOCH, znodes.PRODUCER_ID_BLOCK)
-
-_OPERATIONS_TOGETHER = 100
-_BYTES_TOGETHER = 256 << 10
-"""Of one transaction; ZooKeeper takes about a megabyte."""
 
 
 def moved_nodes(tree: ZnodeTree) -> dict[str, bytes]:
@@ -79,8 +76,8 @@ async def move(store: ClusterStore, source: Mapping[str, bytes]) -> None:
         elif there[path] != data:
             operations.append(Set(path, data))
     operations += [Delete(path) for path in sorted(there.keys() - source.keys(), reverse=True) if path not in _NODES]
-    for batch in _batches(operations):
-        await store.multi(batch)
+    for transaction in transactions(operations):
+        await store.multi(transaction)
 
 
 async def end_move(store: ClusterStore) -> None:
@@ -107,20 +104,6 @@ async def _read(store: ClusterStore) -> dict[str, bytes]:
         folders += below
     nodes = await store.get_many(paths)
     return {path: node.data for path, node in zip(paths, nodes, strict=True) if node is not None}
-
-
-def _batches(operations: Sequence[Operation]) -> Iterator[list[Operation]]:
-    batch: list[Operation] = []
-    size = 0
-    for operation in operations:
-        data = operation.data if isinstance(operation, (Create, Set)) else b""
-        batch.append(operation)
-        size += len(operation.path) + len(data)
-        if len(batch) >= _OPERATIONS_TOGETHER or size >= _BYTES_TOGETHER:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def _refusal(why: str) -> KafkaError:

@@ -17,7 +17,7 @@ from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.cluster_home import STATE_FOLDER, ClusterHome, EmbeddedHome
 from ottla.broker.growth import Growth, has_state
 from ottla.broker.server import StartError
-from ottla.controller import znodes
+from ottla.controller import partition_states, znodes
 from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.registration import ensure_cluster
 from ottla.controller.state_files import DiskStateFiles
@@ -192,8 +192,14 @@ class CrashingDisk:
         return found
 
 
+@pytest.fixture
+def small_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So small that a ``state`` takes several."""
+    monkeypatch.setattr(partition_states, "MAX_OPERATIONS", 100)
+
+
 def state() -> list[Operation]:
-    """The nodes of a cluster of one, too many for one transaction."""
+    """The nodes of a cluster of one."""
     operations: list[Operation] = [
         Create(znodes.CLUSTER_ID, znodes.encode_cluster_id(CLUSTER)),
         Create(znodes.CONTROLLER_EPOCH, b"7"),
@@ -242,6 +248,7 @@ async def check_moved(disk: MemoryDisk, store: EmbeddedStore, expected: dict[str
     assert sorted(disk.names(DATA)) == ["before-zookeeper.journal", "meta.properties"]
 
 
+@pytest.mark.usefixtures("small_transactions")
 @pytest.mark.parametrize("is_done", [False, True])
 async def test_a_move_that_a_crash_ends_goes_on_at_the_next_start(is_done: bool) -> None:
     at = 0
@@ -279,6 +286,7 @@ async def check_that_others_wait(store: EmbeddedStore, nodes: dict[str, bytes]) 
         assert moved_nodes(store.tree) == nodes
 
 
+@pytest.mark.usefixtures("small_transactions")
 async def test_a_broker_that_ran_alone_after_half_a_move_moves_what_it_did_then() -> None:
     disk, store = MemoryDisk(), EmbeddedStore(SystemClock())
     disk.make_dir(DATA)
