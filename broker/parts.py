@@ -5,10 +5,12 @@ Nothing of them runs yet, and nothing was asked of the cluster's store: that is 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from ..controller.allocated_producer_ids import AllocatedProducerIds
 from ..controller.channels import BrokerChannel
+from ..controller.config_store import TOPICS
 from ..controller.context import LiveBroker
 from ..controller.controller import Controller
 from ..controller.producer_ids import ProducerIds
@@ -115,7 +117,7 @@ class Parts:
             self._broker_id,
             self._foundation.logs,
             config.settings(LogSettings),
-            self._foundation.configs.topic_overrides,
+            functools.partial(self._foundation.configs.overrides, TOPICS),
             self._metadata,
             self.isr_changes,
             config.settings(ReplicationSettings).replica_lag_time_max_ms,

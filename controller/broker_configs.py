@@ -24,7 +24,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.settings import Setting, SettingError
 from ..log.settings import LogCleanerSettings, LogManagerSettings
-from .config_store import DEFAULT_BROKER, ConfigStore
+from .config_store import BROKERS, DEFAULT_BROKER, ConfigStore
 from .unused_configs import UNUSED, UNUSED_FOR_ONE_BROKER
 
 logger = logging.getLogger(__name__)
@@ -146,8 +146,8 @@ class BrokerConfigs:
             self._take_over()
 
     def _take_over(self) -> None:
-        default = self._usable(self._store.broker_overrides(DEFAULT_BROKER), per_broker=False)
-        broker = self._usable(self._store.broker_overrides(self._name), per_broker=True)
+        default = self._usable(self._store.overrides(BROKERS, DEFAULT_BROKER), per_broker=False)
+        broker = self._usable(self._store.overrides(BROKERS, self._name), per_broker=True)
         self._config.change_dynamic(default, broker)
 
     def _usable(self, overrides: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:

@@ -107,14 +107,6 @@ class ConfigStore:
                 logger.error("Changes of configs are not followed any more: %s", error)
                 return
 
-    def topic_overrides(self, topic: str) -> dict[str, str]:
-        """Topic-level name -> value as it was set; empty for a topic without overrides."""
-        return dict(self._overrides[TOPICS].get(topic, ()))
-
-    def broker_overrides(self, broker: str) -> dict[str, str]:
-        """Property -> value as it was set on a broker, by its id, or on ``DEFAULT_BROKER``."""
-        return dict(self._overrides[BROKERS].get(broker, ()))
-
     def overrides(self, kind: str, name: str) -> dict[str, str]:
         """Property -> value as it was set on an entity; empty for one without."""
         return dict(self._overrides[kind].get(name, ()))

@@ -13,7 +13,7 @@ from ..base.partitions import NO_LEADER, TopicPartition
 from ..base.settings import SettingError
 from ..log.settings import LogSettings
 from ..wire.messages.stop_replica import StopReplicaRequest
-from .config_store import ConfigStore
+from .config_store import TOPICS, ConfigStore
 from .context import ControllerContext, PartitionState
 from .figures import ElectionFigures
 from .leadership import elected_state, failed_over_state, shut_down_state, state_without
@@ -111,7 +111,7 @@ class Leaders:
         )
 
     def _unclean_allowed(self, topic: str) -> bool:
-        overrides = self._configs.topic_overrides(topic)
+        overrides = self._configs.overrides(TOPICS, topic)
         try:
             settings = self.log_settings.with_topic_overrides(overrides) if overrides else self.log_settings
         except SettingError as error:

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
 from . import znodes
+from .config_store import KINDS
 from .partition_states import transactions
 from .registration import find_cluster
 from .store import ClusterStore, Create, Delete, Operation, Set, ensure_paths
@@ -25,7 +26,7 @@ from .znode_tree import ZnodeTree
 
 _FOLDERS = (
     znodes.TOPICS,
-    *(znodes.config_path(kind) for kind in ("topics", "brokers", "clients", "users", "ips")),
+    *map(znodes.config_path, KINDS),
     znodes.DELETE_TOPICS,
 )
 """Nodes that are moved with all that is below them."""

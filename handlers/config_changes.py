@@ -103,7 +103,7 @@ async def _change_topic(
         return check_overrides(settings, transform(overrides))
 
     if validate_only:
-        checked(call.broker.configs.topic_overrides(topic))
+        checked(call.broker.configs.overrides(TOPICS, topic))
     else:
         await call.flush()
         await call.broker.configs.change(TOPICS, topic, checked)
@@ -118,7 +118,7 @@ async def _change_broker(
         return check_broker_overrides(call.broker.config, transform(overrides), per_broker=per_broker)
 
     if validate_only:
-        checked(call.broker.configs.broker_overrides(name))
+        checked(call.broker.configs.overrides(BROKERS, name))
     else:
         await call.flush()
         await call.broker.configs.change(BROKERS, name, checked)

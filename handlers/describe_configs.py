@@ -16,6 +16,7 @@ import logging
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..controller.config_store import TOPICS
 from ..controller.store import StoreError
 from ..wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -75,7 +76,7 @@ def _entries(call: Call, resource: DescribeConfigsResource) -> list[ConfigEntry]
     match resource.resource_type:
         case ResourceType.TOPIC:
             check_topic(broker, name)
-            return topic_entries(broker.config, broker.configs.topic_overrides(name))
+            return topic_entries(broker.config, broker.configs.overrides(TOPICS, name))
         case ResourceType.BROKER:
             if not name:
                 return default_broker_entries(broker.config, broker.config.parsed())

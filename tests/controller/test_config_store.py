@@ -63,20 +63,20 @@ async def test_a_change_is_seen_at_once_here_and_soon_elsewhere() -> None:
         here.on_topic_config.append(lambda topic, overrides: heard.append((topic, overrides)))
         there.on_topic_config.append(lambda topic, overrides: arrived.set())
         await here.change(TOPICS, "t", lambda before: set_to(retention_ms="1"))
-        assert here.topic_overrides("t") == {"retention.ms": "1"}
+        assert here.overrides(TOPICS, "t") == {"retention.ms": "1"}
         assert heard == [("t", {"retention.ms": "1"})]
         with trio.fail_after(5):
             await arrived.wait()
-        assert there.topic_overrides("t") == {"retention.ms": "1"}
+        assert there.overrides(TOPICS, "t") == {"retention.ms": "1"}
         await here.change(TOPICS, "t", lambda before: {})
-        assert here.topic_overrides("t") == {}
+        assert here.overrides(TOPICS, "t") == {}
 
 
 async def test_a_change_starts_from_what_is_stored_now() -> None:
     async with two_brokers() as (_, here, there, _clock):
         await here.change(TOPICS, "t", lambda before: {**before, "a": "1"})
         await there.change(TOPICS, "t", lambda before: {**before, "b": "2"})
-        assert there.topic_overrides("t") == {"a": "1", "b": "2"}
+        assert there.overrides(TOPICS, "t") == {"a": "1", "b": "2"}
 
 
 async def test_changes_at_the_same_time_are_all_kept() -> None:
@@ -89,7 +89,7 @@ async def test_changes_at_the_same_time_are_all_kept() -> None:
             for i in range(10):
                 nursery.start_soon(add, here if i % 2 else there, f"n{i}")
         await here.load(["t"])
-        assert sorted(here.topic_overrides("t")) == [f"n{i}" for i in range(10)]
+        assert sorted(here.overrides(TOPICS, "t")) == [f"n{i}" for i in range(10)]
 
 
 async def test_a_refused_change_changes_nothing() -> None:
@@ -168,7 +168,7 @@ async def test_notifications_that_are_not_understood_are_logged_and_passed_over(
         await here.change(TOPICS, "t", lambda before: {"a": "1"})
         with trio.fail_after(5):
             await arrived.wait()
-        assert there.topic_overrides("t") == {"a": "1"}
+        assert there.overrides(TOPICS, "t") == {"a": "1"}
         assert all(f"A change of {path!r} is passed over" in caplog.text for path in paths)
 
 
@@ -204,7 +204,7 @@ async def test_a_connection_lost_while_old_notifications_are_removed_ends_nothin
         await configs.start()
         await other.change(TOPICS, "t", lambda before: {"a": "3"})
         await trio.testing.wait_all_tasks_blocked()
-        assert configs.topic_overrides("t") == {"a": "3"}
+        assert configs.overrides(TOPICS, "t") == {"a": "3"}
         nursery.cancel_scope.cancel()
 
 
@@ -212,10 +212,10 @@ async def test_a_forgotten_topic_has_no_overrides() -> None:
     store = EmbeddedStore(SystemClock())
     configs = ConfigStore(store.session(), SystemClock())
     configs.put("t", {"a": "1"})
-    configs.topic_overrides("t")["b"] = "2"
-    assert configs.topic_overrides("t") == {"a": "1"}
+    configs.overrides(TOPICS, "t")["b"] = "2"
+    assert configs.overrides(TOPICS, "t") == {"a": "1"}
     configs.forget("t")
-    assert configs.topic_overrides("t") == {}
+    assert configs.overrides(TOPICS, "t") == {}
 
 
 async def test_settings_of_brokers_are_kept_and_told_as_kafka_does() -> None:
@@ -225,8 +225,8 @@ async def test_settings_of_brokers_are_kept_and_told_as_kafka_does() -> None:
         await here.change(BROKERS, DEFAULT_BROKER, lambda before: {"log.cleaner.threads": "1"})
         with trio.fail_after(5):
             await arrived.wait()
-        assert there.broker_overrides(DEFAULT_BROKER) == {"log.cleaner.threads": "1"}
-        assert there.topic_overrides(DEFAULT_BROKER) == {}
+        assert there.overrides(BROKERS, DEFAULT_BROKER) == {"log.cleaner.threads": "1"}
+        assert there.overrides(TOPICS, DEFAULT_BROKER) == {}
         node = await session.get("/config/brokers/<default>")
         assert node.data == b'{"version":1,"config":{"log.cleaner.threads":"1"}}'
         change = await session.get("/config/changes/config_change_0000000000")

@@ -9,6 +9,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.partitions import TopicPartition
 from ottla.base.seams import SystemClock
 from ottla.controller import znodes
+from ottla.controller.config_store import TOPICS
 from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.registration import report_failed_folder
 from ottla.controller.store import Create, Delete
@@ -51,7 +52,7 @@ async def test_a_restarted_cluster_has_its_topics_with_raised_leader_epochs() ->
         assert again is not None
         assert again.topic_id == topic.topic_id
         assert cluster.brokers[1].leader_epochs("orders") == {0: 1, 1: 1}
-        assert cluster.configs.topic_overrides("orders") == {"retention.ms": "1000"}
+        assert cluster.configs.overrides(TOPICS, "orders") == {"retention.ms": "1000"}
         assert (await cluster.session.get(znodes.CONTROLLER_EPOCH)).data == b"2"
 
 

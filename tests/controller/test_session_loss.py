@@ -80,7 +80,7 @@ async def test_a_suspected_controller_does_not_act_until_its_session_is_known_to
         assert cluster.brokers[1].metadata.is_alive(2)
         cluster.sessions[1].reconnect()
         await until(lambda: not cluster.brokers[1].metadata.is_alive(2))
-        assert cluster.configs.topic_overrides("t") == {"retention.ms": "1"}
+        assert cluster.configs.overrides(TOPICS, "t") == {"retention.ms": "1"}
         assert cluster.controller.is_active
         assert await epoch_of(cluster, 1) == epoch
 
@@ -93,7 +93,7 @@ async def test_a_connection_that_is_back_before_it_was_missed_has_lost_its_watch
         await trio.testing.wait_all_tasks_blocked()
         await ConfigStore(cluster.session, cluster.clock).change(TOPICS, "t", lambda before: {"retention.ms": "1"})
         await cluster.sessions[2].expire()
-        await until(lambda: cluster.configs.topic_overrides("t") == {"retention.ms": "1"})
+        await until(lambda: cluster.configs.overrides(TOPICS, "t") == {"retention.ms": "1"})
         await until(lambda: not cluster.brokers[1].metadata.is_alive(2))
 
 

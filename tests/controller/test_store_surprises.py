@@ -190,7 +190,7 @@ async def test_a_config_is_changed_once_though_the_answer_of_the_store_is_lost(
         cluster.link.lose_connection_at_next_multi(is_executed=is_executed)
         await cluster.configs.change(TOPICS, "t", double)
         node = await cluster.session.get(znodes.topic_config_path("t"))
-        assert znodes.decode_config(node.data) == {"retention.ms": "2"} == cluster.configs.topic_overrides("t")
+        assert znodes.decode_config(node.data) == {"retention.ms": "2"} == cluster.configs.overrides(TOPICS, "t")
         assert len(await cluster.session.children(znodes.CONFIG_CHANGES)) == 1
 
 

@@ -8,6 +8,7 @@ import trio
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SystemClock
 from ottla.controller import znodes
+from ottla.controller.config_store import TOPICS
 from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.store import Create, Delete, Operation, Set
 from ottla.controller.topics import NewTopic
@@ -53,7 +54,7 @@ async def test_a_topic_made_by_another_broker_gets_its_first_leaders() -> None:
         (lead,) = cluster.brokers[2].told(LeaderAndIsrRequest)
         assert [p.is_new for p in lead.topic_states[0].partition_states] == [True]
         assert cluster.brokers[1].metadata.topic_id("auto") == ID
-        assert cluster.configs.topic_overrides("auto") == {"retention.ms": "5"}
+        assert cluster.configs.overrides(TOPICS, "auto") == {"retention.ms": "5"}
         await cluster.controller.create_partitions("auto", 3)  # it is a topic as any other
         assert len(cluster.brokers[1].metadata.topics["auto"].partitions) == 3
 
