@@ -17,12 +17,11 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 
-import trio
-
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock
 from . import znodes
 from .loading import decoded
+from .repeated_look import RepeatedLook
 from .store import (
     BadVersionError,
     ClusterStore,
@@ -32,11 +31,9 @@ from .store import (
     NodeExistsError,
     NoNodeError,
     Operation,
-    SessionExpiredError,
     Set,
     StoreError,
     StoreFailedError,
-    WatchEvent,
 )
 
 logger = logging.getLogger(__name__)
@@ -66,14 +63,14 @@ class ConfigStore:
         self._clock = clock
         self._overrides: dict[str, dict[str, dict[str, str]]] = {kind: {} for kind in KINDS}
         self._last_notification = -1
-        self._changed = trio.Event()
+        self._look = RepeatedLook()
         self.on_topic_config: list[ConfigListener] = []
         self.on_broker_config: list[ConfigListener] = []
         self._listeners = {TOPICS: self.on_topic_config, BROKERS: self.on_broker_config}
 
     async def start(self) -> None:
         """Read everything, at first and again whenever watches may have been lost. Raises StoreError."""
-        names = await self._store.children(znodes.CONFIG_CHANGES, self._on_change)
+        names = await self._store.children(znodes.CONFIG_CHANGES, self._look.watch)
         self._last_notification = max(map(_number, names), default=-1)
         for kind, known in self._overrides.items():
             stored = await self._store.children(znodes.config_path(kind))
@@ -96,16 +93,10 @@ class ConfigStore:
 
     async def run(self) -> None:
         """Follow the changes that others make, for as long as there is a store to follow."""
-        while True:
-            await self._changed.wait()
-            self._changed = trio.Event()
-            try:
-                await self._follow()
-            except SessionExpiredError:
-                continue  # in the next session, ``start`` reads everything
-            except StoreFailedError as error:
-                logger.error("Changes of configs are not followed any more: %s", error)
-                return
+        try:
+            await self._look.run(self._follow)
+        except StoreFailedError as error:
+            logger.error("Changes of configs are not followed any more: %s", error)
 
     def overrides(self, kind: str, name: str) -> dict[str, str]:
         """Property -> value as it was set on an entity; empty for one without."""
@@ -182,11 +173,8 @@ class ConfigStore:
         """The topic is gone."""
         self._overrides[TOPICS].pop(topic, None)
 
-    def _on_change(self, event: WatchEvent) -> None:
-        self._changed.set()
-
     async def _follow(self) -> None:
-        names = await self._store.children(znodes.CONFIG_CHANGES, self._on_change)
+        names = await self._store.children(znodes.CONFIG_CHANGES, self._look.watch)
         unseen = sorted(name for name in names if _number(name) > self._last_notification)
         changed: dict[str, dict[str, None]] = {kind: {} for kind in self._overrides}
         nodes = await self._store.get_many([f"{znodes.CONFIG_CHANGES}/{name}" for name in unseen])

@@ -7,28 +7,24 @@ Clients are told the node's version, as the epoch of what is finalized.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
-
-import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from . import znodes
 from .context import ControllerContext
+from .loading import NOT_UNDERSTOOD, decoded
 from .partition_states import fenced_multi
+from .repeated_look import RepeatedLook
 from .store import (
     BadVersionError,
     ClusterStore,
     Create,
+    Node,
     NodeExistsError,
     NoNodeError,
-    SessionExpiredError,
     Set,
     StoreFailedError,
-    WatchEvent,
 )
-
-logger = logging.getLogger(__name__)
 
 UNKNOWN_EPOCH = -1
 
@@ -41,12 +37,8 @@ async def set_up_features(store: ClusterStore, context: ControllerContext) -> No
             if node is None:
                 await fenced_multi(store, context, [Create(znodes.FEATURE, znodes.encode_features({}))])
                 return
-            try:
-                wanted = znodes.encode_features(znodes.decode_features(node.data))
-            except (ValueError, TypeError, KeyError, AttributeError) as error:
-                logger.error("%s is left as it is, for it is not understood: %r", znodes.FEATURE, error)
-                return
-            if wanted != node.data:
+            finalized = decoded(znodes.FEATURE, node, znodes.decode_features)
+            if finalized is not None and (wanted := znodes.encode_features(finalized)) != node.data:
                 await fenced_multi(store, context, [Set(znodes.FEATURE, wanted, node.stat.version)])
             return
         except (NodeExistsError, NoNodeError, BadVersionError):
@@ -59,24 +51,19 @@ class FinalizedFeatures:
     def __init__(self, store: ClusterStore, on_unsupported: Callable[[str], None]) -> None:
         self._store = store
         self._on_unsupported = on_unsupported
-        self._changed = trio.Event()
+        self._look = RepeatedLook()
         self.epoch = UNKNOWN_EPOCH
         """The version of ``/feature``, while it is there."""
 
     async def start(self) -> None:
         """Raises StoreError; KafkaError UNSUPPORTED_VERSION when something is finalized that this broker does not support."""
-        while True:
-            if await self._store.exists(znodes.FEATURE, self._on_change) is None:
-                self.epoch = UNKNOWN_EPOCH
-                return
-            try:
-                node = await self._store.get(znodes.FEATURE, self._on_change)
-            except NoNodeError:
-                continue
-            break
+        node = await self._read()
+        if node is None:
+            self.epoch = UNKNOWN_EPOCH
+            return
         try:
             finalized = znodes.decode_features(node.data)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except NOT_UNDERSTOOD as error:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{znodes.FEATURE} is not understood: {error!r}") from None
         if finalized:
             raise KafkaError(
@@ -85,24 +72,22 @@ class FinalizedFeatures:
             )
         self.epoch = node.stat.version
 
+    async def _read(self) -> Node | None:
+        """The node, watched in either case; None where there is none."""
+        while True:
+            (node,) = await self._store.get_many([znodes.FEATURE], self._look.watch)
+            if node is not None or await self._store.exists(znodes.FEATURE, self._look.watch) is None:
+                return node
+
     def look_again(self) -> None:
         """Watches may have been lost."""
-        self._changed.set()
-
-    def _on_change(self, event: WatchEvent) -> None:
-        self._changed.set()
+        self._look.again()
 
     async def run(self) -> None:
         """Follow the node, for as long as there is a store to follow."""
-        while True:
-            await self._changed.wait()
-            self._changed = trio.Event()
-            try:
-                await self.start()
-            except KafkaError as error:
-                self._on_unsupported(error.message or error.code.name)
-                return
-            except SessionExpiredError:
-                continue  # in the next session it is looked at again
-            except StoreFailedError:
-                return
+        try:
+            await self._look.run(self.start)
+        except KafkaError as error:
+            self._on_unsupported(error.message or error.code.name)
+        except StoreFailedError:
+            pass

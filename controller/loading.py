@@ -19,12 +19,15 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+NOT_UNDERSTOOD = (ValueError, TypeError, KeyError, AttributeError)
+"""What decoding of a node raises that has something else in it than it should."""
+
 
 def decoded(path: str, node: Node, decode: Callable[[bytes], T]) -> T | None:
     """What ``decode`` makes of the node's data; None, and an error in the log, if that cannot be done."""
     try:
         return decode(node.data)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except NOT_UNDERSTOOD as error:
         logger.error("%s is passed over, for it is not understood: %r", path, error)
         return None
 
