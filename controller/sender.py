@@ -28,8 +28,9 @@ from .context import LiveBroker
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 0.1
-_ANSWERS_SECONDS = 1.0
 """Between two attempts, as in Kafka."""
+
+_ANSWERS_SECONDS = 1.0
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")

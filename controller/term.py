@@ -60,12 +60,6 @@ class Watches(NamedTuple):
     isr_changes: Watch  # follow_isr_changes
 
 
-def _names(brokers: Collection[int]) -> str:
-    return (
-        f"{plural(len(brokers), 'Broker')} {', '.join(map(str, sorted(brokers)))} {plural(len(brokers), 'is', 'are')}"
-    )
-
-
 class Term:
     """``take_over`` once; then the rest, one at a time. Every method raises StoreError."""
 
@@ -292,3 +286,9 @@ class Term:
 
     async def balance_leaders(self) -> None:
         await self.elections.balance(self._settings.leader_imbalance_per_broker_percentage)
+
+
+def _names(brokers: Collection[int]) -> str:
+    return (
+        f"{plural(len(brokers), 'Broker')} {', '.join(map(str, sorted(brokers)))} {plural(len(brokers), 'is', 'are')}"
+    )

@@ -118,9 +118,8 @@ def follow_watermarks(partition: Partition, high_watermark: int, log_start_offse
         log.advance_log_start_offset(start)
     producers = log.producer_state
     if producers.unreplicated:
-        producers.first_unstable_offset(
-            log.high_watermark
-        )  # forgets what is stable: consumers seldom read here, and ask
+        # For what this forgets: the transactions that are stable now. Consumers, who would ask, seldom read here.
+        producers.first_unstable_offset(log.high_watermark)
     if before is not None:
         partition.tell_readers(*before)
 
