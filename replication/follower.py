@@ -27,6 +27,7 @@ from ..log.follower_append import append_as_follower
 from ..log.partition_log import PartitionLog
 from ..wire.messages.fetch import EpochEndOffset, PartitionData
 from .partition import Partition
+from .visible_bytes import visible_between
 
 logger = logging.getLogger(__name__)
 
@@ -121,7 +122,10 @@ def follow_watermarks(partition: Partition, high_watermark: int, log_start_offse
         # For what this forgets: the transactions that are stable now. Consumers, who would ask, seldom read here.
         producers.first_unstable_offset(log.high_watermark)
     if before is not None:
-        partition.tell_readers(*before)
+        visible = visible_between(log, before[0], log.high_watermark)
+        stable = visible_between(log, before[1], log.last_stable_offset)
+        for waiter in list(partition.fetch_waiters):
+            waiter.visible(stable if waiter.read_committed else visible)
 
 
 def divergence(log: PartitionLog, leader: EpochEndOffset) -> int:

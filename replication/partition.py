@@ -25,20 +25,18 @@ from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import NO_LEADER
 from ..log.partition_log import AppendResult, PartitionLog
 from ..log.segment import SegmentSlice
-from ..log.transactional_reads import bytes_between
 from ..wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from .counters import ReplicationCounters
 from .isr import Committed, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
 from .leader import FollowerProgress, LeaderRole
 from .partition_registration import PartitionRegistration
+from .visible_bytes import UNKNOWN_SIZE, Unannounced, visible_between
 from .waiters import FetchWaiter, OffsetWaiter, release, wait_in, wake_up_to
 
 logger = logging.getLogger(__name__)
 
 NO_EPOCH = -1
-_UNKNOWN_SIZE = -1
-_MORE_THAN_ANYBODY_ASKS_FOR = 1 << 32
 
 
 class IsrChanges(Protocol):
@@ -69,9 +67,8 @@ class Partition:
     """
 
     __slots__ = (
-        "_stable_end",
         "_surroundings",
-        "_unannounced_size",
+        "_unannounced",
         "broker_id",
         "bytes_in",
         "bytes_out",
@@ -110,8 +107,7 @@ class Partition:
         self.bytes_in = 0
         self.messages_in = 0
         self.bytes_out = 0
-        self._unannounced_size = 0
-        self._stable_end = -1
+        self._unannounced = Unannounced()
         log.on_flush = self._flushed
 
     @property
@@ -162,7 +158,7 @@ class Partition:
             is_elected = True
             surroundings = self._surroundings
             leader = self.leader = LeaderRole(self.broker_id, surroundings.is_alive, surroundings.lag_seconds)
-            self._unannounced_size = 0 if log.high_watermark == log.log_end_offset else _UNKNOWN_SIZE
+            self._unannounced.size = 0 if log.high_watermark == log.log_end_offset else UNKNOWN_SIZE
         leader.assign(registration.replicas, registration.isr)
         if is_elected:
             # Though nothing is written under it yet: followers may ask where an epoch before it ended (KIP-101).
@@ -177,7 +173,7 @@ class Partition:
     def _follow(self, is_elected: bool) -> None:
         if self.leader is not None or is_elected:
             self.leader = None
-            self._stable_end = -1
+            self._unannounced.stable_end = -1
             self.release_waiters()
 
     def stop(self) -> None:
@@ -277,13 +273,12 @@ class Partition:
         """Move the high watermark as far as the replicas allow, and tell those who wait.
 
         ``appended`` bytes came with this change; they become visible when the watermark has passed them.
-        ``_unannounced_size`` are the bytes above the watermark while they need not be looked up, else _UNKNOWN_SIZE.
         """
-        leader, log = self.leader, self.log
+        leader, log, unannounced = self.leader, self.log, self._unannounced
         assert leader is not None
         if appended:
-            if self._unannounced_size != _UNKNOWN_SIZE:
-                self._unannounced_size += appended
+            if unannounced.size != UNKNOWN_SIZE:
+                unannounced.size += appended
             if self.replica_waiters:
                 for waiter in list(self.replica_waiters):
                     waiter.visible(appended)
@@ -297,49 +292,18 @@ class Partition:
         if before >= end_offset:
             return
         log.high_watermark = end_offset
-        visible, is_at_end = self._unannounced_size, end_offset == log.log_end_offset
-        self._unannounced_size = 0 if is_at_end else _UNKNOWN_SIZE
-        if self.fetch_waiters and (visible == _UNKNOWN_SIZE or not is_at_end):
-            visible = self._bytes_between(before, end_offset)
+        visible, is_at_end = unannounced.size, end_offset == log.log_end_offset
+        unannounced.size = 0 if is_at_end else UNKNOWN_SIZE
+        if self.fetch_waiters and (visible == UNKNOWN_SIZE or not is_at_end):
+            visible = visible_between(log, before, end_offset)
         stable = visible
-        if log.producer_state.ongoing or self._stable_end >= 0:
-            stable = self._newly_stable(before)
+        if log.producer_state.ongoing or unannounced.stable_end >= 0:
+            stable = unannounced.newly_stable(log, before, is_wanted=bool(self.fetch_waiters))
         if self.fetch_waiters:
             for waiter in list(self.fetch_waiters):
                 waiter.visible(stable if waiter.read_committed else visible)
         if self.offset_waiters:
             wake_up_to(end_offset, self.offset_waiters)
-
-    def tell_readers(self, high_watermark_before: int, stable_before: int) -> None:
-        """A follower has learnt that more is committed: tell the consumers that wait here."""
-        log = self.log
-        visible = self._bytes_between(high_watermark_before, log.high_watermark)
-        stable = self._bytes_between(stable_before, log.last_stable_offset)
-        for waiter in list(self.fetch_waiters):
-            waiter.visible(stable if waiter.read_committed else visible)
-
-    def _newly_stable(self, high_watermark_before: int) -> int:
-        """How many bytes came before the last stable offset by this change; there are, or were, open transactions.
-
-        ``_stable_end`` is where that offset stands while it is below the high watermark, else -1. Without anybody who
-        waits the bytes are not counted.
-        """
-        log = self.log
-        start = self._stable_end if self._stable_end >= 0 else high_watermark_before
-        end = log.last_stable_offset
-        self._stable_end = -1 if end == log.high_watermark else end
-        return self._bytes_between(start, end) if end > start and self.fetch_waiters else 0
-
-    def _bytes_between(self, start: int, end: int) -> int:
-        """How many bytes have become visible, as far as anybody waits for them.
-
-        More than that where they cannot be read: who waits finds out why. It is no error of what has moved the watermark.
-        """
-        try:
-            return bytes_between(self.log, start, end)
-        except KafkaError as error:
-            self.log.folder.log_failed(f"{self.topic}-{self.log.partition}: what is committed cannot be read", error)
-            return _MORE_THAN_ANYBODY_ASKS_FOR
 
     async def wait_for_high_watermark(
         self, offset: int, timeout: float = math.inf, *, role: LeaderRole | None = None

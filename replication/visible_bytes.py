@@ -1,0 +1,51 @@
+"""How many bytes more the fetches that wait on a partition can read when its watermarks move.
+
+They are looked up in the log only where a fetch waits and they are not known anyway.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import KafkaError
+from ..log.partition_log import PartitionLog
+from ..log.transactional_reads import bytes_between
+
+UNKNOWN_SIZE = -1
+
+_MORE_THAN_A_FETCH_ASKS_FOR = 1 << 32
+
+
+class Unannounced:
+    """What a leader has yet to tell its consumers of.
+
+    ``size`` are the bytes above the high watermark while they need not be looked up, else UNKNOWN_SIZE. ``stable_end`` is
+    where the last stable offset stands while it is below the high watermark, else -1.
+    """
+
+    __slots__ = ("size", "stable_end")
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.stable_end = -1
+
+    def newly_stable(self, log: PartitionLog, high_watermark_before: int, *, is_wanted: bool) -> int:
+        """How many bytes came before the last stable offset when the high watermark moved; 0 if they are not wanted.
+
+        For a log with open transactions, or one that had some when it was asked before.
+        """
+        start = self.stable_end if self.stable_end >= 0 else high_watermark_before
+        end = log.last_stable_offset
+        self.stable_end = -1 if end == log.high_watermark else end
+        return visible_between(log, start, end) if end > start and is_wanted else 0
+
+
+def visible_between(log: PartitionLog, start: int, end: int) -> int:
+    """The bytes of the batches from offset ``start`` to ``end``.
+
+    More than any fetch waits for where they cannot be read, so that it finds out why. It is no error of what has moved the
+    watermark.
+    """
+    try:
+        return bytes_between(log, start, end)
+    except KafkaError as error:
+        log.folder.log_failed(f"{log.topic}-{log.partition}: what is committed cannot be read", error)
+        return _MORE_THAN_A_FETCH_ASKS_FOR
