@@ -155,8 +155,7 @@ def main(
         bench = Bench(kinds, pairs, scale, Path(temporary))
         bench.lifecycles(wanted)
         bench.loads(wanted)
-    console = Console()
-    bench.results.print(console if console.is_terminal else Console(width=170))
+    bench.results.print()
     if profile:
         print(*profile_table(bench.profiles), sep="\n")
     if output is None and not rows and len(kinds) > 1:

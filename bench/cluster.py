@@ -197,8 +197,7 @@ def measure_clusters(
         bench = ClusterBench(kinds, pairs, scale, Path(temporary))
         bench.loads(wanted)
         bench.many_partitions(wanted)
-    console = Console()
-    bench.results.print(console if console.is_terminal else Console(width=170))
+    bench.results.print()
     if profile:
         print(*profile_table(bench.profiles), sep="\n")
     if output is not None:

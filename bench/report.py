@@ -17,6 +17,7 @@ from rich.table import Table
 from .rows import Figure, Floor
 
 _NOISY = 0.1
+_WIDTH = 170
 
 
 @dataclass
@@ -86,14 +87,16 @@ class Results:
             noise,
         ]
 
-    def print(self, console: Console) -> None:
+    def print(self) -> None:
+        """The table, with room for every column where nothing says how wide it may be."""
         table = Table(header_style="bold")
         for title in self.header():
             table.add_column(title, justify="left" if title in ("row", "figure", "verdict") else "right")
         for cells in self.table():
             style = "red" if "missed" in cells else None
             table.add_row(*cells, style=style)
-        console.print(table)
+        console = Console()
+        (console if console.is_terminal else Console(width=_WIDTH)).print(table)
 
     def markdown(self, command: str, about: Sequence[str]) -> str:
         """The page: how it was made, then the table."""
