@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import trio
 
@@ -30,6 +30,8 @@ from ottla.wire.messages.create_topics import (
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.records import iter_batches
 from ottla.wire.schema import Message
+
+C = TypeVar("C", bound="MemoryCluster")
 
 SECONDS = 20.0
 """How long anything may take here."""
@@ -204,11 +206,16 @@ async def until_true(condition: Callable[[], Awaitable[bool]]) -> None:
             await trio.sleep(0.005)
 
 
-@contextlib.asynccontextmanager
-async def running(*broker_ids: int, **properties: str) -> AsyncIterator[MemoryCluster]:
+def running(*broker_ids: int, **properties: str) -> contextlib.AbstractAsyncContextManager[MemoryCluster]:
     """A cluster with these brokers, each ready; all are stopped at the end."""
+    return running_as(MemoryCluster, *broker_ids, **properties)
+
+
+@contextlib.asynccontextmanager
+async def running_as(kind: type[C], *broker_ids: int, **properties: str) -> AsyncIterator[C]:
+    """The same of another kind of cluster."""
     async with trio.open_nursery() as nursery:
-        cluster = MemoryCluster(nursery, **properties)
+        cluster = kind(nursery, **properties)
         await cluster.store.open()
         await cluster.start(*broker_ids)
         yield cluster

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar
 
 import pytest
@@ -19,7 +19,7 @@ from ottla.replication.broker_client import BrokerClient
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.metadata import MetadataRequest
 
-from ..memory_cluster import SECONDS, MemoryCluster, SharedZooKeeper, until, until_true
+from ..memory_cluster import SECONDS, MemoryCluster, SharedZooKeeper, running_as, until, until_true
 
 T = TypeVar("T")
 
@@ -34,15 +34,8 @@ class ZooKeeperCluster(MemoryCluster):
         return SharedZooKeeper(self.store)
 
 
-@asynccontextmanager
-async def open_cluster(*broker_ids: int, **properties: str) -> AsyncIterator[ZooKeeperCluster]:
-    async with trio.open_nursery() as nursery:
-        cluster = ZooKeeperCluster(nursery, **properties)
-        await cluster.store.open()
-        await cluster.start(*broker_ids)
-        yield cluster
-        for server in list(cluster.servers.values()):
-            server.stop()
+def open_cluster(*broker_ids: int, **properties: str) -> AbstractAsyncContextManager[ZooKeeperCluster]:
+    return running_as(ZooKeeperCluster, *broker_ids, **properties)
 
 
 async def start_refused(cluster: MemoryCluster, broker_id: int, /, **properties: str) -> str:

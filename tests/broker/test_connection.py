@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 import struct
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,24 @@ def long_poll(name: str, max_wait_ms: int, offset: int = 0) -> FetchRequest:
         session_epoch=-1,
         topics=[FetchTopic(topic=name, partitions=[asked])],
     )
+
+
+@asynccontextmanager
+async def slow_reader(tmp_path: Path) -> AsyncIterator[tuple[BrokerServer, MemoryConnection]]:
+    """A broker and its client; partition 0 of topic ``t`` has a record larger than what fits onto the way to the client."""
+    config = Config({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://test:9092"})
+    network = MemoryNetwork()
+    async with running(BrokerServer(config, network=network)) as server:
+        client = await network.connect(*ADDRESS)
+        await create_topic(client, "t")
+        await client.send([frame(produce("t", value=bytes(2 * network.limit)), 7, 1)])
+        await read_answer(client)
+        yield server, client
+
+
+def truncate(server: BrokerServer) -> None:
+    assert server.assembly is not None
+    server.assembly.services.replicas.partition("t", 0).log.truncate_to(0)
 
 
 async def test_pipelined_requests_are_answered_in_their_order(tmp_path: Path) -> None:
@@ -159,17 +179,10 @@ async def test_an_answer_that_is_truncated_before_it_leaves_ends_the_connection_
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A follower truncates while a client that reads slowly has answers on hold."""
-    config = Config({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://test:9092"})
-    network = MemoryNetwork()
-    async with running(BrokerServer(config, network=network)) as server:
-        client = await network.connect(*ADDRESS)
-        await create_topic(client, "t")
-        await client.send([frame(produce("t", value=bytes(2 * network.limit)), 7, 1)])
-        await read_answer(client)
+    async with slow_reader(tmp_path) as (server, client):
         await client.send([frame(long_poll("t", 0), 11, 2) + frame(long_poll("t", 0), 11, 3)])
         await trio.testing.wait_all_tasks_blocked()
-        assert server.assembly is not None
-        server.assembly.services.replicas.partition("t", 0).log.truncate_to(0)
+        truncate(server)
         assert (await read_answer(client))[0] == 2
         with trio.fail_after(20):
             while await client.receive():
@@ -183,20 +196,13 @@ async def test_answers_that_cannot_leave_while_another_request_waits_end_the_con
     how: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is no failure of that request, whose answer could not be told from the rest of the one before."""
-    config = Config({"log.dirs": str(tmp_path), "listeners": "PLAINTEXT://test:9092"})
-    network = MemoryNetwork()
-    async with running(BrokerServer(config, network=network)) as server:
-        client = await network.connect(*ADDRESS)
-        await create_topic(client, "t")
-        await client.send([frame(produce("t", value=bytes(2 * network.limit)), 7, 1)])
-        await read_answer(client)
+    async with slow_reader(tmp_path) as (server, client):
         await client.send([b"".join(frame(long_poll("t", 60_000, offset), 11, 2) for offset in (0, 0, 1))])
         await trio.testing.wait_all_tasks_blocked()
         if how == "the client is gone":
             client.close()
         else:
-            assert server.assembly is not None
-            server.assembly.services.replicas.partition("t", 0).log.truncate_to(0)
+            truncate(server)
             with trio.fail_after(20):
                 while await client.receive():
                     pass

@@ -6,7 +6,8 @@ A crash is put after each step of the move, in the store and on the disk; whatev
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -46,6 +47,17 @@ class GrowingCluster(MemoryCluster):
         return SharedZooKeeper(self.store)
 
 
+@asynccontextmanager
+async def first_broker(*, alone: bool) -> AsyncIterator[GrowingCluster]:
+    """A cluster in which broker 1 runs."""
+    async with trio.open_nursery() as nursery:
+        cluster = GrowingCluster(nursery)
+        await cluster.store.open()
+        cluster.alone = alone
+        await cluster.start(1)
+        yield cluster
+
+
 async def start_refused(cluster: MemoryCluster, broker_id: int) -> str:
     """Why the broker does not start."""
     with pytest.raises(StartError) as caught:
@@ -64,11 +76,7 @@ async def producer_id(cluster: MemoryCluster, broker_id: int) -> int:
 
 
 async def test_one_broker_grows_to_three() -> None:
-    async with trio.open_nursery() as nursery:
-        cluster = GrowingCluster(nursery)
-        await cluster.store.open()
-        cluster.alone = True
-        await cluster.start(1)
+    async with first_broker(alone=True) as cluster:
         topic_id = await cluster.create("t", [1], retention_ms="12345")
         assert await cluster.produce(1, "t", 0, b"before") == 0
         first_id = await producer_id(cluster, 1)
@@ -99,11 +107,7 @@ async def test_one_broker_grows_to_three() -> None:
 
 
 async def test_a_broker_that_was_alone_is_refused_by_the_zookeeper_of_another_cluster() -> None:
-    async with trio.open_nursery() as nursery:
-        cluster = GrowingCluster(nursery)
-        await cluster.store.open()
-        cluster.alone = True
-        await cluster.start(1)
+    async with first_broker(alone=True) as cluster:
         await cluster.create("t", [1])
         own = cluster.services(1).cluster_id
         await cluster.stop(1)
@@ -120,10 +124,7 @@ async def test_a_broker_that_was_alone_is_refused_by_the_zookeeper_of_another_cl
 
 async def test_a_broker_of_a_cluster_is_refused_by_an_empty_zookeeper() -> None:
     """Where the path in zookeeper.connect is mistyped: it would find none of its topics."""
-    async with trio.open_nursery() as nursery:
-        cluster = GrowingCluster(nursery)
-        await cluster.store.open()
-        await cluster.start(1)
+    async with first_broker(alone=False) as cluster:
         await cluster.stop(1)
         cluster.store = EmbeddedStore(SystemClock())
         await cluster.store.open()
