@@ -24,7 +24,7 @@ from ..handlers.services import Services
 from ..log.disk import Disk
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
-from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
+from ..log.settings import LogSettings
 from ..replication.settings import QuotaSettings
 from .cluster_home import ClusterHome
 from .controlled_shutdown import hand_over
@@ -155,10 +155,10 @@ class Assembly:
 
     def _settings_changed(self) -> None:
         """Settings were changed while the broker runs: tell those who do not ask each time."""
-        config, settings = self._config, self._config.settings(LogSettings)
-        self.logs.update_settings(settings, config.settings(LogManagerSettings), config.settings(LogCleanerSettings))
+        settings = self._config.settings(LogSettings)
+        self._foundation.update_log_settings()
         self.services.replicas.update_settings(settings)
-        self.services.replicas.quotas.update(config.settings(QuotaSettings))
+        self.services.replicas.quotas.update(self._config.settings(QuotaSettings))
         self.services.controller.update_log_settings(settings)
 
     def _leadership_changed(self, topic: str, partition: int, leader_epoch: int | None) -> None:

@@ -157,10 +157,14 @@ class Foundation:
 
     async def _take_over_configs(self) -> None:
         """Read what is set on topics and brokers; some of it says how logs are opened."""
-        config = self._around.config
         self.configs = ConfigStore(self.session, self._around.clock)
         await self.configs.start()
-        BrokerConfigs(config, self.configs, self.broker_id).follow()
+        BrokerConfigs(self._around.config, self.configs, self.broker_id).follow()
+        self.update_log_settings()
+
+    def update_log_settings(self) -> None:
+        """Have the logs go by what is set on the broker now."""
+        config = self._around.config
         self.logs.update_settings(
             config.settings(LogSettings), config.settings(LogManagerSettings), config.settings(LogCleanerSettings)
         )

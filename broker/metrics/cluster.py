@@ -6,7 +6,7 @@ nothing to be read, and every count is 0.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import trio
 from prometheus_client.core import Metric
@@ -16,6 +16,7 @@ from ...controller.session import SessionState
 from ...handlers.services import Services
 from ...replication.counters import ReplicationCounters
 from ...replication.fetcher import Fetcher
+from ...replication.partition import Partition
 from . import families
 from .samples import distributions, simple, single
 
@@ -28,6 +29,11 @@ _KAFKAS_NAMES = {
 }
 
 
+def partitions_of(services: Services | None) -> Iterable[Partition]:
+    """The replicas on the broker; none before it has started."""
+    return () if services is None else services.replicas.partitions()
+
+
 def cluster_metrics(services: Services | None) -> Iterator[Metric]:
     yield from _replicas(services)
     yield from _in_sync(services)
@@ -38,7 +44,7 @@ def cluster_metrics(services: Services | None) -> Iterator[Metric]:
 
 
 def _replicas(services: Services | None) -> Iterator[Metric]:
-    partitions = [] if services is None else list(services.replicas.partitions())
+    partitions = list(partitions_of(services))
     leading = [partition for partition in partitions if partition.is_leader]
     yield single(families.PARTITIONS, len(partitions))
     yield single(families.LEADERS, len(leading))

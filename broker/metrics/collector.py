@@ -7,18 +7,17 @@ Before the broker has started there are the connections and the loop; the rest h
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import trio
 from prometheus_client.core import Metric
 
 from ...base.distribution import TIME_BOUNDS_MS
 from ...handlers.services import Services
-from ...replication.partition import Partition
 from ...wire.api_keys import ApiKey
 from ..monitor import Monitor
 from . import families
-from .cluster import cluster_metrics
+from .cluster import cluster_metrics, partitions_of
 from .loop_lag import LoopLag
 from .request_metrics import RequestMetrics, error_name
 from .samples import Labels, Samples, distributions, histogram, simple, single
@@ -69,13 +68,9 @@ class BrokerCollector:
         yield simple(families.CONNECTION_ERRORS, [((reason.value,), count) for reason, count in errors.items()])
 
 
-def _partitions(services: Services | None) -> Iterable[Partition]:
-    return () if services is None else services.replicas.partitions()
-
-
 def _by_topic(services: Services | None, attribute: str) -> Samples:
     totals: Counter[str] = Counter()
-    for partition in _partitions(services):
+    for partition in partitions_of(services):
         totals[partition.topic] += getattr(partition, attribute)
     return [((topic,), count) for topic, count in totals.items()]
 
@@ -84,10 +79,10 @@ def _waiting(services: Services | None) -> Samples:
     """A fetch stands in the set of each of its partitions, and counts once."""
     fetches = {
         waiter
-        for partition in _partitions(services)
+        for partition in partitions_of(services)
         for waiter in (*partition.fetch_waiters, *partition.replica_waiters)
     }
-    produces = sum(len(partition.offset_waiters) for partition in _partitions(services))
+    produces = sum(len(partition.offset_waiters) for partition in partitions_of(services))
     return [(("Fetch",), len(fetches)), (("Produce",), produces)]
 
 
@@ -116,7 +111,7 @@ def _groups(services: Services | None) -> Iterator[Metric]:
     states = Counter(group.state.value for group in groups)
     offsets: list[tuple[Labels, float]] = []
     lags: list[tuple[Labels, float]] = []
-    ends = {(p.topic, p.log.partition): p.log.high_watermark for p in _partitions(services) if p.is_leader}
+    ends = {(p.topic, p.log.partition): p.log.high_watermark for p in partitions_of(services) if p.is_leader}
     for group in groups:
         for topic, partition, committed in group.committed_partitions():
             labels = (group.group_id, topic, str(partition))
