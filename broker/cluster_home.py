@@ -58,14 +58,14 @@ class ClusterHome(Protocol):
 class EmbeddedHome:
     """A store of this broker's own, with its journal in the first data folder."""
 
+    zookeeper = None
+
     def __init__(self, disk: Disk, clock: Clock, workers: Workers) -> None:
         self._disk = disk
         self._clock = clock
         self._workers = workers
         self._files: DiskStateFiles | None = None
         self._store: EmbeddedStore | None = None
-
-    zookeeper = None
 
     def state_folder(self, folders: Sequence[LogFolder]) -> LogFolder | None:
         return folders[0]

@@ -67,6 +67,7 @@ class ZooKeeper:
             why = connection.last_error or await _unknown_names(self.address) or "no answer"
             raise StoreError(why=f"no session at ZooKeeper {self.address} within {limit_ms} ms: {why}")
         connection.chroot = self.address.chroot
+        # The first session is there before the broker has a nursery, and is to be kept while the broker starts.
         trio.lowlevel.spawn_system_task(session.keep_time)
         return session
 
