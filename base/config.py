@@ -43,7 +43,7 @@ class Config:
         return list(self._parsed.values())
 
     def is_given(self, name: str) -> bool:
-        """Whether the broker property was set by somebody, rather than left at its default."""
+        """Whether the broker property was set, rather than left at its default."""
         return name in self.effective()
 
     def effective(self) -> dict[str, str]:

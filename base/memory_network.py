@@ -155,7 +155,7 @@ class MemoryNetwork:
         return listener
 
     async def connect(self, host: str, port: int) -> MemoryConnection:
-        """Raises OSError ECONNREFUSED where nobody listens; waits while the listener's backlog is full."""
+        """Raises OSError ECONNREFUSED where there is no listener; waits while the listener's backlog is full."""
         listener = self.listeners.get((host, port))
         if listener is None:
             raise OSError(errno.ECONNREFUSED, "connection refused")

@@ -4,7 +4,7 @@ A ``Connection`` is read into a caller's buffer and written as a list of parts; 
 bytes go from the page cache to the socket without passing through Python. Reading is tried first and waited for only
 when there is nothing, because a trio checkpoint costs more than a small request.
 
-Whoever sends a ``FileSlice`` releases it, also when sending fails.
+The sender of a ``FileSlice`` releases it, also when sending fails.
 """
 
 from __future__ import annotations

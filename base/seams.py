@@ -10,7 +10,7 @@ network    ``base.tcp.TcpNetwork``     streams in memory
 =========  ==========================  ==============================
 
 Monotonic time needs no seam: it is ``trio.current_time()``, which trio's ``MockClock`` replaces. Randomness is a
-``random.Random`` handed in by whoever starts the broker.
+``random.Random`` handed in by what starts the broker.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def _full_sync(descriptor: int) -> None:
 
 # Returns once the file's bytes, or the folder's names, are on stable storage. Raises OSError.
 sync_all: Callable[[int], None] = os.fsync if _F_FULLFSYNC is None else _full_sync
-# The same, but for times and other attributes that nobody needs for reading the bytes.
+# The same, but for times and other attributes that reading the bytes does not need.
 sync_data: Callable[[int], None] = getattr(os, "fdatasync", os.fsync) if _F_FULLFSYNC is None else _full_sync
 
 

@@ -4,7 +4,7 @@ The folders tell a topic's name, its partitions, and, in ``partition.metadata``,
 epoch above those of its batches, and producer ids begin above those that were handed out, or two producers would share
 their sequence numbers. A topic's configs were in ZooKeeper or in KRaft's metadata log: not in the folder. So coordinators'
 topics get those they always have, a topic that was compacted is compacted further, and of the others nothing is deleted
-(``retention.ms=-1``) until somebody says otherwise.
+(``retention.ms=-1``) until that is changed.
 
 All of it is one transaction of the store: a crash leaves it done or not begun.
 """

@@ -82,7 +82,7 @@ class Assembly:
 
     @property
     def knows_controller(self) -> bool:
-        """Whether somebody is the controller, as far as this broker was told."""
+        """Whether there is a controller, as far as this broker was told."""
         return self.is_started and self.services.metadata.controller_id >= 0
 
     def _broker_epoch(self) -> int:
@@ -181,7 +181,7 @@ class Assembly:
         self._folder_failed.set()
 
     async def _report_failed_folders(self) -> None:
-        """Tell the controller, whoever that is, of each failed folder."""
+        """Tell the controller, whichever broker that is, of each failed folder."""
         foundation = self._foundation
         while True:
             await self._folder_failed.wait()

@@ -1,7 +1,7 @@
 """Reads ``server.properties`` and ``--override name=value``, and says what in them is of no use.
 
-A name that Kafka knows and Ottla has no use for gives one warning, in a file and in an override. So does one in a file that
-nobody knows; an override is typed by hand for this very start, where such a name is an error, as a malformed value is
+A name that Kafka knows and Ottla has no use for gives one warning, in a file and in an override. So does an unknown one
+in a file; an override is typed by hand for this very start, where such a name is an error, as a malformed value is
 anywhere.
 """
 
@@ -61,7 +61,7 @@ def read_properties(path: Path) -> dict[str, str]:
 
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
-    """``name=value`` strings. Raises SettingError for a name that nobody knows."""
+    """``name=value`` strings. Raises SettingError for an unknown name."""
     names = declared_names()
     properties = {}
     for override in overrides:

@@ -10,7 +10,7 @@ Invariants:
   into it lives no longer than its request.
 - A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: what was said last, for the
   flight recorder.
-- After 32 requests or 1 ms without a wait the loop goes to somebody else.
+- After 32 requests or 1 ms without a wait the loop goes to other tasks.
 
 A frame is a 4-byte big-endian size and so many bytes (https://kafka.apache.org/protocol#protocol_common).
 """

@@ -53,7 +53,7 @@ async def _ask_until_nothing_is_left(
     attempts = settings.controlled_shutdown_max_retries
     for attempt in range(1, attempts + 1):
         if not any(other != broker_id for other in metadata.broker_ids()):
-            return  # there is nobody to hand anything to
+            return  # there is no broker to hand anything to
         try:
             response: ControlledShutdownResponse = await channel.send(
                 request, timeout=_ANSWER_SECONDS, patience=_CONTROLLER_SECONDS

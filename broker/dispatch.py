@@ -1,7 +1,7 @@
 """From the bytes of one request to the parts of its answer.
 
 Errors end here or in the handler, never further up: a ``KafkaError`` becomes the API's own error answer, any other
-exception UNKNOWN_SERVER_ERROR, logged with its trace as a bug of ours. ``ProtocolError`` (bytes nobody can read, an API
+exception UNKNOWN_SERVER_ERROR, logged with its trace as a bug of ours. ``ProtocolError`` (bytes that cannot be read, an API
 or version that is not served) goes on to the connection, which closes, as Kafka does.
 """
 

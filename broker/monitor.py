@@ -1,6 +1,6 @@
 """What a broker knows of its connections: how many came and went, how they failed, and who is told of their requests.
 
-The numbers are plain integers that somebody may read at any time.
+The numbers are plain integers that may be read at any time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``ottla dev-cluster``: several brokers in this process, on ports that follow one another, until it is told to stop.
 
-The brokers are those of ``ottla.Cluster``, on the machine's clock, with a store that is kept where ``--data-dir`` says. Whoever
-sits at the terminal kills, stops and starts single ones. Exit codes: 0 after a stop that was asked for, 1 when the store or all
+The brokers are those of ``ottla.Cluster``, on the machine's clock, with a store that is kept where ``--data-dir`` says.
+Commands at its terminal kill, stop and start single ones. Exit codes: 0 after a stop that was asked for, 1 when the store or all
 brokers failed, 2 when the cluster could not start with what it was given.
 """
 

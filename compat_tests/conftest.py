@@ -29,7 +29,7 @@ MARKS = (
     "capability(name): the row of the table that a test belongs to, one of ``capabilities.GROUPS``",
     "client(name): the column of the table, for tests that take no client library",
     "one_broker(reason): there is nothing in it for a cluster, or it needs one broker to be everything",
-    "restart: kills or restarts the broker, so it cannot run against somebody else's",
+    "restart: kills or restarts the broker, so it cannot run against one that runs already",
     "not_offered(reason): the client's public API has no way to ask for it",
     "since_spark(version): asks for what this release of Spark was the first to have",
     "xdist_group(name): pytest-xdist runs these tests in one process, one after the other",
@@ -201,7 +201,7 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
         return
     kind, folder = request.config.getoption("--broker"), tmp_path_factory.mktemp("broker")
     if request.config.getoption("--brokers") > 1:
-        properties = {"zookeeper.session.timeout.ms": "18000"}  # nobody dies here, and the machine may be busy
+        properties = {"zookeeper.session.timeout.ms": "18000"}  # no broker dies here, and the machine may be busy
         with clusters.cluster(kind, folder, request.config.getoption("--brokers"), properties=properties) as cluster:
             yield cluster.bootstrap
     else:
@@ -314,5 +314,5 @@ def topic(make_topic: TopicMaker) -> str:
 
 @pytest.fixture
 def group_id(fresh_name: Callable[[str], str], request: pytest.FixtureRequest) -> str:
-    """A group id that nobody has used."""
+    """A group id that was never used."""
     return fresh_name("group-" + request.node.name)

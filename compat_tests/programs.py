@@ -69,5 +69,5 @@ PROGRAMS: Mapping[str, Program] = {
 
 
 def names() -> list[str]:
-    """Everybody that ``--client`` takes, in the order of the table."""
+    """All that ``--client`` takes, in the order of the table."""
     return [*CLIENTS, *PROGRAMS]

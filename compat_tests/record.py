@@ -108,7 +108,7 @@ class Report:
     results: Collection[Result]
 
     def clients(self) -> list[str]:
-        """Everybody who took part, in the order of the registry."""
+        """All who took part, in the order of the registry."""
         present = {result.client for result in self.results}
         return [name for name in programs.names() if name in present]
 

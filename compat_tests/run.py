@@ -67,7 +67,7 @@ class Wanted(NamedTuple):
         return [*broker, *(word for name in self.clients for word in ("--client", name))]
 
     def command(self) -> str:
-        """How somebody would ask for it."""
+        """How a user would ask for it."""
         return shlex.join(["ottla", "compat", *self.options(), *self.words])
 
 

@@ -1,6 +1,6 @@
 """A broker that stops, dies and comes back: nothing acknowledged is lost, doubled or reordered, and clients go on.
 
-These tests start a broker of their own; there is nothing for them to do with one that somebody else runs.
+These tests start a broker of their own; there is nothing for them to do with one that runs already.
 
 Not here, but in the tests of the log, on a disk that fails when it is told to: a crash while logs are loaded, a tail of
 zeros, a full disk.

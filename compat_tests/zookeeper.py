@@ -90,7 +90,7 @@ class ZooKeeperProcess(ServerProcess):
         return self.mode() is not None
 
     def mode(self) -> str | None:
-        """``standalone``, ``leader`` or ``follower``; None where it serves nobody now."""
+        """``standalone``, ``leader`` or ``follower``; None where it serves no client now."""
         for line in self.ask("srvr").splitlines():
             name, _, value = line.partition(": ")
             if name == "Mode":

@@ -39,5 +39,5 @@ def zookeeper_chroot(zookeeper_server: ZooKeeperProcess) -> Callable[[str], str]
 
 @pytest.fixture
 def zookeeper(zookeeper_chroot: Callable[[str], str], request: pytest.FixtureRequest) -> str:
-    """``host:port/root`` for this test's ``zookeeper.connect``; nobody else writes there, and the root does not exist yet."""
+    """``host:port/root`` for this test's ``zookeeper.connect``; no other test writes there, and the root does not exist yet."""
     return zookeeper_chroot(request.node.name)

@@ -54,7 +54,7 @@ class AllocatedProducerIds:
         self._wanted = trio.Event()
 
     async def next_producer_id(self) -> int:
-        """An id nobody had before. Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS while there is none."""
+        """An id that no producer had before. Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS while there is none."""
         if self._next_id >= self._block.end:
             if self._next_block is None:
                 self._wanted.set()

@@ -7,10 +7,10 @@ for all of them, and both are than those given at the start. Names fall into fou
 - dynamic settings of Kafka that Ottla has no use for (``UNUSED``): taken and kept, without effect, with a warning;
 - every other setting of Kafka: refused. Among them are listeners, which Kafka can change at run time, and passwords, which
   nothing would encode;
-- names nobody knows: taken and kept, as in Kafka, where plugins may read them; with a warning, too.
+- unknown names: taken and kept, as in Kafka, where plugins may read them; with a warning, too.
 
-Numbers of threads may at most double or halve at a time. What is stored but malformed (somebody may have written to the
-store directly) is passed over with an error in the log.
+Numbers of threads may at most double or halve at a time. What is stored but malformed (the store can be written to
+directly) is passed over with an error in the log.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class BrokerConfigs:
                 continue
             if name not in declared and name not in self._told:
                 self._told.add(name)
-                known = "a property of Kafka that Ottla does not use" if name in UNUSED else "a property nobody knows"
+                known = "a property of Kafka that Ottla does not use" if name in UNUSED else "an unknown property"
                 logger.warning("%s is set dynamically, but is %s", name, known)
             usable[name] = value
         return usable

@@ -6,7 +6,7 @@ a user has by one of its clients is of the kind ``users`` too, and its name is `
 clients are URL-encoded, as in the nodes (``znodes.sanitized``); ``<default>`` is what holds for all entities of a kind that
 have nothing of their own.
 
-Whoever changes a config writes the node and, in the same transaction, a numbered notification under ``/config/changes``
+A broker that changes a config writes the node and, in the same transaction, a numbered notification under ``/config/changes``
 that names it. Every broker watches that folder and reads again what is named there; the broker that made the change need
 not wait for the watch. Notifications older than 15 minutes are removed, as Kafka does.
 """
@@ -122,7 +122,7 @@ class ConfigStore:
     async def change(self, kind: str, name: str, transform: Transform) -> None:
         """Replace the overrides of an entity, whose parent node exists, by what ``transform`` makes of them; tell every broker.
 
-        ``transform`` is called again when somebody else was faster, or a connection to the store was lost before the change
+        ``transform`` is called again when another writer was faster, or a connection to the store was lost before the change
         was made. Raises what it raises, and KafkaError KAFKA_STORAGE_ERROR when the store is gone. If the caller gives up
         after the change was sent, this broker hears of it as the others do.
         """

@@ -1,7 +1,7 @@
 """A queue of events that are handled one at a time, as Kafka's controller thread does it.
 
 An event is a call. One that waits already is not put a second time, so what happens in bursts is looked at once. A request
-is an event that somebody waits for; it is dropped if the caller gives up before its turn, and finished if later.
+is an event that a caller waits for; it is dropped if the caller gives up before its turn, and finished if later.
 """
 
 from __future__ import annotations

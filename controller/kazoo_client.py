@@ -2,7 +2,7 @@
 
 Kazoo has three threads, for the connection, for watches and for answers, so that an event and an answer could change
 places. Here it has one: what it has to say is handed to the loop by one door (``TrioToken.run_sync_soon``), in the order in
-which it came from ZooKeeper. When the loop has ended nobody listens, and it is dropped.
+which it came from ZooKeeper. What comes when the loop has ended is dropped.
 
 What else of Kazoo must not come through:
 

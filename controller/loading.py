@@ -1,6 +1,6 @@
 """Reading the cluster from the store into a controller's context.
 
-What cannot be decoded is logged and passed over: a node of one broker or topic, which anyone with access to the store may
+What cannot be decoded is logged and passed over: a node of one broker or topic, which any client of the store may
 write, must not leave the cluster without a controller.
 """
 

@@ -20,7 +20,7 @@ class ProducerIds:
         self._lock = trio.Lock()
 
     async def next_producer_id(self) -> int:
-        """An id nobody had before. Raises KafkaError KAFKA_STORAGE_ERROR when the store is gone."""
+        """An id that no producer had before. Raises KafkaError KAFKA_STORAGE_ERROR when the store is gone."""
         while self._next >= self._end:
             async with self._lock:
                 if self._next >= self._end:

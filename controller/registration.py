@@ -71,7 +71,7 @@ async def generate_broker_id(store: ClusterStore, reserved_max_id: int) -> int:
         try:
             (stat,) = await store.multi([Set(znodes.BROKER_SEQUENCE, b"")])
         except ConnectionLossError:
-            continue  # a number that nobody uses does no harm
+            continue  # a number that is not used does no harm
         assert isinstance(stat, Stat)
         return reserved_max_id + stat.version
 

@@ -3,7 +3,7 @@
 A session is *connected*; *suspected* when the store has not answered for two thirds of the session's time-out, so that it
 may have ended the session already; and at last *expired*: its ephemeral nodes are gone, and nothing can be done with it
 any more. ``BrokerSession`` is what the broker's parts hold: the present session, and after ``renew`` the next one. Watches
-do not outlive a session, nor, in ZooKeeper, a suspicion: whoever set some reads and sets them again (see ``membership``).
+do not outlive a session, nor, in ZooKeeper, a suspicion: what had set some reads and sets them again (see ``membership``).
 """
 
 from __future__ import annotations

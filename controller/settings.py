@@ -1,4 +1,4 @@
-"""Settings of the controller: what a topic gets when nobody says, and how long a broker may take to answer."""
+"""Settings of the controller: what a topic gets by default, and how long a broker may take to answer."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ..base.settings import Settings, setting
 
 
 class ControllerSettings(Settings):
-    """What a topic gets when nobody says, and how long a broker may take to answer."""
+    """What a topic gets by default, and how long a broker may take to answer."""
 
     num_partitions: int = setting(
         "num.partitions", default=1, at_least=1, doc="Partitions of a topic created without a number of its own."

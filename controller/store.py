@@ -181,7 +181,7 @@ class ClusterStore(Protocol):
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
         """All of ``operations`` in order, or none: then the error of the first refused one is raised.
 
-        Raises ConnectionLossError when nobody knows which.
+        Raises ConnectionLossError when it is not known which.
         """
         ...
 

@@ -269,7 +269,7 @@ class Term:
         def decide(key: TopicPartition, partition: PartitionState) -> LeaderState | None:
             state = partition.state
             if state is None or state.leader not in context.brokers:
-                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"nobody leads {key}")
+                raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{key} has no leader")
             winner = state.leader if leader is None else leader
             if winner not in state.isr or winner not in context.eligible(key):
                 raise KafkaError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, f"{winner} is no in-sync replica of {key}")

@@ -103,7 +103,7 @@ class TopicChanges:
     def _take_over(self, topic: TopicState) -> list[TopicPartition]:
         """Have the topic in the context as the store has it: its new partitions, of which the states are not read yet.
 
-        Those without a state are new, too: nobody has led them.
+        Those without a state are new, too: they were never led.
         """
         topics = self._context.topics
         known = topics.get(topic.name)

@@ -12,9 +12,9 @@ _OPEN_PATH = "/consumers"
 class Access(Enum):
     """Who may change a node, its creator always among them."""
 
-    ALL = "everybody changes it"
-    READ_BY_ALL = "everybody reads it"
-    CREATOR = "nobody else even reads it"
+    ALL = "every client changes it"
+    READ_BY_ALL = "every client reads it"
+    CREATOR = "no other client even reads it"
 
 
 def access(path: str, *, is_protected: bool) -> Access:

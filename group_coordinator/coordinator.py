@@ -2,7 +2,7 @@
 
 A *shard* (``shard.py``) is one partition of ``__consumer_offsets`` that this broker leads.
 
-Timers never fire straight after the loop stood still: nobody could be heard meanwhile. The timer loop wakes at least once
+Timers never fire straight after the loop stood still: no member could be heard meanwhile. The timer loop wakes at least once
 a second while timers run; when it comes more than 100 ms late, that much is granted to every timer.
 """
 
@@ -101,7 +101,7 @@ class GroupCoordinator:
             rebalance.release(shard)
 
     def stop(self) -> None:
-        """Let go of every partition, so that nobody goes on waiting."""
+        """Let go of every partition, so that no request goes on waiting."""
         for partition in self._shards.partitions():
             self.unload(partition)
 
@@ -305,7 +305,7 @@ class GroupCoordinator:
             # A microsecond more than rounding can take away: woken too early, it would find nothing to fire, and spin.
             with trio.move_on_at((self._sleeps_until_ms + 0.001) / 1000):
                 await self._wake.wait()
-            # What really went by: a clock that somebody moves forward has not kept the loop from hearing anybody.
+            # What really went by: a clock that is set forward has not kept the loop from hearing members.
             late_ms = began_ms + (self._clock.elapsed() - began) * 1000 - self._sleeps_until_ms
             if late_ms > STALL_MS:
                 logger.warning("The event loop stood still for %d ms; sessions are extended by that", late_ms)

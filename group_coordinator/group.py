@@ -9,10 +9,10 @@ out by ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID and join again.
 The states, as DescribeGroups names them::
 
     Empty --join--> PreparingRebalance --all joined, or time is up--> CompletingRebalance --leader syncs--> Stable
-      ^                   | nobody left        ^                             | join, leave, expiry            |
+      ^                   | none left          ^                             | join, leave, expiry            |
       +-------------------+                    +-----------------------------+--------------------------------+
 
-A group nobody ever joined, made by a commit of offsets alone, is called *simple*: Empty, and without a protocol type.
+A group that never had a member, made by a commit of offsets alone, is called *simple*: Empty, and without a protocol type.
 
 Rules: Kafka's classic group protocol; KIP-345 (static members), KIP-394 (pending members), KIP-814.
 """
@@ -163,7 +163,7 @@ class Group:
 
     @property
     def all_joined(self) -> bool:
-        """Whether every member waits for its answer to JoinGroup and nobody is pending."""
+        """Whether every member waits for its answer to JoinGroup and none is pending."""
         return not self.pending_members and all(member.join_waiter for member in self.members.values())
 
     @property

@@ -1,7 +1,7 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup on one shard.
 
-Joins and syncs return a ``Waiter`` whose answer may come much later; the rest answers at once. Whoever waits and gives up
-(its connection is gone) is reported by ``abandon_join`` / ``abandon_sync``, so that nobody waits for it in turn.
+Joins and syncs return a ``Waiter`` whose answer may come much later; the rest answers at once. A client that waits and gives
+up (its connection is gone) is reported by ``abandon_join`` / ``abandon_sync``, so that others do not wait for it in turn.
 
 Rules that are easy to miss:
 
@@ -9,8 +9,8 @@ Rules that are easy to miss:
   it is *pending*: a round of joining waits for it, for one session timeout.
 * A static member (KIP-345) that comes with no member id takes over from the one that had its instance id. While the group
   is Stable and the vote for the protocol stays the same that is no reason to rebalance: it gets the current generation,
-  under its new id. A leader is told to skip the assignment (version 9, KIP-814); older ones are told the leader is
-  somebody else, namely the id they had before, which comes to the same.
+  under its new id. A leader is told to skip the assignment (version 9, KIP-814); older ones are told of another
+  leader, namely the id they had before, which comes to the same.
 * A known member that joins again without having changed anything gets the current generation, unless it leads: leaders
   join again to force a rebalance, for instance when they see new partitions.
 """
@@ -214,7 +214,7 @@ def _take_over(
     if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
         return _take_over_quietly(shard, group, member, client, now, leader_before)
     waiter = _wait_to_join(group, member)
-    # In CompletingRebalance the leader may be assigning partitions to the old id, so everyone starts over.
+    # In CompletingRebalance the leader may be assigning partitions to the old id, so all members start over.
     members_changed(shard, group, now, f"{member_id} took over from {old.member_id}")
     return waiter
 
@@ -310,7 +310,7 @@ def leave(shard: Shard, request: LeaveGroupRequest, now: Moment) -> LeaveGroupRe
 def _leave(shard: Shard, group: Group, identity: MemberIdentity) -> str:
     member_id = identity.member_id
     if not member_id and identity.group_instance_id is not None:
-        # An administrator removes a static member, whose member id nobody but itself knows.
+        # An administrator removes a static member, whose member id only it knows itself.
         member_id = group.static_members.get(identity.group_instance_id, "")
     if member_id not in group.pending_members:
         group.validate_member(member_id, identity.group_instance_id)

@@ -6,7 +6,7 @@ current id with the name, and a commit for another id, of a topic that was delet
 Who may commit:
 
 * a member of the current generation, unless the group is between JoinGroup and SyncGroup;
-* anybody without a generation (-1), as tools and consumers without a group protocol are, while the group is Empty or does
+* clients without a generation (-1), as tools and consumers without a group protocol are, while the group is Empty or does
   not exist yet; the commit then makes it, as a *simple* group.
 """
 

@@ -1,6 +1,6 @@
 """The rebalance of a group: who is waited for, when it is over, and what ends it early.
 
-``prepare_rebalance`` calls everyone back, ``complete_join`` closes the round: dynamic members that did not come are
+``prepare_rebalance`` calls all members back, ``complete_join`` closes the round: dynamic members that did not come are
 dropped, a protocol is voted for, and all who wait get the new generation. ``complete_sync`` writes the assignments of the
 leader. Three timers bound it, by name: ``session`` of a member (or of a pending one), ``join`` for the round, ``sync`` for
 members that got their generation and never asked for their assignment.
@@ -65,7 +65,7 @@ def answer_sync(group: Group, member: Member, response: SyncGroupResponse) -> bo
 
 
 def joined(group: Group, member: Member) -> JoinGroupResponse:
-    """What the member is told about the current generation; the leader is told of everyone."""
+    """What the member is told about the current generation; the leader is told of all members."""
     members = [
         JoinGroupResponseMember(
             member_id=other.member_id,
@@ -92,7 +92,7 @@ def synced(group: Group, member: Member) -> SyncGroupResponse:
 
 
 def remove_member(shard: Shard, group: Group, member_id: str) -> None:
-    """Drop a member, also a pending one; whoever waits in its name is told that it is unknown."""
+    """Drop a member, also a pending one; a client that waits in its name is told that it is unknown."""
     shard.timers.cancel(session_timer(group, member_id))
     member = group.remove(member_id)
     if member is not None:
@@ -132,7 +132,7 @@ def prepare_rebalance(shard: Shard, group: Group, now: Moment, reason: str) -> N
 
 
 def maybe_complete_join(shard: Shard, group: Group, now: Moment) -> None:
-    """Close the round if nobody is missing. The first round of a group runs its time, unless all have gone."""
+    """Close the round if no member is missing. The first round of a group runs its time, unless all have gone."""
     if group.state is not GroupState.PREPARING_REBALANCE or not group.all_joined:
         return
     if group.initial_rebalance is None or not group.members:
@@ -236,7 +236,7 @@ def resume(shard: Shard, now: Moment) -> None:
 
 
 def release(shard: Shard) -> None:
-    """The shard has moved: whoever waits is sent to look for the new coordinator."""
+    """The shard has moved: clients that wait are sent to look for the new coordinator."""
     for group in shard.groups.values():
         for member in group.members.values():
             answer_join(
@@ -265,7 +265,7 @@ def _expire_session(shard: Shard, group: Group, member_id: str, now: Moment) -> 
             group.pending_members.discard(member_id)
             maybe_complete_join(shard, group, now)
         return
-    # Who waits for the coordinator is not silent. A new member may be gone without anyone seeing it, so it is not spared.
+    # A member that waits for the coordinator is not silent. A new one may be gone unseen, so it is not spared.
     if not member.is_new and (member.join_waiter is not None or member.sync_waiter is not None):
         return
     remove_member(shard, group, member_id)

@@ -1,7 +1,7 @@
 """One partition of ``__consumer_offsets`` that this broker leads, as a replicated state machine.
 
 ``write`` is the only way to change durable state: it appends the records of one request as one batch and replays them, in
-one plain function, so nobody ever sees the one without the other. After a restart or on another broker the same
+one plain function, so the one is never seen without the other. After a restart or on another broker the same
 ``replay`` over the same records gives the same state. What reads the state answers with ``offset``, up to which the log
 must be committed before the answer may be seen.
 

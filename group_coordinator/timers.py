@@ -65,6 +65,6 @@ class Timers:
         return name
 
     def grant(self, extra_ms: float) -> None:
-        """Move every deadline later: nobody could be heard for that long."""
+        """Move every deadline later: no member could be heard for that long."""
         for name in self._deadlines:
             self._deadlines[name] += extra_ms

@@ -1,7 +1,7 @@
 """Offsets committed inside a transaction: TxnOffsetCommit on one shard (KIP-98, KIP-447).
 
 They are written at once, as records of the transaction, and count from its commit marker on; an abort marker drops them.
-Until then readers that ask for stable offsets are told UNSTABLE_OFFSET_COMMIT. Whoever names a generation or a member
+Until then readers that ask for stable offsets are told UNSTABLE_OFFSET_COMMIT. A client that names a generation or a member
 is fenced like a member that commits; clients from before KIP-447 name neither, and their transaction alone protects
 them. A transaction may commit while the group rebalances.
 """

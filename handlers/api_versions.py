@@ -13,7 +13,7 @@ where brokers of Apache Kafka may be in the cluster, requests of transactions V2
 Version notes: 1 adds the throttle time; 3 is flexible and carries the client's software and the features; 4 allows a
 feature's lowest version to be 0, before which such a feature is finalized without being among the supported ones; 5
 (KIP-1242) carries the cluster id and node id that the client believes it talks to, and is answered REBOOTSTRAP_REQUIRED
-when they are somebody else's.
+when they are those of another broker or cluster.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Topics made because somebody asked for them: by Metadata, or by the first client that needs a coordinator.
+"""Topics made because a client asked for them: by Metadata, or by the first client that needs a coordinator.
 
 An ordinary topic gets the broker's defaults. A coordinator's own topic is compacted and has the partitions, replicas and
 segment size of the coordinator's settings, as in Kafka: until there are brokers enough it is not made, and there is no
@@ -31,7 +31,7 @@ _BEING_MADE = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NOT_CONTROLLER)
 async def create_missing(broker: Services, names: Iterable[str]) -> dict[str, ErrorCode]:
     """Make topics that do not exist, and say what a client is told of each: NONE once its metadata is here.
 
-    LEADER_NOT_AVAILABLE asks the client to try again: somebody else is making or deleting the topic right now.
+    LEADER_NOT_AVAILABLE asks the client to try again: the topic is being made or deleted just now.
     """
     outcomes = await create(broker, names)
     return {name: ErrorCode.NONE if error is None else _told(error.code) for name, error in outcomes.items()}

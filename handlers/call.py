@@ -11,7 +11,7 @@ from ..wire.api_keys import ApiKey
 from .services import Services
 
 TELLING = (ApiKey.PRODUCE, ApiKey.FETCH)
-"""The APIs whose handlers call ``Call.fail``, so that nobody has to look through each of their answers."""
+"""The APIs whose handlers call ``Call.fail``, so that their answers need not be looked through."""
 
 
 class RequestObserver(Protocol):

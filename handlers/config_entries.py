@@ -49,7 +49,7 @@ class ConfigEntry(NamedTuple):
 
     @property
     def is_sensitive(self) -> bool:
-        return self.kind in (Kind.PASSWORD, Kind.UNKNOWN)  # who knows what is in a property that nobody knows
+        return self.kind in (Kind.PASSWORD, Kind.UNKNOWN)  # an unknown property may have a password in it
 
 
 def topic_entries(config: Config, overrides: Mapping[str, str]) -> list[ConfigEntry]:

@@ -1,7 +1,7 @@
 """DeleteTopics (key 20): delete topics by name or by id.
 
-Behaviour: each topic succeeds or fails by itself; one that does not exist is UNKNOWN_TOPIC_OR_PARTITION, an id nobody
-knows UNKNOWN_TOPIC_ID, a topic named twice (by name and id too) INVALID_REQUEST. With delete.topic.enable=false nothing is
+Behaviour: each topic succeeds or fails by itself; one that does not exist is UNKNOWN_TOPIC_OR_PARTITION, an id that
+no topic has UNKNOWN_TOPIC_ID, a topic named twice (by name and id too) INVALID_REQUEST. With delete.topic.enable=false nothing is
 deleted: TOPIC_DELETION_DISABLED. A timeout of 0 or less deletes nothing and is REQUEST_TIMED_OUT, as in Kafka's KRaft mode.
 
 Version notes: up to 2, a disabled deletion is INVALID_REQUEST. 4 is flexible; 5 adds the error's text; 6 takes ids.

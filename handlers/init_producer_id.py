@@ -3,8 +3,8 @@
 Behaviour: without a transactional id every call gets a new id with epoch 0; with the producer's own id and epoch (after
 an error it could not resolve, KIP-360) too, since nothing is remembered of it here. With a transactional id, the producers
 before it are fenced by a higher epoch, and a transaction they left open is aborted first: meanwhile, and while the
-last one is ending, the answer is CONCURRENT_TRANSACTIONS. A producer that names its id and epoch resumes, unless somebody
-else has fenced it.
+last one is ending, the answer is CONCURRENT_TRANSACTIONS. A producer that names its id and epoch resumes, unless another
+one has fenced it.
 
 Version notes: 2 is flexible; 3 adds the current id and epoch; 4 may answer PRODUCER_FENCED, which is
 INVALID_PRODUCER_EPOCH before; 5 may answer TRANSACTION_ABORTABLE; 6 (two-phase commit, KIP-939) is still unstable in

@@ -3,7 +3,7 @@
 Behaviour: addresses are those of the listener that the client came by. A topic that does not exist is made, if the
 client and auto.create.topics.enable allow it, and answered with its leaders at once; otherwise it is
 UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for a name that cannot exist. A topic asked for by id has its name
-in the answer; an id nobody knows is UNKNOWN_TOPIC_ID, with no name. The controller named is a live broker. The answer of
+in the answer; an id that no topic has is UNKNOWN_TOPIC_ID, with no name. The controller named is a live broker. The answer of
 a topic is kept until something about it changes, since Spark's pattern subscriptions list every topic again and again.
 
 Version notes: 0 means all topics by an empty list, later versions by null; 0 also leaves out brokers that are down and

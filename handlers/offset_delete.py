@@ -1,7 +1,7 @@
 """OffsetDelete (key 47): forget what a group committed for some partitions.
 
 Behaviour: while the group has members, topics they subscribe to are answered GROUP_SUBSCRIBED_TO_TOPIC, and groups of
-other protocol types than ``consumer``, whose subscriptions nobody can read, NON_EMPTY_GROUP. Partitions that do not exist
+other protocol types than ``consumer``, whose subscriptions the broker cannot read, NON_EMPTY_GROUP. Partitions that do not exist
 are answered UNKNOWN_TOPIC_OR_PARTITION.
 
 Version notes: 0 is the only one, and not flexible.

@@ -7,7 +7,7 @@ NOT_ENOUGH_REPLICAS_AFTER_APPEND if by then fewer than ``min.insync.replicas`` a
 there, an error closes the connection, as in Kafka. A repeated batch of an idempotent producer is answered with the offset
 it was given the first time. A batch of a transaction needs the request's transactional id, which alone does not matter, as
 in Kafka; where the transaction begins in a partition, its coordinator is asked (``transaction_partitions``). To the
-coordinators' topics nobody writes but who calls himself ``__admin_client``.
+coordinators' topics only clients with the id ``__admin_client`` write.
 
 Other than Kafka: errors carry a text wherever there is something to say; null records are refused (Kafka never answers),
 and so are records behind the first batch when they are cut short (Kafka drops them and answers no error); a partition

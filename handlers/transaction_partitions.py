@@ -1,8 +1,8 @@
 """Letting a transaction begin in a partition: its coordinator is asked first, or told (KIP-890).
 
 A client of the classic protocol has added the partition with AddPartitionsToTxn; the leader *verifies* that, because a batch
-that came late would open a transaction nobody ends. A client of transactions V2 does not add partitions: the leader does
-it for the client. Where the producer's transaction is open already, nobody is asked.
+that came late would open a transaction that is never ended. A client of transactions V2 does not add partitions: the leader does
+it for the client. Where the producer's transaction is open already, the coordinator is not asked.
 """
 
 from __future__ import annotations

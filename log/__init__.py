@@ -80,7 +80,7 @@ Without it: each log is scanned from the beginning of the segment that holds its
 checked by its CRC, its offsets, its length; indexes, leader epochs and producers (from the newest snapshot below) are
 built on the way. At the first thing that is no valid batch (a torn write, zeros, another's garbage) the segment is cut,
 durably, and segments behind it are removed: the log ends there. Segments below are believed; a missing or damaged index
-is rebuilt from the batches when somebody needs it, and whoever uses an entry checks it against the batch it names.
+is rebuilt from the batches when it is needed, and an entry that is used is checked against the batch it names.
 
 What ``.deleted``, ``.cleaned`` and ``.tmp`` files an interrupted life left is removed; a complete ``.swap`` file takes the
 place of the segments it stands for. A log ends, too, where a segment ends before the next one begins, unless it was

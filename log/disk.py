@@ -110,7 +110,7 @@ class Disk(Protocol):
         ...
 
     def lock(self, path: str) -> Lock:
-        """Take the lock file, making it if need be. Raises BlockingIOError when somebody holds it."""
+        """Take the lock file, making it if need be. Raises BlockingIOError when another process holds it."""
         ...
 
     def space(self, path: str) -> tuple[int, int]:

@@ -138,7 +138,7 @@ class FolderLogs:
             return {}
 
     def _add(self, partition_log: PartitionLog) -> None:
-        """Take a loaded log; one without a segment was never written, and one of two is a future log nobody needs."""
+        """Take a loaded log; one without a segment was never written, and one of two is a future log that is not needed."""
         key = TopicPartition(partition_log.topic, partition_log.partition)
         if not partition_log.segments:
             self.folder.deleted_logs += 1
@@ -196,7 +196,7 @@ class FolderLogs:
                     function()
 
     async def run_checkpoints(self, interval: float) -> None:
-        """Write the checkpoints every ``interval`` seconds, and when somebody asks for it."""
+        """Write the checkpoints every ``interval`` seconds, and when asked to."""
         folder = self.folder
         while not folder.is_offline:
             with trio.move_on_after(interval):

@@ -121,7 +121,7 @@ class LogCleaner:
             await self._finished.wait()
 
     async def _candidates(self) -> list[PartitionLog]:
-        """The compacted logs nobody works on."""
+        """The compacted logs that are not worked on."""
         self._uncleanable.intersection_update(self._logs)
         found = []
         for count, partition_log in enumerate(list(self._logs)):

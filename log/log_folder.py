@@ -1,6 +1,6 @@
 """What the logs of one data folder share: the disk, its state, its open files, and the files waiting to be removed.
 
-After the first I/O error in a write or a flush the folder is *offline*: nobody knows what is on the disk any more, so
+After the first I/O error in a write or a flush the folder is *offline*: what is on the disk is not known any more, so
 every later read and write of its logs fails with KAFKA_STORAGE_ERROR, and the broker will not leave a clean mark.
 """
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class Flushable(Protocol):
-    """A log, for whoever flushes it in the background."""
+    """A log, as what flushes it in the background sees it."""
 
     folder: LogFolder
     directory: str

@@ -3,7 +3,7 @@
 After a clean stop the files are what they were; only the end of the active segment is looked up. After a crash the log is
 recovered (``recovery``). A missing or damaged index of a segment that is believed is rebuilt when it is used.
 
-Runs in a worker thread, on files nobody else uses yet.
+Runs in a worker thread, on files that are not used otherwise yet.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class LogLoader:
         epochs.truncate_from_start(state.log_start_offset)
 
     def _start_anew(self, state: LogState, end_offset: int) -> None:
-        """The files end before the log starts: somebody took them away. Begin an empty segment at the start."""
+        """The files end before the log starts: some were taken away. Begin an empty segment at the start."""
         start_offset = state.log_start_offset
         logger.warning("%s ends at %d, before its start %d", self._directory, end_offset, start_offset)
         for old in state.segments:

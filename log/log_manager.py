@@ -9,7 +9,7 @@ Several folders
 
 A new partition goes to the folder with the fewest, and gets its files at once, so that a start finds it where it was. A
 folder that fails goes *offline*: its logs are gone until the broker starts again, the others serve. While one is offline
-nobody knows what is in it, so a log that should exist is not made anew elsewhere.
+it is not known what is in it, so a log that should exist is not made anew elsewhere.
 
 A log moves to another folder by a *future* log there, which is filled until it is the same (``log_copy``) and then takes the
 name of the old one (``log_replacement``); a start that finds a future log alone gives it the plain name.
@@ -308,7 +308,7 @@ class LogManager:
             )
 
     def _folder_failed(self, folder: LogFolder) -> None:
-        """Close the logs of a folder that has failed; nobody knows what is in their files any more."""
+        """Close the logs of a folder that has failed; what is in their files is not known any more."""
         self._folders.part(folder).close_logs()
         for logs in (self._logs, self._futures):
             for key in [key for key, partition_log in logs.items() if partition_log.folder is folder]:

@@ -67,7 +67,7 @@ class OffsetIndex:
         return index
 
     def _check(self, segment_size: int) -> None:
-        """Look at both ends only; whoever uses an entry checks it against the batch at its position."""
+        """Look at both ends only; an entry that is used is checked against the batch at its position."""
         if not self.positions:
             return
         if self.positions[-1] >= segment_size:

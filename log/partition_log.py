@@ -390,7 +390,7 @@ class PartitionLog(StoredLog):
     # --- to disk ------------------------------------------------------------------------------------------------------
 
     async def flush_for_stop(self) -> None:
-        """Bring to stable storage all that a clean stop leaves. Nobody writes any more. Raises KafkaError."""
+        """Bring to stable storage all that a clean stop leaves. Nothing is written any more. Raises KafkaError."""
         while self.flushing is not None:
             await self.flushing.wait()
         active = self.segments.active

@@ -146,7 +146,7 @@ class StoredLog:
         self.leader_epochs.truncate_from_start(offset)
 
     def raise_high_watermark(self, offset: int) -> None:
-        """Let the high watermark be at least ``offset``, as far as the log reaches; for a copy, which nobody replicates."""
+        """Let the high watermark be at least ``offset``, as far as the log reaches; for a copy, which is not replicated."""
         self.high_watermark = max(self.high_watermark, min(offset, self.log_end_offset))
 
     def delete_first(self, count: int) -> None:

@@ -57,7 +57,7 @@ PartitionName = tuple[str, int]
 
 
 class ToController(Protocol):
-    """The way to the controller, whoever that is."""
+    """The way to the controller, whichever broker that is."""
 
     async def send(self, request: AlterPartitionRequest, *, highest: int | None = None) -> Any:
         """The response, in a version up to ``highest``. Raises KafkaError for a controller that is too old."""

@@ -176,7 +176,7 @@ class _Link:
     """One connection, from its start to its end, and the requests in flight on it, in the order of their answers.
 
     Of those that were not given up the first is its caller's to read; what was given up before it is read past. Given up
-    requests alone don't stay: with nobody to read their answers the connection is closed.
+    requests alone don't stay: with no request left that waits for answers the connection is closed.
     """
 
     def __init__(self, connection: Connection, peer: str, max_response: int) -> None:

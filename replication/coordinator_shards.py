@@ -1,6 +1,6 @@
 """The partitions of a coordinator's topic that this broker leads, each replayed into a *shard* that answers for its keys.
 
-A shard comes by ``load`` and goes whole by ``unload``: whoever waits on it is told NOT_COORDINATOR, and another broker
+A shard comes by ``load`` and goes whole by ``unload``: a request that waits on it is told NOT_COORDINATOR, and another broker
 replays the same records. While it loads, requests are told COORDINATOR_LOAD_IN_PROGRESS.
 
 Every answer, of reads too, waits until the high watermark has passed the last record it depends on (``committed``);

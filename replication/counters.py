@@ -1,4 +1,4 @@
-"""What a broker counts of its replication, over all partitions: plain numbers that anybody may read at any time."""
+"""What a broker counts of its replication, over all partitions: plain numbers that may be read at any time."""
 
 from __future__ import annotations
 

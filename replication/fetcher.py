@@ -9,7 +9,7 @@ A partition whose replication is throttled here (KIP-73) waits in the same way w
 that is committed (shouldFollowerThrottle in Kafka). What it fetches counts, in sync or not.
 
 What a round costs goes by the partitions with news, not by those there are: only what has ``_changed`` is named in a
-session. Once a second all are looked at, because retention here moves a log's start without anybody's telling.
+session. Once a second all are looked at, because retention here moves a log's start without telling.
 """
 
 from __future__ import annotations

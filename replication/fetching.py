@@ -8,7 +8,7 @@ Rules:
   which they go back to the leader; between its watermark and its end they wait.
 - The leader answers a consumer that is to read elsewhere at once, with the replica's id and no records.
 - Partitions are read in their order; at most ``max_bytes`` in all and each one's own limit, but the first batch found is
-  returned whole even when it is larger (KIP-74). What is read are slices of files, which whoever takes the results releases.
+  returned whole even when it is larger (KIP-74). What is read are slices of files, which the taker of the results releases.
 - With less than ``min_bytes`` there is a wait, unless a partition has an error, diverges (KIP-595) or filled its own
   limit; then everything is read once more. Unknown partitions do not end the wait of the others.
 - That a follower asks for an offset proves that it has what is below. It is noted after its partition was read, so the

@@ -13,7 +13,7 @@ rules are those of Kafka's Partition and Replica:
   about to join; else it would run away from a follower that is always a little behind. It stays where it is while fewer
   than ``min.insync.replicas`` are in sync (KIP-966, since Kafka 3.7), or than there are replicas.
 - When the controller refuses to take a follower in, it is asked again after half a second, then after a second, and so on up
-  to half a minute: its broker may be about to stop, and take its time. Meanwhile nobody waits for it. Kafka asks at every
+  to half a minute: its broker may be about to stop, and take its time. Meanwhile it is not waited for. Kafka asks at every
   fetch, and waits.
 """
 

@@ -182,12 +182,12 @@ class Partition:
         self._follow(True)
 
     def replace_log(self, log: PartitionLog) -> None:
-        """Go on with another log, which has the same records; nobody who waits notices."""
+        """Go on with another log, which has the same records; those who wait notice nothing."""
         self.log = log
         log.on_flush = self._flushed
 
     def release_waiters(self) -> None:
-        """Let everyone who waits here find out what changed."""
+        """Let all who wait here find out what changed."""
         self._disturb_fetches()
         release(self.offset_waiters)
         release(self.low_watermark_waiters)

@@ -2,7 +2,7 @@
 
 Each purpose (a fetcher, transaction markers, the controller) has a connection of its own to each broker, so that none waits
 behind the requests of another. When a broker is gone from the cluster, or is back at another address, its clients are closed:
-nobody goes on waiting for an answer that does not come.
+no request goes on waiting for an answer that does not come.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 ``apply`` makes a partition lead or follow; LeaderAndIsr is translated into it, StopReplica ends or deletes a replica. What is
 out of date is refused, as Kafka's ReplicaManager does it: a request of an older controller, a partition state under an older
-leader epoch. Whoever keeps state in a partition (a coordinator) is told when its leadership comes and goes, and ``fetchers``
+leader epoch. What keeps state in a partition (a coordinator) is told when its leadership comes and goes, and ``fetchers``
 whom to follow.
 
 A partition in a data folder that failed is *offline*: everything about it is KAFKA_STORAGE_ERROR until the broker starts
@@ -180,7 +180,7 @@ class ReplicaManager:
     def _log_refusal(self, topic: str, number: int, error: KafkaError) -> None:
         """Of a folder that has failed there is one error in the log, and not one more for each of its partitions.
 
-        A new controller tells everybody everything, most of which is known.
+        A new controller tells every broker everything, most of which is known.
         """
         is_usual = (topic, number) in self._offline or error.code is ErrorCode.STALE_CONTROLLER_EPOCH
         logger.log(logging.DEBUG if is_usual else logging.ERROR, "%s-%d: %s", topic, number, error)
@@ -263,7 +263,7 @@ class ReplicaManager:
         return StopReplicaResponse(partition_errors=errors)
 
     def _stop(self, topic: str, state: StopReplicaPartitionState) -> None:
-        """A replica that is only stopped stays, following nobody, so that its leader epoch is not forgotten."""
+        """A replica that is only stopped stays, following no leader, so that its leader epoch is not forgotten."""
         number = state.partition_index
         self._check_online(topic, number)
         partition = self._partitions.get(topic, {}).get(number)

@@ -1,7 +1,7 @@
 """Long polls without a task per partition.
 
 A ``FetchWaiter`` is one Event and the bytes still missing. It stands in the set of every partition it waits on; what
-becomes visible there is subtracted, and at zero the Event fires. Whoever registers it takes it out again.
+becomes visible there is subtracted, and at zero the Event fires. Who registers it takes it out again.
 
 An ``OffsetWaiter`` waits for a watermark of one partition. What becomes of it is decided when the partition changes, not
 when its task runs: by then the broker may lead again, with another log.

@@ -69,7 +69,7 @@ def compact(
     target_bytes: int,
     report: Callable[[Compacted], None] = lambda compacted: None,
 ) -> None:
-    """Make files of about ``target_bytes`` out of those under half of it, where nobody else writes. Raises JobError."""
+    """Make files of about ``target_bytes`` out of those under half of it, where no other job writes. Raises JobError."""
     files = Files(spark)
     place = Place.of(files, output)
     log = SinkLog(files, place.uri(place.path))

@@ -108,8 +108,8 @@ class Sender:
 class Transactions:
     """Records into one topic in transactions, each of which also commits an offset of ``place``, a partition, to a group.
 
-    The offset can be read as of now: whoever had the transactional id before is fenced off, and what it had not committed is
-    aborted. Errors are confluent-kafka's KafkaException.
+    The offset can be read as of now: a producer that had the transactional id before is fenced off, and what it had not
+    committed is aborted. Errors are confluent-kafka's KafkaException.
     """
 
     def __init__(

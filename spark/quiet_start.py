@@ -77,6 +77,6 @@ class _Relay:
         return bool(data)
 
     def _write(self, data: bytes | bytearray) -> None:
-        with suppress(OSError):  # nobody reads standard error any more
+        with suppress(OSError):  # standard error is not read any more
             while data:
                 data = data[os.write(self._shown_to, data) :]

@@ -211,7 +211,7 @@ class _Life:
         self.decided.set()
 
     def kill(self) -> None:
-        """End it here: from this call on nothing that it does is seen, by anybody or on its disk."""
+        """End it here: from this call on nothing that it does is seen, by a client or on its disk."""
         self.home.link.leave()
         self._network.close_all()
         self._disk.die()

@@ -5,7 +5,7 @@ are isolated (from every other broker), brokers that are paused (nothing passes 
 broker has a ``BrokerNetwork``, real sockets behind it.
 
 Where nothing passes, connections are not broken: as behind a firewall that drops packets, what is sent waits, what has come
-is not read, and whoever connects waits. With the end of the fault all of it goes on, unless one side has lost its patience.
+is not read, and connecting takes until then. With the end of the fault all of it goes on, unless one side has lost its patience.
 Between two brokers it is the side that connected that holds things up, because it knows who the other one is.
 """
 

@@ -47,7 +47,7 @@ class Fault:
     def __post_init__(self) -> None:
         self._hit = threading.Condition()
         self.over = trio.Event()
-        """Set, in the broker's loop, when the fault was removed: nobody is kept waiting any longer."""
+        """Set, in the broker's loop, when the fault was removed: no request is kept waiting any longer."""
 
     def remove(self) -> None:
         """Strike no more. Requests in the black hole have their connections closed. Nothing happens the second time."""

@@ -6,7 +6,7 @@ import socket
 
 
 class HeldPort:
-    """A port for a server of the test's own: nobody else is given it before the server listens, or between two starts of it.
+    """A port for a server of the test's own: it is not given away before the server listens, or between two starts of it.
 
     It is bound here, without a listener: a server that sets SO_REUSEADDR, as all do, can listen there all the same. It is a
     free one unless ``number`` says which; OSError where that is taken.
@@ -23,5 +23,5 @@ class HeldPort:
         self.number = int(self._socket.getsockname()[1])
 
     def close(self) -> None:
-        """Anybody may have it."""
+        """Give it back to the system."""
         self._socket.close()

@@ -1,7 +1,7 @@
 """Leaders that "move": until a client has asked for metadata again, it is told that it asks the wrong broker.
 
 The leader after the move is this broker again, under a new leader epoch, which is what a client finds in the metadata. A
-client is whoever uses its client id.
+client is known by its client id.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class LeaderMoves:
         return len(self._moved)
 
     def move(self, topic: str, partition: int) -> None:
-        """From now on nobody knows where the partition's leader is."""
+        """From now on no client knows where the partition's leader is."""
         self._moved[topic, partition] = set()
 
     def is_lost(self, client_id: str, topic: str, partition: int | None) -> bool:

@@ -50,7 +50,7 @@ def topics_of(call: Call, request: Struct) -> frozenset[str]:
 
 
 def topic_name(call: Call, topic: Any) -> str:
-    """The name of a topic's struct in a request or response; empty for an id that nobody has."""
+    """The name of a topic's struct in a request or response; empty for an id that no topic has."""
     name = getattr(topic, "name", None) or getattr(topic, "topic", None) or getattr(topic, "topic_name", None)
     if isinstance(name, str):
         return name

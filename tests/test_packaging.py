@@ -94,7 +94,7 @@ def test_wheel_works_in_a_clean_virtualenv(built: Path, tmp_path: Path) -> None:
     run(sys.executable, "-m", "venv", tmp_path / "venv")
     python = tmp_path / "venv" / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
-    # -I: not even the PYTHONPATH of whoever runs these tests leads to the checkout.
+    # -I: not even the PYTHONPATH that these tests run with leads to the checkout.
     place = run(python, "-I", "-c", IMPORT_ALL, cwd=tmp_path).strip()
     assert Path(place).is_relative_to(tmp_path / "venv")
     assert "serve" in run(python, "-I", "-m", "ottla", "--help", cwd=tmp_path)

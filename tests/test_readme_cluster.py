@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow
 
 
 class Terminal:
-    """A command whose output goes to a file, as it would to a terminal that somebody reads."""
+    """A command whose output goes to a file, as it would to a terminal."""
 
     def __init__(self, folder: Path, name: str, *command: str, **variables: str) -> None:
         self._shown = folder / f"{name}.txt"

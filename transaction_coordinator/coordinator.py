@@ -91,7 +91,7 @@ class TransactionCoordinator:
             shard.release()
 
     def stop(self) -> None:
-        """Let go of every partition, so that nobody goes on waiting."""
+        """Let go of every partition, so that no request goes on waiting."""
         for partition in self._shards.partitions():
             self.unload(partition)
 

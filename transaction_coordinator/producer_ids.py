@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class ProducerIdSource(Protocol):
-    """Gives ids that nobody in the cluster had before."""
+    """Gives ids that no producer of the cluster had before."""
 
     async def next_producer_id(self) -> int:
         """A new id. KafkaError when there is none to be had."""

@@ -73,7 +73,7 @@ class TransactionShard:
             await self._ended.setdefault(transactional_id, trio.Event()).wait()
 
     def release(self) -> None:
-        """The partition has moved: let everyone who waits find out, and stop what works on it."""
+        """The partition has moved: let requests that wait find out, and stop what works on it."""
         for scope in self.scopes:
             scope.cancel()
         for ended in self._ended.values():

@@ -157,7 +157,7 @@ def check_expected(known: Transaction, expected: tuple[int, int] | None) -> None
 
 
 def fence(known: Transaction, server_version: int, now_ms: int) -> Transaction:
-    """Abort the open transaction so that whoever began it cannot go on: its epoch is past."""
+    """Abort the open transaction so that the producer that began it cannot go on: its epoch is past."""
     assert known.state is TransactionState.ONGOING
     return dataclasses.replace(
         known,
@@ -186,7 +186,7 @@ def check_producer(known: Transaction | None, producer_id: int, producer_epoch: 
 def check_adding(known: Transaction | None, producer_id: int, producer_epoch: int) -> Transaction:
     """The transaction a producer may add partitions to: as ``check_producer``, but first CONCURRENT_TRANSACTIONS.
 
-    While a transaction ends nobody is fenced, whatever the epoch: an end that bumps the epoch may be what made it wrong.
+    While a transaction ends no producer is fenced, whatever the epoch: an end that bumps the epoch may be what made it wrong.
     """
     if known is not None and known.state in PREPARED:
         raise _concurrent(known)

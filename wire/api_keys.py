@@ -174,6 +174,6 @@ _FLEXIBLE_FROM: dict[int, int] = {int(key): _NOT_FLEXIBLE_FROM_THE_START.get(key
 def flexible_from(api_key: int) -> int:
     """The first version of an API with compact lengths and tagged fields, also in its headers (KIP-482).
 
-    It holds for versions nobody has declared yet, too. Raises KeyError for a key without a name.
+    It holds for versions that are not declared yet, too. Raises KeyError for a key without a name.
     """
     return _FLEXIBLE_FROM[api_key]

@@ -37,7 +37,7 @@ class Source:
         self._depth -= 1
 
     def variable(self) -> str:
-        """A name nobody has used."""
+        """A name that is not used yet."""
         self._variables += 1
         return f"v{self._variables}"
 

@@ -1,6 +1,6 @@
 """Reads every metric off the parts of a running broker, at the moment of a scrape.
 
-Each ``next`` of ``collect`` makes one family and leaves nothing half read, so the loop may go to somebody else between two.
+Each ``next`` of ``collect`` makes one family and leaves nothing half read, so the loop may go to other tasks between two.
 Before the broker has started there are the connections and the loop; the rest has no samples.
 """
 

@@ -1,4 +1,4 @@
-"""The HTTP side: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz`` for whoever looks after the process.
+"""The HTTP side: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz`` for what looks after the process.
 
 It runs on the broker's own loop, before the broker starts and until it has stopped. So ``/healthz`` answers at all when the
 loop turns; ``/readyz`` is 503 until clients are served, and again from the moment a stop is asked for.

@@ -91,8 +91,8 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
     def ask_controller(self, request: Any) -> Any:
         """The controller's answer to a request, one of kafka-python's or a ``WireRequest``.
 
-        An error in it is the caller's, but for NOT_CONTROLLER: then whoever is it by now is asked. Raises ToolError when the
-        controller is not reached, IncompatibleBrokerVersion when it does not know such requests.
+        An error in it is the caller's, but for NOT_CONTROLLER: then the broker that is it by now is asked. Raises ToolError
+        when the controller is not reached, IncompatibleBrokerVersion when it does not know such requests.
         """
 
         def errors(answer: Any) -> list[Any]:
@@ -147,7 +147,7 @@ class Connection:
         return KafkaProducer(**{**self.options(KafkaProducer), **chosen})
 
     def options(self, client: Any) -> dict[str, Any]:
-        """Keyword arguments of a client class. Raises ToolError when nobody listens at the address."""
+        """Keyword arguments of a client class. Raises ToolError when no server listens at the address."""
         given = client_options(self._properties())
         if not given.get("proxy_url") and not given.get("socks5_proxy"):
             check_reachable(self.bootstrap_server)

@@ -148,7 +148,7 @@ def chosen_partitions(admin: Admin, texts: Sequence[str]) -> list[tuple[Topic, P
 
 @dataclasses.dataclass(frozen=True)
 class TopicSettings:
-    """``overrides`` were set on the topic itself; ``min_isr`` is in force, whoever set it, None where it is not told."""
+    """``overrides`` were set on the topic itself; ``min_isr`` is in force, wherever it was set, None where it is not told."""
 
     overrides: Mapping[str, str]
     min_isr: int | None

@@ -1,4 +1,4 @@
-"""``ottla consume``: prints records until it is told to end, or nobody reads what it prints.
+"""``ottla consume``: prints records until it is told to end, or what it prints is not read any more.
 
 Without a group the partitions are assigned, and nothing is committed. As a member of a group it commits what it has
 printed, and never more: records that were fetched but not printed come again.
@@ -82,7 +82,7 @@ def consume(connection: Connection, plan: Plan) -> None:
         if plan.group is not None:
             consumer.subscribe([plan.topic])
             # Waits for metadata asked for before: kafka-python 3.0 forgets the topic with them, and a member that leads
-            # its group and joins just then gives everybody nothing to read, for good.
+            # its group and joins just then gives all members nothing to read, for good.
             consumer.topics()
         else:
             _assign(consumer, plan, sorted(numbers))
@@ -133,7 +133,7 @@ class Printer:
         self._stopped_early = False
 
     def run(self, ends: dict[TopicPartition, int] | None) -> None:
-        """Until one of the plan's ends is reached. Raises BrokenPipeError when nobody reads any more."""
+        """Until one of the plan's ends is reached. Raises BrokenPipeError when its output is not read any more."""
         last_record = time.monotonic()
         while True:
             if ends is not None and self._is_behind(ends):
@@ -189,7 +189,7 @@ class Printer:
 
 
 def _is_closed(descriptor: int) -> bool:
-    """Whether standard output is a pipe that nobody reads any more: a write would tell, but there is nothing to write."""
+    """Whether standard output is a pipe that is not read any more: a write would tell, but there is nothing to write."""
     poll = select.poll()
     poll.register(descriptor, select.POLLOUT)  # macOS does not look at a pipe of which nothing is asked
     return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))

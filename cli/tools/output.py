@@ -1,4 +1,4 @@
-"""Rows and sizes for whoever reads: a table on a terminal, tab-separated lines without a head into a pipe, or JSON."""
+"""Rows and sizes for their reader: a table on a terminal, tab-separated lines without a head into a pipe, or JSON."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def console(file: TextIO | None = None) -> Console:
     """Where to print for people, by default standard output: what is printed is taken literally."""
     from rich.console import Console
 
-    # NO_COLOR means no escapes at all here: a bold head is no more welcome in what somebody records.
+    # NO_COLOR means no escapes at all here: a bold head is no more welcome in a recording.
     plain = bool(os.environ.get("NO_COLOR"))
     return Console(file=file, highlight=False, markup=False, emoji=False, color_system=None if plain else "auto")
 

@@ -77,7 +77,7 @@ def refusal(code: int, message: str | None) -> str:
 
 
 def discard_output() -> None:
-    """Nobody reads standard output any more: let the interpreter flush what is left into nothing."""
+    """Standard output is not read any more: let the interpreter flush what is left into nothing."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -140,7 +140,7 @@ def test_distributed(
     worker.stop()
     client = sessions(READ_BY)
     messages = client.read(topic, len(LINES), read_committed=True)
-    assert [(message.value or b"").decode() for message in messages] == LINES, "once, whoever was killed"
+    assert [(message.value or b"").decode() for message in messages] == LINES, "once, whatever was killed"
     for kind in ("config", "offset", "status"):
         configs = client.admin.describe_configs("topic", cluster[f"{kind}.storage.topic"])
         assert configs["cleanup.policy"].value == "compact"

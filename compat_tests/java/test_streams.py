@@ -1,4 +1,4 @@
-"""Kafka Streams with processing.guarantee=exactly_once_v2: each word counts once, whoever dies in between.
+"""Kafka Streams with processing.guarantee=exactly_once_v2: each word counts once, whatever dies in between.
 
 A word count keeps its counts in a store on disk, the store's changes in a compacted topic, and the words on their way in
 another topic: all of it, the counts that it puts out and its place in the input change in one transaction.
@@ -80,7 +80,7 @@ def test_word_count_is_killed(
         word_count.start(tmp_path / "state", source, target)
         feed.write_until_open()
         word_count.kill()
-    # With the folder its transactional ids are gone too: nobody fences what was open, it has to time out.
+    # With the folder its transactional ids are gone too: what was open is not fenced, it has to time out.
     word_count.start(tmp_path / ("state" if state == "kept" else "new state"), source, target)
     feed.write_until_seen(feed.seen() + BUSY)
     feed.read_all()

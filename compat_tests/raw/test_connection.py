@@ -68,7 +68,7 @@ def test_invalid_acks(leader: Connection, topic: str) -> None:
 def test_a_waiting_fetch_does_not_stop_others(
     leader: Connection, connections: Callable[[], Connection], topic: str
 ) -> None:
-    # Nobody may hold an answer for as long as this fetch is allowed to wait.
+    # No answer may be held for as long as this fetch is allowed to wait.
     leader.send(fetch_request(topic, {0: 0}, min_bytes=1, max_wait_ms=60_000), 12)
     other = connections()
     assert other.call(MetadataRequest(topics=[]), 12).brokers

@@ -113,7 +113,7 @@ def test_out_of_range(leader: Connection, make_topic: Callable[..., str]) -> Non
     for partition in range(3):
         produce(leader, topic, batch(b"a"), batch(b"b"), batch(b"c"), partition=partition)
     delete_before(leader, topic, 2)
-    # An error is an answer: nobody waits for min_bytes, and the other partitions are served.
+    # An error is an answer: min_bytes are not waited for, and the other partitions are served.
     answer = fetch(leader, topic, {0: 1, 1: 4, 2: 1}, min_bytes=1 << 20, max_wait_ms=60_000)
     assert [answer[partition].error_code for partition in range(3)] == [
         ErrorCode.OFFSET_OUT_OF_RANGE,

@@ -1,7 +1,7 @@
 """Frames, headers and the negotiation of versions.
 
 Not here: that tagged fields are only written where the version has them is held for every message and version by the
-conformance tests of the codec; that the ranges are those of one release of Kafka, and not too old for anybody, shows in the
+conformance tests of the codec; that the ranges are those of one release of Kafka, and not too old for any client, shows in the
 tests of the clients, each of which derives its features from them; share groups are not served.
 """
 
@@ -34,7 +34,7 @@ def api_versions(connection: Connection) -> dict[int, tuple[int, int]]:
 
 @pytest.mark.capability("ApiVersions at an unknown version")
 def test_unknown_api_versions_version(wire: Connection) -> None:
-    # The body after the header's tags is of a version that nobody knows: it must not be parsed.
+    # The body after the header's tags is of an unknown version: it must not be parsed.
     wire.send_frame(struct.pack(">hhih", ApiKey.API_VERSIONS, 99, 7, 4) + b"test\x00" + b"\xff" * 9)
     frame = wire.receive_frame()
     assert struct.unpack_from(">i", frame) == (7,)

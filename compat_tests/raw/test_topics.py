@@ -187,7 +187,7 @@ def test_assignments(wire: Connection, fresh_name: Callable[[str], str]) -> None
     assert create(name, {0: [broker_id], 1: [broker_id]}) == ErrorCode.NONE
     eventually(lambda: len(describe(wire, name).topics[0].partitions) == 2)
     assert create(fresh_name("gap"), {0: [broker_id], 2: [broker_id]}) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-    assert create(fresh_name("nobody"), {0: [12345]}) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert create(fresh_name("unplaced"), {0: [12345]}) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     wire.call(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=20_000), 6)
 
 

@@ -32,7 +32,7 @@ def kill_all(leader: subprocess.Popen[Any]) -> None:
                 os.kill(process, signal.SIGKILL)
         return not left
 
-    # Nobody else can get its number before it is waited for.
+    # No other process can get its number before it is waited for.
     eventually(is_over)
     leader.wait()
 

@@ -203,4 +203,4 @@ def test_an_empty_topic(kafka: KafkaFormat, topic: str) -> None:
 
 def test_an_unknown_topic(kafka: KafkaFormat, fresh_name: Callable[[str], str]) -> None:
     with spark_fails("UnknownTopicOrPartition"):
-        kafka.read(subscribe=fresh_name("nobody-made-me"), **{"fetchOffset.numRetries": "1"}).count()
+        kafka.read(subscribe=fresh_name("not-made"), **{"fetchOffset.numRetries": "1"}).count()

@@ -1,4 +1,4 @@
-"""The end of a partition, once shown to anybody, is never taken back; and what lies before it can be read.
+"""The end of a partition, once shown to a client, is never taken back; and what lies before it can be read.
 
 Spark plans with the end it is told, keeps it in its checkpoint, and takes an earlier one for loss of data: "offset was changed
 from A to B". So the broker is asked for it all the time, while it is written to, killed, stopped and started.
@@ -44,7 +44,7 @@ def stock(broker_process: brokers.Restartable) -> Iterator[ClientSession]:
 
 
 def end(connection: Connection, topic: str, isolation_level: int) -> int | None:
-    """What ListOffsets says the end of partition 0 is; None while nobody leads it."""
+    """What ListOffsets says the end of partition 0 is; None while it has no leader."""
     wanted = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)]
     request = ListOffsetsRequest(
         replica_id=-1,

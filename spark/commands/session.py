@@ -79,7 +79,7 @@ class SessionOptions:
 def session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
     """Spark, stopped at the end; the handlers of signals are what they were. Raises SparkSetupError and JobError."""
     settings = {_STACK_TRACES: str(options.debug).lower(), **options.settings}
-    # Nobody who has Spark's own log shown is spared what comes before it.
+    # A user who has Spark's own log shown is not spared what comes before it.
     is_quiet = options.log_level == "OFF" and not options.debug
     with quiet_start() if is_quiet else nullcontext():
         spark = _started(name, options, settings)

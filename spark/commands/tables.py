@@ -1,4 +1,4 @@
-"""Rows for whoever reads: a table on a terminal, lines with tabs between the fields into a pipe."""
+"""Rows for their reader: a table on a terminal, lines with tabs between the fields into a pipe."""
 
 from __future__ import annotations
 

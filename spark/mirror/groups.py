@@ -2,7 +2,7 @@
 
 A group is carried over again and again, so that it can be moved at any moment: stop its consumers at the source, let the
 mirror run once more, start them at the target. An offset only moves forward, and not while the group has members at the
-target: the brokers refuse to let anybody else commit for it then. So a group that has been moved is left alone.
+target: the brokers refuse to let another client commit for it then. So a group that has been moved is left alone.
 """
 
 from __future__ import annotations

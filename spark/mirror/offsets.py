@@ -59,7 +59,7 @@ class OffsetMap:
     def add(self, sources: Sequence[int], first_target: int, last_target: int) -> None:
         """Note that the records at these offsets of the source, ascending, lie from ``first_target`` to ``last_target``."""
         if last_target - first_target != len(sources) - 1:
-            # Somebody else has written between them: only the ends are known.
+            # Another producer has written between them: only the ends are known.
             self.runs += [Run(sources[0], 1, first_target), Run(sources[-1], 1, last_target)]
             return
         start = 0

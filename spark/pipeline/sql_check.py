@@ -1,7 +1,7 @@
 """A pipeline's SQL, looked through before Spark is started: its grammar, the views it reads, and the columns they have.
 
 sqlglot reads Spark's dialect and resolves names; types, functions and what a stream may do are Spark's to check, before it
-reads anything. Columns of a view are by lower-case name; those of a view whose columns nobody can tell from here (decoded by
+reads anything. Columns of a view are by lower-case name; those of a view whose columns cannot be told from here (decoded by
 a descriptor file, made by a table function) are not looked at. ``check-sql = false`` in the file leaves all of it to Spark.
 """
 

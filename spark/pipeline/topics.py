@@ -63,5 +63,5 @@ def _creates_topics(admin: Any) -> bool:
     try:
         described = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, broker)], config_filter="all")
         return bool(described["broker"][broker][_CREATES]["value"] != "false")
-    except (KafkaError, KeyError):  # not for everybody to see
+    except (KafkaError, KeyError):  # not for every client to see
         return True

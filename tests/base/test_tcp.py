@@ -116,7 +116,7 @@ async def test_a_caller_may_give_up_connecting(network: TcpNetwork) -> None:
 
 
 class FileSlice:
-    """A part of an open file; ``is_released`` once nobody needs it any more."""
+    """A part of an open file; ``is_released`` once it is not needed any more."""
 
     def __init__(self, file: BinaryIO, position: int, nbytes: int) -> None:
         self.position = position

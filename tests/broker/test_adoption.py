@@ -92,7 +92,7 @@ def test_partition_that_is_elsewhere(data):
 
 
 def test_partitions_of_different_topics(data):
-    """Nobody can say which one is meant, and the other would be deleted: the folder is left as it is."""
+    """It cannot be said which one is meant, and the other would be deleted: the folder is left as it is."""
     write_topic_id(OsDisk(), str(data / "plain-1/partition.metadata"), bytes(range(16)))
     with (
         pytest.raises(StartError, match="the partitions of topic plain belong to 2 different topics"),

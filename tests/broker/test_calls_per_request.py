@@ -1,7 +1,7 @@
 """What a request costs one node: Python calls from the frame to the parts of its answer, counted to the call.
 
 Each costs about a tenth of a microsecond and there are as many for every request, so a part that is of use only to a
-cluster must not add one here. Whoever makes one less lowers the number.
+cluster must not add one here. A change that makes one less lowers the number.
 """
 
 from __future__ import annotations

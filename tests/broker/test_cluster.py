@@ -118,7 +118,7 @@ async def test_a_name_that_no_listener_has_cannot_be_the_brokers_own() -> None:
 async def test_brokers_reach_one_another_by_the_listener_that_is_theirs(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """Nobody listens at the addresses that the other listener advertises."""
+    """No broker listens at the addresses that the other listener advertises."""
     properties = {
         "listener_security_protocol_map": "OUTSIDE:PLAINTEXT,INSIDE:PLAINTEXT",
         "inter_broker_listener_name": "inside",

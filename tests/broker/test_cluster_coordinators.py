@@ -64,7 +64,7 @@ async def _coordinates(cluster: MemoryCluster, asked: int, expected: int) -> boo
 
 async def _serves(cluster: MemoryCluster, broker_id: int) -> bool:
     """Whether the broker knows about the group: it says that there is no such member, and not that it is elsewhere."""
-    request = HeartbeatRequest(group_id="readers", generation_id=1, member_id="nobody")
+    request = HeartbeatRequest(group_id="readers", generation_id=1, member_id="unknown")
     code: int = (await cluster.ask(broker_id, request, 3)).error_code
     return code == ErrorCode.UNKNOWN_MEMBER_ID
 

@@ -85,7 +85,7 @@ async def test_nobody_waits_for_a_broker_that_has_handed_over(autojump_clock: tr
         await cluster.services(2).metadata.wait_until(lambda: leader(cluster, 2) == 2)
         for number in range(2):
             assert await cluster.produce(2, "topic", number, b"after") == ErrorCode.NONE
-        # It is in the cluster, but gets nothing more: what it has not, nobody waits for.
+        # It is in the cluster, but gets nothing more: what it has not is not waited for.
         assert cluster.services(2).metadata.is_alive(1)
         ends = [cluster.services(1).replicas.partition("topic", number).log.log_end_offset for number in range(2)]
         assert ends == [1, 1]
@@ -164,10 +164,10 @@ class Reluctant:
         return ControlledShutdownResponse(remaining_partitions=[RemainingPartition(topic_name="topic")])
 
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
-        raise AssertionError("nobody asks for that")
+        raise AssertionError("that is not asked for")
 
     async def allocate_producer_ids(self, request: AllocateProducerIdsRequest) -> AllocateProducerIdsResponse:
-        raise AssertionError("nobody asks for that")
+        raise AssertionError("that is not asked for")
 
 
 class Waiting(Reluctant):
@@ -180,7 +180,7 @@ class Waiting(Reluctant):
 @pytest.mark.parametrize(
     ("replicas", "reluctant", "asked", "seconds"),
     [([1, 2], 0, 1, 0), ([1, 2], 1, 2, 5), ([1, 2], 9, 3, 10), ([1, 3], 9, 1, 0)],
-    ids=["at once", "the second time", "never", "to nobody alive"],
+    ids=["at once", "the second time", "never", "to no live broker"],
 )
 async def test_the_controller_is_asked_three_times_with_5_s_between(
     replicas: list[int], reluctant: int, asked: int, seconds: float, autojump_clock: trio.testing.MockClock

@@ -1,4 +1,4 @@
-"""Frames nobody should send: the connection closes or a Kafka error comes back, and the broker serves on.
+"""Frames that no client should send: the connection closes or a Kafka error comes back, and the broker serves on.
 
 Never: an exception that is not a Kafka error (it would be logged as a bug), memory by an announced size, or a hang.
 """

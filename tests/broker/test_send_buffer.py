@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 class Pair:
-    """A connection to somebody who reads all of a response before the next one is due, as a consumer does.
+    """A connection to a client that reads all of a response before the next one is due, as a consumer does.
 
     The reader has a receive buffer of his own, or without one that which the kernel gives him.
     """

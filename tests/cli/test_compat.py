@@ -147,8 +147,8 @@ def test_a_terminal_gets_a_table_as_wide_as_it_is(command: Command, broker: ottl
 @pytest.mark.slow
 def test_refusals_are_a_line(command: Command, broker: ottla.Broker) -> None:
     assert command.refused("compat", "-b", "127.0.0.1:1").startswith("no broker answers at 127.0.0.1:1 (connection ref")
-    why = command.refused(*on(broker, "--client", "nobody"), code=2)
-    assert why.startswith("there is no client nobody, only kafka-python, kafka-python-2,")
+    why = command.refused(*on(broker, "--client", "unknown"), code=2)
+    assert why.startswith("there is no client unknown, only kafka-python, kafka-python-2,")
     assert (
         command.refused(*on(broker, "--json", "/no/such/x.json"), code=2) == "/no/such/x.json: there is no such folder"
     )

@@ -1,4 +1,4 @@
-"""Topic overrides in the store: changes reach every broker, nobody's change is lost, old notifications go."""
+"""Topic overrides in the store: changes reach every broker, none is lost, old notifications go."""
 
 from __future__ import annotations
 

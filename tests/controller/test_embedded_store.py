@@ -241,7 +241,7 @@ async def test_a_full_disk_answers_nothing_any_more(tmp_path: Path) -> None:
         await session.get("/lost")
     await session.close()
     assert await names(tmp_path) == ["kept"]
-    assert [error.errno for error in failures] == [errno.ENOSPC], "whoever runs the store is told once"
+    assert [error.errno for error in failures] == [errno.ENOSPC], "the owner of the store is told once"
 
 
 async def test_a_cancelled_writer_leaves_the_others_unharmed(tmp_path: Path) -> None:

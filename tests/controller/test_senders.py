@@ -1,4 +1,4 @@
-"""Brokers that do not answer their controller: they are told in the end, and nobody waits for them meanwhile."""
+"""Brokers that do not answer their controller: they are told in the end, and are not waited for meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker finds in the store that it was not told of, that nobody should have written there, or that it cannot know:
+"""What a broker finds in the store that it was not told of, that should not have been written there, or that it cannot know:
 whether a transaction was carried out whose answer was lost.
 """
 
@@ -123,7 +123,7 @@ async def grow(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize("isr", ["[]", "[2]", "[9]"])
 async def test_a_leader_that_is_not_in_sync_in_the_store(isr: str) -> None:
-    """No Kafka writes that. It leads on while it is alive, and then nobody does who was not in sync."""
+    """No Kafka writes that. It leads on while it is alive, and then no broker does that was not in sync."""
     async with running(brokers=3) as cluster:
         await cluster.create(NewTopic("t", assignment={0: [3, 2]}))
         state = b'{"controller_epoch":1,"leader":3,"version":1,"leader_epoch":0,"isr":%b}' % isr.encode()

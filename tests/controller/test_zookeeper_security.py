@@ -39,7 +39,7 @@ OTHER = {"zookeeper.sasl.username": "other", "zookeeper.sasl.password": "other s
 STORE_PASSWORD = "store secret"
 KEY_PASSWORD = "key secret"
 
-EVERYBODY = ("world", "anyone", 31)
+EVERY_CLIENT = ("world", "anyone", 31)
 READERS = ("world", "anyone", 1)
 
 
@@ -163,7 +163,7 @@ async def test_nodes_are_protected_as_kafkas_are(secured: SecuredServer) -> None
     creator = ("sasl", "kafka", 31)
     for name in ("", "/brokers", "/brokers/ids/1", "/config/topics/t", "/config/changes", "/cluster/id"):
         assert await who_may(secured.plain, path + name) == [creator, READERS], name
-    assert await who_may(secured.plain, f"{path}/consumers") == [EVERYBODY]
+    assert await who_may(secured.plain, f"{path}/consumers") == [EVERY_CLIENT]
 
     other = await zookeeper_at(secured.plain + path, OTHER).connect()
     await other.get("/config/topics/t")
@@ -182,7 +182,7 @@ async def test_nodes_are_everybodys_unless_it_is_asked_for(secured: SecuredServe
     path = new_path()
     session = await zookeeper_at(secured.plain + path, KAFKA).connect()
     await create(session, "/n")
-    assert await who_may(secured.plain, f"{path}/n") == [EVERYBODY]
+    assert await who_may(secured.plain, f"{path}/n") == [EVERY_CLIENT]
     await session.close()
 
 
@@ -258,9 +258,9 @@ async def test_a_server_is_believed_only_with_a_certificate_that_is_trusted(
 
 
 async def test_a_broker_without_a_certificate_is_not_let_in(secured: SecuredServer, over_tls: dict[str, str]) -> None:
-    nobody = {**over_tls, "zookeeper.connection.timeout.ms": "1500"}
-    del nobody["zookeeper.ssl.keystore.location"]
-    await refusal(secured.tls, nobody, "within 1500 ms")
+    keyless = {**over_tls, "zookeeper.connection.timeout.ms": "1500"}
+    del keyless["zookeeper.ssl.keystore.location"]
+    await refusal(secured.tls, keyless, "within 1500 ms")
 
 
 @pytest.mark.parametrize("name", ["keystore", "truststore"])

@@ -94,7 +94,7 @@ class MemoryLog:
         self.moved = trio.Event()
 
     def lose(self, error: KafkaError) -> None:
-        """Leadership is lost: whoever waits is told ``error``."""
+        """Leadership is lost: requests that wait are told ``error``."""
         self.error = error
         self.lost = True
         self.moved.set()

@@ -156,9 +156,9 @@ async def test_groups_are_listed_by_state_and_type(make_world, states, types, ex
 async def test_an_unknown_group_is_dead_and_from_version_6_an_error(make_world):
     world = make_world()
     await world.groups.load(0, 1)
-    old = await world.groups.describe_group("nobody", 5, world.flush)
+    old = await world.groups.describe_group("unknown", 5, world.flush)
     assert (old.group_state, old.error_code, old.error_message) == ("Dead", ErrorCode.NONE, None)
-    new = await world.groups.describe_group("nobody", 6, world.flush)
+    new = await world.groups.describe_group("unknown", 6, world.flush)
     assert (new.group_state, new.error_code) == ("Dead", ErrorCode.GROUP_ID_NOT_FOUND)
     assert new.error_message
 

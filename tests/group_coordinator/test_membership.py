@@ -48,9 +48,9 @@ def test_a_rebalance_waits_for_a_pending_member_until_it_expires(machine):
 
 
 def test_an_unknown_member_id_is_refused(machine):
-    assert machine.join("nobody-1").answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert machine.join("unknown-1").answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     machine.stable()
-    assert machine.join("nobody-1").answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert machine.join("unknown-1").answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_only_the_leader_hears_of_all_members_and_their_metadata(machine):
@@ -238,9 +238,9 @@ def test_several_leave_in_one_request_each_with_its_own_answer(machine):
     first, second, third = machine.stable(3)
     generation = machine.group().generation_id
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
-    assert machine.leave(second, "nobody", third) == [NONE, unknown, NONE]
+    assert machine.leave(second, "unknown", third) == [NONE, unknown, NONE]
     assert machine.heartbeat(first, generation).error_code == ErrorCode.REBALANCE_IN_PROGRESS
-    assert machine.leave("nobody", group="other") == [unknown]
+    assert machine.leave("unknown", group="other") == [unknown]
 
 
 def test_a_pending_member_may_leave(machine):
@@ -269,13 +269,13 @@ def test_an_old_or_future_generation_is_refused(machine, generation):
 def test_who_is_no_member_is_refused_everywhere(machine):
     machine.stable()
     with pytest.raises(KafkaError) as refused:
-        machine.heartbeat("nobody", 1)
+        machine.heartbeat("unknown", 1)
     assert refused.value.code is ErrorCode.UNKNOWN_MEMBER_ID
     with pytest.raises(KafkaError) as refused:
-        machine.heartbeat("nobody", 1, group="no such group")
+        machine.heartbeat("unknown", 1, group="no such group")
     assert refused.value.code is ErrorCode.UNKNOWN_MEMBER_ID
-    assert machine.sync("nobody", 1).answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
-    assert machine.sync("nobody", 1, group="no such group").answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert machine.sync("unknown", 1).answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert machine.sync("unknown", 1, group="no such group").answer.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_sync_checks_the_protocol_it_names(machine):

@@ -61,7 +61,7 @@ def test_members_commit_in_their_own_generation_only(machine):
     (member,) = machine.stable()
     assert machine.commit(1, member_id=member, generation=1) == NONE
     assert refused(machine.commit, 2, member_id=member, generation=0) is ErrorCode.ILLEGAL_GENERATION
-    assert refused(machine.commit, 2, member_id="nobody", generation=1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert refused(machine.commit, 2, member_id="unknown", generation=1) is ErrorCode.UNKNOWN_MEMBER_ID
     assert refused(machine.commit, 2, member_id=member, generation=-1) is ErrorCode.ILLEGAL_GENERATION
 
 

@@ -47,7 +47,7 @@ def test_illegal_software(send: Send, word: str) -> None:
     for name, software in ((word, "1"), ("a", word)):
         response = api_versions(send, 3, name, software)
         assert (response.error_code, response.api_keys) == (ErrorCode.INVALID_REQUEST, [])
-    # Before version 3 nobody says what he is, and the connection is as good as before.
+    # Before version 3 clients do not say what they are, and the connection is as good as before.
     assert api_versions(send, 2).error_code == ErrorCode.NONE
 
 

@@ -175,7 +175,7 @@ def test_an_offset_out_of_range_is_told_without_room_too(send: Send, topic: Topi
 
 
 def test_only_whole_batches_are_sent_and_counted(send: Send, topic: Topic) -> None:
-    # Kafka cuts the last batch where the limit is, which is of use to nobody, and has no bytes left for the others.
+    # Kafka cuts the last batch where the limit is, which is of no use to a client, and has no bytes left for the others.
     send(produce_request(topic[0], {1: batch(b"e")}), 9)
     size = len(batch(b"a", b"b"))
     full, rest = parts(fetch(send, topic, asked(0), asked(1), max_bytes=2 * size - 1))

@@ -211,8 +211,8 @@ def test_one_member_from_joining_to_leaving(send, topic_id, group, version):
 
 @pytest.mark.parametrize("version", range(10))
 def test_a_refused_join_names_no_protocol(send, topic_id, group, version):
-    refused = send(join_request(group, "nobody"), version)
-    assert (refused.error_code, refused.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "nobody")
+    refused = send(join_request(group, "unknown"), version)
+    assert (refused.error_code, refused.member_id) == (ErrorCode.UNKNOWN_MEMBER_ID, "unknown")
     assert refused.protocol_name == ("" if version < 7 else None)
     invalid = send(join_request(""), version)
     assert (invalid.error_code, invalid.generation_id) == (ErrorCode.INVALID_GROUP_ID, -1)
@@ -227,7 +227,7 @@ def test_sync_from_version_5_has_to_name_the_protocol(send, topic_id, group):
 
 @pytest.mark.parametrize("version", range(3))
 def test_an_unknown_member_that_leaves_hears_so(send, topic_id, group, version):
-    left = send(LeaveGroupRequest(group_id=group, member_id="nobody"), version)
+    left = send(LeaveGroupRequest(group_id=group, member_id="unknown"), version)
     assert left.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 

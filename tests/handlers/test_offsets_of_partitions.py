@@ -149,7 +149,7 @@ def test_where_an_epoch_ends(send: Send, topic: str, version: int) -> None:
         assert part.partition == partition
         return part.error_code, part.leader_epoch, part.end_offset
 
-    # The current epoch ends where the log ends; of an epoch nobody knows there is nothing to say.
+    # The current epoch ends where the log ends; of an unknown epoch there is nothing to say.
     assert [answer(epoch) for epoch in (0, 1, 5, -1)] == [(0, 0, 6), (0, -1, -1), (0, -1, -1), (0, -1, -1)]
     assert answer(0, current=0) == (0, 0, 6)
     assert answer(0, current=1) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)

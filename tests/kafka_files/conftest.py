@@ -86,7 +86,7 @@ def read_topics(bootstrap: str, isolation: str) -> dict[str, list[Row]]:
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
-            "group.id": "nobody",
+            "group.id": "none",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 50,

@@ -23,7 +23,7 @@ def refused(code: ErrorCode) -> pytest.RaisesExc[KafkaError]:
 
 
 async def three_segments(world, **settings):
-    """A log of one-record batches, four in a segment, that was closed and opened again: nobody remembers a position."""
+    """A log of one-record batches, four in a segment, that was closed and opened again: no position is remembered."""
     size = len(world.batch([("key 00", "x" * 100)]))
     settings = {"segment_bytes": PER_SEGMENT * size, "index_interval_bytes": 0, **settings}
     log = await world.log(**settings)

@@ -43,7 +43,7 @@ class Submitted:
     def __init__(self) -> None:
         self.changed: list[Partition] = []
         self.followed: list[tuple[int, int] | None] = []
-        """Leader and leader epoch; None where nobody is followed any more."""
+        """Leader and leader epoch; None where no leader is followed any more."""
 
     def submit(self, partition: Partition) -> None:
         self.changed.append(partition)

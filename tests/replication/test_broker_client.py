@@ -188,7 +188,7 @@ async def test_a_request_without_an_answer_in_time_ends_the_connection(autojump_
 
 async def test_connecting_is_a_part_of_the_time(autojump_clock: trio.testing.MockClock) -> None:
     network = MemoryNetwork()
-    world = World(network, await network.listen(HOST, PORT, 0))  # nobody accepts
+    world = World(network, await network.listen(HOST, PORT, 0))  # no connection is accepted
     async with trio.open_nursery() as nursery:
         for number in range(3):
             await Sent(nursery, world.client, number).fails(PeerUnavailableError, "no answer to HEARTBEAT within 30 s")

@@ -149,7 +149,7 @@ async def test_high_watermark_moves_without_records() -> None:
 
 
 async def test_broker_alone_loses_nothing_by_an_old_watermark() -> None:
-    """After a crash its checkpoint is as old as it is; with nobody else in sync the end of its log is committed."""
+    """After a crash its checkpoint is as old as it is; with no other replica in sync the end of its log is committed."""
     disk = MemoryDisk()
     world = await follower_world(disk)
     filled(world.lead(1, EPOCH, isr=[1]).log, (EPOCH,) * 3)

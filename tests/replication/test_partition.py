@@ -301,7 +301,7 @@ async def test_lost_leadership_answers_those_who_wait(autojump_clock: trio.testi
             if change == "follower":
                 world.lead(OTHER, 1, replicas=(ME, OTHER))
             elif change == "new-epoch":
-                # Led again, but under an epoch in which the records may have been cut: whether they are, nobody knows.
+                # Led again, but under an epoch in which the records may have been cut: whether they are is not known.
                 world.lead(OTHER, 1, replicas=(ME, OTHER))
                 world.lead(ME, 2)
             else:

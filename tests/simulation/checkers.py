@@ -1,4 +1,4 @@
-"""What must hold at the end, when nobody writes any more and every transaction has ended.
+"""What must hold at the end, when no client writes any more and every transaction has ended.
 
 Where acknowledged records may be lost (``Mode.POWER``), it is not certain that a transaction is there as a whole or not at
 all, that its end is known in every partition, that a consumer still finds what it has seen, or that a committed offset is
@@ -90,7 +90,7 @@ class Checker(Actor):
         if partition[0] in ("plain", "compact"):
             latest = self.history.deleted_up_to.get(partition, 0) if partition == SHRINKING else 0
             if start > latest:
-                self.world.violate(f"{partition} starts at {start}, and nobody deleted records above {latest}")
+                self.world.violate(f"{partition} starts at {start}, and no records above {latest} were deleted")
         by_offset = {one.offset: one.sent for one in stored}
         for sent in self._sent_to(partition):
             if sent.offset is None or sent.offset < start:
@@ -254,7 +254,7 @@ class Checker(Actor):
                 )
 
     async def check_damaged(self, before: Contents, damaged: TopicPartition, offset: int) -> None:
-        """After a bit has flipped in the batch at ``offset``: a consumer finds it by the CRC, and nobody believes it."""
+        """After a bit has flipped in the batch at ``offset``: a consumer finds it by the CRC, and does not take it."""
         known = {one.offset: one.record for one in before[damaged]}
         now = await self._uncommitted.read_all(damaged)
         found = self._uncommitted.damaged

@@ -57,7 +57,7 @@ SHRINKING: TopicPartition = ("plain", 2)
 
 
 class Actor:
-    """Somebody with a connection, a random generator of his own, and a name in the log."""
+    """A client with a connection, a random generator of its own, and a name in the log."""
 
     def __init__(self, world: World, history: History, name: str) -> None:
         self.world = world
@@ -135,7 +135,7 @@ class Administrator(Actor):
         await self.insist(ElectLeadersRequest(topic_partitions=None, timeout_ms=5000), 2, codes)
 
     async def delete_records(self) -> None:
-        """Delete up to somewhere below the highest offset anybody was told of."""
+        """Delete up to somewhere below the highest offset that a client was told of."""
         topic, number = SHRINKING
         highest = max((s.offset or 0 for s in self.history.sent.values() if s.partition == SHRINKING), default=0)
         if highest == 0:

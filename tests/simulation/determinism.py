@@ -1,4 +1,4 @@
-"""``run``: one trio run whose schedule, clock and time are those of its seed, and nobody else's.
+"""``run``: one trio run whose schedule, clock and time are those of its seed, and of nothing else.
 
 Trio shuffles the tasks of each turn of its loop. Its switch for tests (``_ALLOW_DETERMINISTIC_SCHEDULING``) has it shuffle
 the same tasks in the same order when its random generator starts from the same seed. With no thread and no socket nothing

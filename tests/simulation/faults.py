@@ -122,7 +122,7 @@ class FaultyDisk(MemoryDisk):
 
 
 class JumpingClock(SimulatedClock):
-    """Wall time that somebody sets wrong, and right again."""
+    """Wall time that is set wrong, and right again."""
 
     def jump(self, milliseconds: int) -> None:
         self.start_ms += milliseconds

@@ -140,7 +140,7 @@ class Member(Actor):
         return code
 
     async def _go(self) -> None:
-        """Leave, or die without a word, and be somebody else afterwards."""
+        """Leave, or die without a word, and be another member afterwards."""
         if self._member_id and self.rng.random() < 0.5:
             request = LeaveGroupRequest(group_id=GROUP, members=[MemberIdentity(member_id=self._member_id)])
             try:

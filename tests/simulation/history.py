@@ -92,7 +92,7 @@ class History:
         return sent
 
     def find(self, record: Record) -> Sent | None:
-        """What was sent with this record's name; None for bytes nobody sent."""
+        """What was sent with this record's name; None for bytes that were not sent."""
         if record.value is not None:
             name = bytes(record.value).rpartition(b"/")[0]
         else:

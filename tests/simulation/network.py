@@ -23,7 +23,7 @@ _RECONNECT_SECONDS = 0.05
 
 
 class Lost(Exception):
-    """There is no answer, and nobody knows whether the request was executed."""
+    """There is no answer, and it is not known whether the request was executed."""
 
 
 class SimulatedNetwork(MemoryNetwork):
@@ -40,7 +40,7 @@ class SimulatedNetwork(MemoryNetwork):
         return connection
 
     def cut_all(self) -> None:
-        """Every connection breaks, and nobody listens any more."""
+        """Every connection breaks, and there is no listener any more."""
         self.listeners.clear()
         for connection in self._open:
             connection.cut()

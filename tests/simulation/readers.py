@@ -24,7 +24,7 @@ _ABORT_MARKER = b"\0\0\0\0"
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A record as it was read. ``sent`` is what it was when it was sent, None when nobody sent these bytes."""
+    """A record as it was read. ``sent`` is what it was when it was sent, None when these bytes were not sent."""
 
     offset: int
     record: Record
@@ -87,7 +87,7 @@ class Reader(Actor):
         """A record must be one that was sent to this partition, and the one that always was at its offset."""
         sent = stored.sent
         if sent is None or sent.partition != partition:
-            self.world.violate(f"{partition} has at {stored.offset} what nobody sent to it: {stored.record}")
+            self.world.violate(f"{partition} has at {stored.offset} what was not sent to it: {stored.record}")
             return
         if self.world.mode.may_lose:
             return

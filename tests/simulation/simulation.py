@@ -150,7 +150,7 @@ class Simulation:
         world.machine.is_faulty = False
 
     async def _jump(self) -> None:
-        """Somebody sets the clock."""
+        """The clock is set."""
         by = self._rng.choice((-3_600_000, -5000, 5000, 1_000_000))
         self.world.log("clock", f"jumps by {by} ms")
         self.world.clock.jump(by)

@@ -47,7 +47,7 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 @contextmanager
 def trio_in_another_thread() -> Iterator[None]:
-    """Somebody whose tasks are shuffled a thousand times a second."""
+    """A client whose tasks are shuffled a thousand times a second."""
     stopped = threading.Event()
 
     async def doze() -> None:

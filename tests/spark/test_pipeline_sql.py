@@ -95,7 +95,7 @@ def test_what_spark_takes(tmp_path: Path, sql: str) -> None:
         ("SELECT user,\n       pge\nFROM clicks", "there is no column pge; did you mean page? (line 2, column 8)"),
         ("SELECT c.offset FROM clicks c", "Unknown column: offset"),
         ("SELECT x.page FROM clicks c", "there is no column x.page"),
-        ("SELECT who FROM clicks JOIN lines ON user = nobody", "there is no column"),
+        ("SELECT who FROM clicks JOIN lines ON user = missing", "there is no column"),
         ("SELECT page FROM clicks WHERE page IN (SELECT nope FROM lines)", "there is no column nope"),
         ("SELECT 1; SELECT 2", "it is to be one query: SELECT …"),
         ("", "it is to be one query: SELECT …"),

@@ -48,7 +48,7 @@ def test_records_are_read_back_without_a_client(
     assert one.headers == [("h", b"1")]
     assert abs(one.timestamp - ottla_broker.clock.now_ms()) < 60_000
     assert two.offset == 1
-    assert kafka_records(topic="nobody-made-this") == []
+    assert kafka_records(topic="not-made") == []
 
 
 def test_reading_waits_until_there_are_so_many(produce: Produce, kafka_topic: str, kafka_records: Records) -> None:
@@ -109,7 +109,7 @@ def test_requests_are_recorded_only_when_asked_for(
     assert (sent.api, sent.client_id, sent.topics) == ("Produce", "me", {"during"})
     assert b"seen" in sent.body.topic_data[0].partition_data[0].records
     assert broker.requests.where(api="Produce", topic="before") == []
-    assert broker.requests.where(api="Produce", client_id="somebody") == []
+    assert broker.requests.where(api="Produce", client_id="another") == []
     with pytest.raises(ValueError, match="no API 'Prodce'"):
         broker.requests.where(api="Prodce")
 
@@ -148,7 +148,7 @@ def test_a_session_that_ends_is_a_rebalance(
     assert [partition.topic for partition in lost] == [kafka_topic]
     consumer.close()
     with pytest.raises(KafkaError, match="no group"):
-        ottla_broker.expire_session("nobody")
+        ottla_broker.expire_session("unknown")
 
 
 @pytest.mark.slow
@@ -221,6 +221,6 @@ def test_what_cannot_be_done_is_told_to_the_caller(ottla_broker: Broker, kafka_t
     with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
         ottla_broker.create_topic(kafka_topic)
     with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION"):
-        ottla_broker.move_leader("nobody-made-this")
+        ottla_broker.move_leader("not-made")
     with pytest.raises(KafkaError, match="not running"):
         ottla.Broker().records("t")

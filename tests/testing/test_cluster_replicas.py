@@ -183,4 +183,4 @@ def until_led_by_another(cluster: Cluster, than: int) -> None:
         if cluster.leader_of("t") not in (than, None):
             return
         cluster.clock.advance(seconds=0.01)
-    raise AssertionError("nobody else leads")
+    raise AssertionError("no other broker leads")

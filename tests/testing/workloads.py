@@ -80,7 +80,7 @@ class Workload:
 class Writer(Workload):
     """Rounds of records to a topic of its own, each a transaction where the producers have a transactional id.
 
-    After a failure nobody knows what became of the round; the next one is another producer's.
+    After a failure it is not known what became of the round; the next one is another producer's.
     """
 
     def __init__(self, topic: str, new_producer: Callable[[], model.Producer], *, is_transactional: bool) -> None:

@@ -44,7 +44,7 @@ class ProducerRole implements Driver.Role {
             try {
                 producer.initTransactions();
             } catch (RuntimeException error) {
-                // Nobody gets to see this producer; left alone it would go on trying, and fence its successor.
+                // This producer is not returned; left alone it would go on trying, and fence its successor.
                 producer.close(Duration.ZERO);
                 throw error;
             }

@@ -16,7 +16,7 @@ import { createInterface } from "node:readline";
 export async function serve(makers, codeOf) {
   const answers = process.stdout;
   console.log = console.info = console.debug = console.error;
-  // A client may fail where nobody waits, as when a connection breaks: the next call shows what came of it.
+  // A client may fail where nothing waits for it, as when a connection breaks: the next call shows what came of it.
   process.on("unhandledRejection", (error) => console.error(error));
   const objects = [null];
   for await (const line of createInterface({ input: process.stdin, crlfDelay: Infinity })) {

@@ -84,7 +84,9 @@ class AimedFaults:
         if roles is None:
             return
         first, second = rng.sample((roles.heir, roles.third), 2)
-        self._log(f"{roles.leader}, the leader of {roles.partition}, sends nothing to {first}, and nobody to {second}")
+        self._log(
+            f"{roles.leader}, the leader of {roles.partition}, sends nothing to {first}, and no broker to {second}"
+        )
         network.choke(self._ways([(roles.leader, first)]))
         await trio.sleep(rng.uniform(0.05, 0.6))
         network.choke(self._into(second))

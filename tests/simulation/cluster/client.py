@@ -127,7 +127,7 @@ class ClusterClient:
             if self._controller is None:
                 await self._look_up(None)
             if self._controller is None:
-                raise Lost("nobody is the controller")
+                raise Lost("there is no controller")
             return self._controller
         return self._any()
 
@@ -148,13 +148,13 @@ class ClusterClient:
                     self._leaders[key] = brokers[part.leader_id]
                     self._epochs[key] = part.leader_epoch
         if partition is not None and partition not in self._leaders:
-            raise Lost(f"nobody leads {partition}")
+            raise Lost(f"{partition} has no leader")
 
     async def _find(self, key_type: int, key: str) -> tuple[str, int]:
         request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
         (found,) = (await self._send(self._any(), request, 4)).coordinators
         if found.error_code:
-            raise Lost(f"nobody coordinates {key}: {ErrorCode(found.error_code).name}")
+            raise Lost(f"{key} has no coordinator: {ErrorCode(found.error_code).name}")
         return found.host, found.port
 
     def _forget(self, request: Message) -> None:

@@ -159,7 +159,7 @@ class Inspector:
             if not machine.ready.is_set():
                 return f"{machine.name} does not serve"
         if world.controller() is None:
-            return "nobody is the controller"
+            return "there is no controller"
         nodes = world.store.tree.nodes
         if znodes.DELETE_TOPICS in nodes and nodes[znodes.DELETE_TOPICS].children:
             return f"topics are not deleted yet: {sorted(nodes[znodes.DELETE_TOPICS].children)}"

@@ -52,7 +52,7 @@ class Pipe:
         return self._held_bytes >= _BUFFER_BYTES or self._network.is_choked(*self.way)
 
     def put(self, data: bytes | None) -> None:
-        """Send bytes, or the end of the stream; they are lost where nobody is left to read them."""
+        """Send bytes, or the end of the stream; they are lost where no reader is left."""
         if self.is_abandoned:
             return
         self._held_bytes += len(data or b"")
@@ -70,7 +70,7 @@ class Pipe:
         self._wake_writer()
 
     def abandon(self) -> None:
-        """Nobody is at the end that receives any more; the other end does not know that."""
+        """The end that receives is gone; the other end does not know that."""
         self.is_abandoned = True
         self._on_the_way.clear()
         self._arrived.clear()

@@ -131,7 +131,7 @@ class ClusterSimulation:
             await self._rng.choice(kinds)()
 
     async def _until_whole(self) -> None:
-        """Where one machine at a time may lose power: wait until what it has lost is nobody's loss any more."""
+        """Where one machine at a time may lose power: wait until what it has lost is not lost to the cluster any more."""
         deadline = trio.current_time() + _SETTLED_SECONDS
         while self.world.mode is Mode.POWER_OF_ONE and self.world.damage.is_there:
             await trio.sleep(0.1)

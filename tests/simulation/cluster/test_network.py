@@ -65,7 +65,7 @@ async def test_a_killed_process_resets_its_connections_and_refuses_new_ones(auto
     with pytest.raises(ConnectionResetError):
         await receive(near)
     with pytest.raises(BrokenPipeError):
-        await near.send([b"to nobody"])
+        await near.send([b"to no reader"])
     with pytest.raises(ConnectionRefusedError):
         await network.host("a").connect("b", 1)
 
@@ -74,7 +74,7 @@ async def test_a_machine_without_power_says_nothing_until_it_is_back(autojump_cl
     network = ClusterNetwork(random.Random(1))
     near, _ = await connected(network)
     network.kill("b", silently=True)
-    await near.send([b"to nobody"])
+    await near.send([b"to no reader"])
     with trio.move_on_after(60) as scope:
         await receive(near)
     assert scope.cancelled_caught

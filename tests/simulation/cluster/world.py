@@ -83,7 +83,7 @@ class ClusterPlace:
 
 
 class WatchedStore(EmbeddedStore):
-    """A store that has somebody look at it after each write, for what does not last."""
+    """A store that is looked at after each write, for what does not last."""
 
     def __init__(self, clock: Clock, look: Callable[[], None]) -> None:
         super().__init__(clock)

@@ -57,7 +57,7 @@ pub fn serve<L: Library>(library: &L) {
             Ok(value) => json!({ "value": value }),
             Err(failure) => json!({ "failure": failure.text, "code": failure.code }),
         };
-        writeln!(answers, "{answer}").and_then(|()| answers.flush()).expect("somebody reads");
+        writeln!(answers, "{answer}").and_then(|()| answers.flush()).expect("the answers are read");
     }
     std::process::exit(0);
 }
