@@ -1,7 +1,7 @@
 """Kafka's error codes and the exceptions that carry them.
 
 ``ErrorCode`` is the table of Kafka 4.4's protocol errors (https://kafka.apache.org/protocol#protocol_error_codes): the
-number on the wire, Kafka's name, and in ``RETRIABLE`` the codes on which a client tries again by itself.
+number on the wire, and Kafka's name.
 
 Below the handlers an expected failure is raised as ``KafkaError``; bytes that do not follow the protocol raise
 ``ProtocolError``, after which the connection cannot be trusted any more and is closed.
@@ -161,45 +161,6 @@ def known_code(code: int) -> ErrorCode:
         return ErrorCode(code)
     except ValueError:
         return ErrorCode.UNKNOWN_SERVER_ERROR
-
-
-RETRIABLE = frozenset(
-    {
-        ErrorCode.CORRUPT_MESSAGE,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.REPLICA_NOT_AVAILABLE,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-        ErrorCode.COORDINATOR_NOT_AVAILABLE,
-        ErrorCode.NOT_COORDINATOR,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.NOT_CONTROLLER,
-        ErrorCode.CONCURRENT_TRANSACTIONS,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
-        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
-        ErrorCode.LISTENER_NOT_FOUND,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.UNKNOWN_LEADER_EPOCH,
-        ErrorCode.OFFSET_NOT_AVAILABLE,
-        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
-        ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-        ErrorCode.ELECTION_NOT_NEEDED,
-        ErrorCode.UNSTABLE_OFFSET_COMMIT,
-        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
-        ErrorCode.SHARE_SESSION_NOT_FOUND,
-        ErrorCode.INVALID_SHARE_SESSION_EPOCH,
-        ErrorCode.SHARE_SESSION_LIMIT_REACHED,
-    }
-)
-"""Codes after which Kafka's clients retry without telling the application."""
 
 
 class KafkaError(Exception):

@@ -26,7 +26,6 @@ from .system_calls import MSG_MORE, RWF_NOWAIT, set_buffer_size
 
 _MAX_GATHERED = 256
 _COPIED = 16 << 10
-_PAGE = 4096
 _READ_AHEAD = 1 << 20
 # Of a connection that its client has reset before it was accepted; EINVAL is what macOS says to setting its options.
 _GONE = (errno.ENOTCONN, errno.ECONNRESET, errno.EINVAL)

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import logging
 import struct
-from collections.abc import Callable
 
 import trio
 
@@ -235,6 +234,3 @@ class ClientConnection:
     def _drop_answers(self) -> None:
         release(self._answers)
         self._answers = []
-
-
-ConnectionFactory = Callable[[Connection, str], ClientConnection]

@@ -195,21 +195,6 @@ async def create(store: ClusterStore, path: str, data: bytes = b"") -> None:
     await store.multi([Create(path, data)])
 
 
-async def set_or_create(store: ClusterStore, path: str, data: bytes) -> None:
-    """Write a node whether it exists or not; its parent must exist."""
-    while True:
-        try:
-            await store.multi([Set(path, data)])
-            return
-        except NoNodeError:
-            pass
-        try:
-            await store.multi([Create(path, data)])
-            return
-        except NodeExistsError:
-            continue
-
-
 async def ensure_paths(store: ClusterStore, paths: Sequence[str]) -> None:
     """Make those of ``paths`` that do not exist, parents named before their children."""
     while True:

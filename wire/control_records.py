@@ -14,7 +14,7 @@ from enum import IntEnum
 from struct import Struct
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
-from .codec import decode, encode_bytes
+from .codec import decode
 from .record_codec import Record
 from .records import RecordsBuilder
 from .schema import Message
@@ -91,12 +91,6 @@ def build_end_marker_batch(
     )
     builder.append(encode_control_key(marker.type), encode_end_marker(marker), timestamp)
     return builder.build()
-
-
-def encode_quorum_record(record_type: ControlRecordType, message: Message, version: int) -> tuple[bytes, bytes]:
-    """Return (key, value) of a quorum's control record; the message's ``version`` field is the caller's to set."""
-    assert isinstance(message, _quorum_messages()[record_type])
-    return encode_control_key(record_type), encode_bytes(message, version)
 
 
 def decode_quorum_record(record: Record) -> Message | None:

@@ -30,7 +30,6 @@ from ottla.controller.store import (
     WatchEvent,
     create,
     ensure_paths,
-    set_or_create,
 )
 
 PATIENCE = 60.0
@@ -119,7 +118,8 @@ async def asked() -> None:
 async def caught_up(place: Place) -> None:
     """Both sessions have seen all that was written before, and been told of it."""
     for session in (place.session, place.other):
-        await set_or_create(session, "/caught-up", b"")
+        await ensure_paths(session, ["/caught-up"])
+        await session.multi([Set("/caught-up", b"")])
     for session in (place.session, place.other):
         await session.get("/caught-up")
 
@@ -287,9 +287,6 @@ async def helpers_meet_what_others_did(place: Place) -> None:
     await ensure_paths(place.session, ["/n", "/n/a", "/n/a/b"])
     await ensure_paths(place.other, ["/n", "/n/a", "/n/a/b", "/n/c"])
     assert sorted(await place.session.children("/n")) == ["a", "c"]
-    await set_or_create(place.session, "/n/value", b"1")
-    await set_or_create(place.other, "/n/value", b"2")
-    assert (await place.session.get("/n/value")).data == b"2"
 
 
 # --- watches ----------------------------------------------------------------------------------------------------------

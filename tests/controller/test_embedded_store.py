@@ -31,7 +31,6 @@ from ottla.controller.store import (
     WatchEvent,
     create,
     ensure_paths,
-    set_or_create,
 )
 from ottla.log.disk import OsDisk
 from ottla.log.memory_disk import MemoryDisk
@@ -121,9 +120,9 @@ async def test_a_damaged_snapshot_is_told(tmp_path: Path, monkeypatch: pytest.Mo
 async def test_a_snapshot_takes_the_place_of_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded_store, "SNAPSHOT_AFTER_BYTES", 2000)
     session = (await open_store(tmp_path)).session()
-    await session.multi([Create("/q"), Create("/q/n_", sequence=True)])
-    for i in range(200):
-        await set_or_create(session, "/q/value", b"%d" % i)
+    await session.multi([Create("/q"), Create("/q/n_", sequence=True), Create("/q/value", b"0")])
+    for i in range(1, 200):
+        await session.multi([Set("/q/value", b"%d" % i)])
     assert (tmp_path / journal.JOURNAL).stat().st_size < 4000
     session = (await open_store(tmp_path)).session()
     assert (await session.get("/q/value")).data == b"199"
