@@ -16,8 +16,13 @@ ARGS :=
 # of tests/simulation/cluster/breakages.py, they run until one finds that rule broken.
 SEEDS := 300
 
+# make jepsen: minutes of faults, what decides which, and on what: ottla, kafka, mixed, mixed-kafka.
+MINUTES := 5
+SEED := 1
+SYSTEM := ottla
+
 .DEFAULT_GOAL := help
-.PHONY: run cluster compat-cluster test-mixed setup check test test-spark-4.2 stress simulate bench bench-failover bench-archive compat-oracle compat-spark docs clean help static
+.PHONY: run cluster compat-cluster test-mixed setup check test test-spark-4.2 stress simulate jepsen bench bench-failover bench-archive compat-oracle compat-spark docs clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -60,6 +65,11 @@ stress: ## a selection of tests many times beside processor load: ARGS="-k moves
 simulate: ## SEEDS=1000 or SEEDS=5000-5999: a broker, with CLUSTER=1 several, in simulated time with crashes and cut connections
 	@tools/setup.sh check
 	$(PYTHON_IN_VENV) -m ottla.tests.simulation $(if $(CLUSTER),--cluster) $(if $(HARSH),--harsh) $(if $(BREAK),--break $(BREAK)) $(SEEDS)
+
+jepsen: ## MINUTES=5 SEED=1 SYSTEM=ottla: faults of every kind on three processes under load, their history checked; ends in build/jepsen
+	@tools/setup.sh cluster
+	@tools/setup.sh check
+	@$(PYTHON_IN_VENV) -m ottla.tests.jepsen --minutes $(MINUTES) --seed $(SEED) --system $(SYSTEM) $(ARGS)
 
 bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios in docs/bench.md
 	@tools/setup.sh bench

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 
 from ottla.testing.held_port import HeldPort
@@ -28,6 +29,10 @@ class ServerProcess(ABC):
     clean_exit = 0
     is_apart = False
     """Whether Ctrl-C at the terminal does not reach it."""
+    host = "127.0.0.1"
+    """The address on which it listens."""
+    prefix: Sequence[str] = ()
+    """What its command line begins with: a program that starts it elsewhere, or otherwise."""
 
     def __init__(self, folder: Path, log_name: str, port: int = 0) -> None:
         self.folder = folder
@@ -39,7 +44,7 @@ class ServerProcess(ABC):
     @property
     def address(self) -> str:
         """host:port."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -64,7 +69,7 @@ class ServerProcess(ABC):
     def is_ready(self) -> bool:
         """Whether it can be used: unless a server knows better, whether it accepts connections."""
         try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            socket.create_connection((self.host, self.port), timeout=1).close()
         except OSError:
             return False
         return True
@@ -79,7 +84,7 @@ class ServerProcess(ABC):
         assert not self.is_running, f"{self.command()} is running"
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                self.command(),
+                [*self.prefix, *self.command()],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

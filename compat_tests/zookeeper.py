@@ -31,7 +31,7 @@ initLimit=120
 syncLimit=20
 dataDir={data}
 clientPort={port}
-clientPortAddress=127.0.0.1
+clientPortAddress={host}
 maxClientCnxns=0
 admin.enableServer=false
 4lw.commands.whitelist=*
@@ -80,7 +80,7 @@ class ZooKeeperProcess(ServerProcess):
 
     def launch(self) -> None:
         self.data.mkdir(parents=True, exist_ok=True)
-        text = _CONFIG.format(tick_time=self.tick_time, data=self.data, port=self.port)
+        text = _CONFIG.format(tick_time=self.tick_time, data=self.data, host=self.host, port=self.port)
         text += "".join(f"{name}={value}\n" for name, value in self.properties.items())
         (self.folder / "zoo.cfg").write_text(text)
         (self.folder / "zookeeper-log4j.properties").write_text(_LOG4J)
@@ -100,7 +100,7 @@ class ZooKeeperProcess(ServerProcess):
     def ask(self, command: str) -> str:
         """The answer to one of ZooKeeper's commands of four letters (``srvr``, ``cons``, ``dump``); empty if there is none."""
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=_ANSWER_S) as connection:
+            with socket.create_connection((self.host, self.port), timeout=_ANSWER_S) as connection:
                 connection.sendall(command.encode())
                 with connection.makefile("r", errors="replace") as answer:
                     return answer.read()

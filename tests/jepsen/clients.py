@@ -1,0 +1,79 @@
+"""What all clients of the workload have in common: a thread that works until it is told to stop, and records what it does.
+
+Each life of a client library's object is a process of its own in the history (``kafka-python.3``), for an object promises an
+order of its own records only. Clients give up soon enough (``GIVE_UP_S``) that a run has outcomes nobody knows.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import Counter
+
+from .history import Partition, Recorder
+
+PARTITIONS = 3
+PLAIN, TRANSACTIONAL, MADE = "plain", "transactional", "made"
+"""Topics: written by idempotent producers; in transactions; and made of the first one, each record once."""
+TOPICS = (PLAIN, TRANSACTIONAL, MADE)
+GIVE_UP_S = 20.0
+BACKOFF_MS = 500
+
+
+class Client(ABC):
+    """``errors`` counts what its library has reported."""
+
+    def __init__(self, name: str, bootstrap: str, recorder: Recorder) -> None:
+        self.name = name
+        self.bootstrap = bootstrap
+        self.recorder = recorder
+        self.errors: Counter[str] = Counter()
+        self.lives = 0
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def end(self) -> None:
+        """Have it stop, without waiting."""
+        self._is_over.set()
+
+    def join(self, limit_s: float) -> bool:
+        """Wait for its end; False if it goes on."""
+        self._thread.join(limit_s)
+        return not self._thread.is_alive()
+
+    @property
+    def is_over(self) -> bool:
+        return self._is_over.is_set()
+
+    def rest(self, seconds: float) -> None:
+        """Do nothing for a while, or until the end."""
+        self._is_over.wait(seconds)
+
+    def next_life(self) -> str:
+        """The name of its next process."""
+        self.lives += 1
+        return f"{self.name}.{self.lives}"
+
+    def failed(self, error: object) -> None:
+        """Count what the library says."""
+        self.errors[f"{type(error).__name__}: {error}"[:160]] += 1
+
+    def _run(self) -> None:
+        while not self.is_over:
+            try:
+                self.work(self.next_life())
+            except Exception as error:  # whatever a library raises: the next life goes on
+                self.failed(error)
+                self.rest(0.5)
+
+    @abstractmethod
+    def work(self, process: str) -> None:
+        """One life: until ``is_over``, or an error after which the library's object is of no use."""
+
+
+def partitions_of(topic: str) -> list[Partition]:
+    """All of a topic."""
+    return [Partition(topic, number) for number in range(PARTITIONS)]

@@ -1,0 +1,62 @@
+"""All faults there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .fault import Fault
+from .machine_faults import (
+    ClockJump,
+    EmptyDisk,
+    FullDisk,
+    NoDescriptors,
+    SlowFsync,
+)
+from .network_faults import (
+    CutBroker,
+    CutClients,
+    CutFollowers,
+    CutFromZooKeeper,
+    CutHalves,
+    CutOneWay,
+    SlowLink,
+)
+from .process_faults import (
+    ControllerChange,
+    ControllerChangeWhileMoving,
+    Kill,
+    KillLong,
+    KillSeveral,
+    KillZooKeeper,
+    Pause,
+    PauseShort,
+    PauseZooKeeper,
+    RollingRestart,
+    Stop,
+)
+
+FAULTS: Sequence[type[Fault]] = (
+    Kill,
+    KillLong,
+    KillSeveral,
+    Stop,
+    RollingRestart,
+    Pause,
+    PauseShort,
+    KillZooKeeper,
+    PauseZooKeeper,
+    CutBroker,
+    CutHalves,
+    CutOneWay,
+    CutFromZooKeeper,
+    CutFollowers,
+    CutClients,
+    SlowLink,
+    FullDisk,
+    EmptyDisk,
+    SlowFsync,
+    ClockJump,
+    NoDescriptors,
+    ControllerChange,
+    ControllerChangeWhileMoving,
+)

@@ -1,0 +1,118 @@
+"""Faults of what a broker has of its machine: disk, clock, file descriptors."""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from .fault import SHORT_S, Fault, kill
+from .system import Machine, System
+
+
+class FullDisk(Fault):
+    name = "full-disk"
+    lasts_s = SHORT_S
+
+    @classmethod
+    def is_possible(cls, system: System) -> bool:
+        return system.has_small_disks
+
+    def begin(self) -> str:
+        self._machine = self.machine()
+        self._machine.may_have_ended = True
+        self._machine.fill_disk()
+        return f"the disk of broker {self._machine.number} is full"
+
+    def end(self) -> None:
+        self._machine.free_disk()
+
+
+class EmptyDisk(Fault):
+    """A broker that comes back with a new disk. What it had, the others have: they are in sync everywhere, and it is nowhere.
+
+    As long as a broker is in sync it is taken for one that has everything, with Kafka too: so it is first waited for that
+    it is out of sync everywhere.
+    """
+
+    name = "empty-disk"
+    lasts_s = SHORT_S
+    is_alone = True
+    runs_whole = True
+    _PATIENCE_S = 30.0
+
+    @classmethod
+    def is_possible(cls, system: System) -> bool:
+        return system.has_small_disks
+
+    def begin(self) -> str:
+        machine = self.machine()
+        kill([machine])
+        others = [other for other in self.system.machines if other is not machine]
+        deadline = time.monotonic() + self._PATIENCE_S
+        while time.monotonic() < deadline:
+            if all(self._are_alone(other, [each.number for each in others]) for other in others):
+                machine.empty_disk()
+                return f"broker {machine.number} gets an empty disk"
+            time.sleep(0.5)
+        return f"broker {machine.number} is killed, and keeps its disk, for the others are not in sync"
+
+    def _are_alone(self, asked: Machine, numbers: Sequence[int]) -> bool:
+        states = self.system.partitions(asked)
+        return states is not None and all(sorted(state.in_sync) == sorted(numbers) for state in states)
+
+
+class Tampered(Fault):
+    """A fault that needs ``tampering``."""
+
+    @classmethod
+    def is_possible(cls, system: System) -> bool:
+        return all(machine.tampering is not None for machine in system.machines)
+
+    def tell(self, *, clock_s: float = 0.0, fsync_s: float = 0.0) -> None:
+        """The broker's process, of its time and disk."""
+        assert self._machine.tampering is not None
+        self._machine.tampering.tell(clock_s=clock_s, fsync_s=fsync_s)
+
+    def begin(self) -> str:
+        self._machine = self.machine()
+        return self.tamper()
+
+    @abstractmethod
+    def tamper(self) -> str:
+        """``begin``, with the broker known."""
+
+    def end(self) -> None:
+        self.tell()
+
+
+class SlowFsync(Tampered):
+    name = "slow-fsync"
+
+    def tamper(self) -> str:
+        self.tell(fsync_s=0.5)
+        return f"each fsync of broker {self._machine.number} takes 0.5 s longer"
+
+
+class ClockJump(Tampered):
+    name = "clock-jump"
+
+    def tamper(self) -> str:
+        seconds = self.rng.choice((-1, 1)) * self.rng.choice((5, 60, 3600))
+        self.tell(clock_s=seconds)
+        return f"the clock of broker {self._machine.number} jumps by {seconds} s, and back later"
+
+
+class NoDescriptors(Fault):
+    name = "no-descriptors"
+
+    def begin(self) -> str:
+        self._machine = self.machine()
+        if not self._machine.broker.is_running:
+            return "nothing, for that broker does not run"
+        self._machine.may_have_ended = True
+        self._machine.limit_descriptors()
+        return f"broker {self._machine.number} has no file descriptors left"
+
+    def end(self) -> None:
+        self._machine.free_descriptors()

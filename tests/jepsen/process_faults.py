@@ -1,0 +1,156 @@
+"""Faults of processes: killed, stopped, paused; of brokers and of ZooKeeper; and the controller, which another one becomes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from .clients import TOPICS, partitions_of
+from .fault import LONG_S, SHORT_S, Fault, kill, numbers, stop
+from .system import BROKERS
+
+
+class Kill(Fault):
+    name = "kill"
+    lasts_s = SHORT_S
+
+    def begin(self) -> str:
+        machine = self.machine()
+        kill([machine])
+        return f"kill -9 of broker {machine.number}"
+
+
+class KillLong(Kill):
+    name = "kill-beyond-the-session"
+    lasts_s = LONG_S
+
+
+class KillSeveral(Fault):
+    name = "kill-several"
+    lasts_s = SHORT_S
+
+    def begin(self) -> str:
+        machines = self.some_machines()
+        kill(machines)
+        return f"kill -9 of brokers {numbers(machines)}"
+
+
+class Stop(Fault):
+    name = "stop"
+    lasts_s = SHORT_S
+
+    def begin(self) -> str:
+        machine = self.machine()
+        stop(machine)
+        return f"SIGTERM to broker {machine.number}"
+
+
+class RollingRestart(Fault):
+    name = "rolling-restart"
+    lasts_s = (0.0, 1.0)
+    is_alone = True
+
+    def begin(self) -> str:
+        machines = self.rng.sample(self.system.machines, BROKERS)
+        for machine in machines:
+            if machine.broker.is_running:
+                stop(machine)
+                self.system.start_broker(machine)
+            self.system.wait_whole(20.0)
+        return f"restart of brokers {numbers(machines)}, one after the other"
+
+
+class Pause(Fault):
+    name = "pause"
+    lasts_s = LONG_S
+
+    def begin(self) -> str:
+        self._machines = [machine for machine in self.some_machines() if machine.broker.is_running]
+        for machine in self._machines:
+            machine.broker.pause()
+        return f"SIGSTOP to brokers {numbers(self._machines)}"
+
+    def end(self) -> None:
+        for machine in self._machines:
+            machine.broker.resume()
+
+
+class PauseShort(Pause):
+    name = "pause-within-the-session"
+    lasts_s = SHORT_S
+
+
+class KillZooKeeper(Fault):
+    name = "kill-zookeeper"
+    lasts_s = SHORT_S
+
+    def begin(self) -> str:
+        self.system.zookeeper.kill()
+        return "kill -9 of ZooKeeper"
+
+    def end(self) -> None:
+        self.system.zookeeper.start()
+
+
+class PauseZooKeeper(Fault):
+    name = "pause-zookeeper"
+
+    def begin(self) -> str:
+        self.system.zookeeper.pause()
+        return "SIGSTOP to ZooKeeper"
+
+    def end(self) -> None:
+        self.system.zookeeper.resume()
+
+
+class ControllerChange(Fault):
+    """Its node is deleted, as somebody may do by hand: it resigns, and another broker, or the same one, is elected."""
+
+    name = "controller-change"
+    lasts_s = (0.5, 2.0)
+
+    def begin(self) -> str:
+        controller = self.system.controller()
+        if self.system.depose_controller():
+            return f"broker {controller} is no longer the controller"
+        return "nothing, for ZooKeeper does not answer"
+
+
+class ControllerChangeWhileMoving(Fault):
+    """A partition loses a replica and gets it back, and the controller changes in the middle of either (KIP-455)."""
+
+    name = "controller-change-while-moving"
+    lasts_s = SHORT_S
+    is_alone = True
+    runs_whole = True
+    _PATIENCE_S = 40.0
+
+    def begin(self) -> str:
+        self._partition = self.rng.choice([each for topic in TOPICS for each in partitions_of(topic)])
+        self._all = self.rng.sample(range(1, BROKERS + 1), BROKERS)
+        return f"{self._partition} moves to {self._all[1:]}: {self._move(self._all[1:])}"
+
+    def end(self) -> None:
+        self._move(self._all)
+
+    def _move(self, replicas: Sequence[int]) -> str:
+        """Says how it ended, with the controller changed meanwhile."""
+        deadline = time.monotonic() + self._PATIENCE_S
+        while (error := self.system.reassign(self._partition, replicas)) != "NONE":
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{self._partition} is not moved to {replicas}: {error}")
+            time.sleep(0.5)
+        if self.rng.random() < 0.5:
+            self.system.depose_controller()
+            what = "the controller is deposed"
+        else:
+            controller = self.system.controller()
+            if controller is not None:
+                kill([self.system.machines[controller - 1]])
+            what = f"the controller, broker {controller}, is killed"
+        while self.system.is_moving() is not False:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"{self._partition} does not come to an end of its move to {replicas} after {what}")
+            time.sleep(0.5)
+            self.system.start_all()
+        return f"{what}, and it is done"

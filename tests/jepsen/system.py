@@ -1,0 +1,315 @@
+"""What is tested: a ZooKeeper and three brokers, each a process on a host of its own, with a small disk of its own.
+
+``Machine`` is one of the brokers with all that a fault can reach: its process, disk, clock and descriptors. The cluster is of any
+kind that ``compat_tests/clusters`` has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import resource
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
+
+from ottla.base.errors import ErrorCode
+from ottla.compat_tests.brokers import BrokerProcess
+from ottla.compat_tests.clusters import KINDS, BrokerCluster
+from ottla.compat_tests.wire_client import ClusterView, cluster_view, connect
+from ottla.compat_tests.zookeeper import ZooKeeperProcess
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.schema import Message
+
+from . import isolation, tampering
+from .history import Partition
+from .network import LoopbackNetwork, NamespaceNetwork, Network
+
+BROKERS = 3
+ZOOKEEPER = "zookeeper"
+SESSION_S = 6.0
+PROPERTIES: Mapping[str, str] = {
+    "min.insync.replicas": "2",
+    "zookeeper.session.timeout.ms": str(int(SESSION_S * 1000)),
+    "replica.lag.time.max.ms": "5000",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+    "auto.create.topics.enable": "false",
+    "leader.imbalance.check.interval.seconds": "20",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
+    "controlled.shutdown.retry.backoff.ms": "500",
+    "log.segment.bytes": "1048576",
+}
+"""Two of three replicas have what was acknowledged, readers find a replica in their rack, and logs roll."""
+
+_DISK = "192m"
+_LOOK_S = 0.25
+_FEW_DESCRIPTORS = 3
+
+
+class PartitionState(NamedTuple):
+    """What a broker tells of a partition; the leader is -1 where there is none."""
+
+    partition: Partition
+    leader: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+
+
+class Machine:
+    """A broker, with id ``number``."""
+
+    def __init__(self, number: int, broker: BrokerProcess, disk: Path, tampering: tampering.Tampering | None) -> None:
+        self.number = number
+        self.host = host_of(number)
+        self.broker = broker
+        self.disk = disk
+        self.tampering = tampering
+        self.may_have_ended = False
+        """Whether a fault is, or was until now, there of which a broker is allowed to end itself."""
+        self.has_been_judged = False
+        """Whether it is known that it has ended itself."""
+
+    def fill_disk(self) -> None:
+        """Take all that is free. Called again, it takes what has become free."""
+        filler = os.open(self.disk / "filler", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            while True:
+                os.write(filler, b"\0" * (1 << 20))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+        finally:
+            os.close(filler)
+
+    def free_disk(self) -> None:
+        """Give it back."""
+        (self.disk / "filler").unlink(missing_ok=True)
+
+    def empty_disk(self) -> None:
+        """A new one, with nothing on it. The broker must not run."""
+        assert not self.broker.is_running, "the disk is in use"
+        for each in self.disk.iterdir():
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+
+    def limit_descriptors(self) -> None:
+        """Hardly any more than it has open now."""
+        pid = self.broker.pid
+        count = len(os.listdir(f"/proc/{pid}/fd")) + _FEW_DESCRIPTORS
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (count, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
+
+    def free_descriptors(self) -> None:
+        """As many as it may have at most. A process that has ended needs none."""
+        with contextlib.suppress(ProcessLookupError):
+            most = resource.prlimit(self.broker.pid, resource.RLIMIT_NOFILE)[1]
+            resource.prlimit(self.broker.pid, resource.RLIMIT_NOFILE, (most, most))
+
+
+def host_of(number: int) -> str:
+    """The name of a broker's host."""
+    return f"broker-{number}"
+
+
+class System:
+    """The cluster of ``kind``, which keeps everything in ``folder``; what it can't do here is in ``lacks``, in words."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self.kind = kind
+        self.folder = folder
+        self.lacks: list[str] = []
+        hosts = [ZOOKEEPER, *map(host_of, range(1, BROKERS + 1))]
+        self.network = self._make_network(hosts)
+        own = folder / ZOOKEEPER
+        own.mkdir(parents=True)
+        self.zookeeper = ZooKeeperProcess(own)
+        self.zookeeper.host = self.network.address(ZOOKEEPER)
+        self.zookeeper.prefix = self.network.on(ZOOKEEPER)
+        self.cluster: BrokerCluster = KINDS[kind](folder, BROKERS, zookeeper=self.zookeeper, properties=PROPERTIES)
+        library = tampering.build(folder)
+        if library is None:
+            self.lacks.append("no C compiler: clocks don't jump, and fsync is not slow")
+        self.machines = [
+            self._machine(number, broker, library) for number, broker in enumerate(self.cluster.brokers, 1)
+        ]
+
+    def _make_network(self, hosts: list[str]) -> Network:
+        if not isolation.is_inside():
+            self.lacks.append("no namespaces: all is on 127.0.0.1, nothing is cut or slow, and no disk is full")
+            return LoopbackNetwork()
+        network = NamespaceNetwork(hosts)
+        if not network.can_slow:
+            self.lacks.append("the kernel has no tbf: no link is slow")
+        return network
+
+    def _machine(self, number: int, broker: BrokerProcess, library: Path | None) -> Machine:
+        host = host_of(number)
+        disk = self.folder / f"disk-{number}"
+        disk.mkdir()
+        if isolation.is_inside():
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={_DISK}", "none", str(disk)], check=True)
+        told = tampering.Tampering(library, broker.folder) if library is not None else None
+        broker.host = self.network.address(host)
+        broker.bootstrap = broker.address
+        broker.prefix = [*self.network.on(host), *(told.environment if told is not None else [])]
+        broker.data_folders = [disk / "data"]
+        broker.properties["broker.rack"] = rack_of(number)
+        return Machine(number, broker, disk, told)
+
+    @property
+    def bootstrap(self) -> str:
+        """host:port of every broker."""
+        return self.cluster.bootstrap
+
+    @property
+    def has_small_disks(self) -> bool:
+        return isolation.is_inside()
+
+    def start(self) -> None:
+        """Start everything. Raises RuntimeError and AssertionError, as ``BrokerCluster.start``."""
+        self.zookeeper.start()
+        self.cluster.start()
+
+    def start_broker(self, machine: Machine) -> None:
+        """Start one again; returns when it takes connections. RuntimeError when it does not."""
+        self.cluster.before_start(machine.broker)
+        machine.broker.start()
+
+    def controller(self) -> int | None:
+        """The id of the controller, as those say who can be reached."""
+        for view in map(self._view, self.machines):
+            if view is not None and view.controller >= 0:
+                return view.controller
+        return None
+
+    def depose_controller(self) -> bool:
+        """Delete the controller's node, so that one is elected; False where ZooKeeper doesn't let us."""
+        client = KazooClient(self.zookeeper.address, timeout=4.0)
+        try:
+            client.start(timeout=4.0)
+            client.delete("/controller")
+        except (KazooException, KazooTimeoutError):
+            return False
+        finally:
+            client.stop()
+            client.close()
+        return True
+
+    def reassign(self, partition: Partition, replicas: Sequence[int]) -> str:
+        """Ask the controller to move a partition to these brokers; the name of the error, ``NONE`` if it will."""
+        moved = ReassignablePartition(partition_index=partition.number, replicas=list(replicas))
+        topic = ReassignableTopic(name=partition.topic, partitions=[moved])
+        answer = self._at_controller(AlterPartitionReassignmentsRequest(timeout_ms=10_000, topics=[topic]))
+        if answer is None:
+            return "no answer"
+        codes = [answer.error_code, *(part.error_code for each in answer.responses for part in each.partitions)]
+        return ErrorCode(next((code for code in codes if code), 0)).name
+
+    def is_moving(self) -> bool | None:
+        """Whether the controller has moves under way; None where it does not say."""
+        answer = self._at_controller(ListPartitionReassignmentsRequest(timeout_ms=10_000, topics=None))
+        return None if answer is None or answer.error_code else bool(answer.topics)
+
+    def _at_controller(self, request: Message) -> Any:
+        controller = self.controller()
+        if controller is None:
+            return None
+        try:
+            with connect(self.machines[controller - 1].broker.address, 15.0) as connection:
+                return connection.call(request, 0)
+        except (OSError, EOFError):
+            return None
+
+    def start_all(self) -> None:
+        """Start the brokers that do not run."""
+        for machine in self.machines:
+            if not machine.broker.is_running:
+                self.start_broker(machine)
+
+    def _view(self, machine: Machine) -> ClusterView | None:
+        return cluster_view(machine.broker.address, 2.0) if machine.broker.is_running else None
+
+    def partitions(self, machine: Machine) -> list[PartitionState] | None:
+        """What a broker tells of all partitions; None where it does not answer."""
+        try:
+            with connect(machine.broker.address, 3.0) as connection:
+                answer = connection.call(MetadataRequest(topics=None), 12)
+        except (OSError, EOFError):
+            return None
+        return [
+            PartitionState(
+                Partition(topic.name, part.partition_index),
+                part.leader_id if part.error_code != ErrorCode.LEADER_NOT_AVAILABLE else -1,
+                tuple(part.replica_nodes),
+                tuple(part.isr_nodes),
+            )
+            for topic in answer.topics
+            for part in topic.partitions
+        ]
+
+    def any_partitions(self) -> list[PartitionState]:
+        """What the first broker that answers tells of all partitions; nothing if none does."""
+        return next(filter(None, map(self.partitions, self.machines)), [])
+
+    def what_is_not_whole(self) -> str | None:
+        """Why not every broker says that every replica is in sync; None if they do."""
+        if self.is_moving():
+            return "replicas are being moved"
+        for machine in self.machines:
+            if not machine.broker.is_running:
+                return f"broker {machine.number} does not run"
+            states = self.partitions(machine)
+            if states is None:
+                return f"broker {machine.number} does not answer"
+            for state in states:
+                if state.leader < 0 or sorted(state.in_sync) != sorted(state.replicas):
+                    return f"broker {machine.number} says {state}"
+        return None
+
+    def wait_whole(self, limit_s: float) -> str | None:
+        """Wait until every replica is in sync; gives what is still wrong after ``limit_s``."""
+        deadline = time.monotonic() + limit_s
+        while (reason := self.what_is_not_whole()) is not None and time.monotonic() < deadline:
+            time.sleep(_LOOK_S)
+        return reason
+
+    def keep_data(self) -> None:
+        """Leave the brokers' data beside their logs, for it is needed: something was found."""
+        for machine in self.machines:
+            source, target = machine.disk / "data", machine.broker.folder / "data"
+            if source.exists():
+                subprocess.run(["cp", "-r", "--sparse=always", str(source), str(target)], check=False)
+
+    def close(self) -> None:
+        """End everything."""
+        self.cluster.close()
+        self.zookeeper.close()
+
+
+def rack_of(number: int) -> str:
+    """Each broker is in a rack of its own, by which it can be read from though it follows."""
+    return f"rack-{number}"
+
+
+@contextlib.contextmanager
+def running(kind: str, folder: Path) -> Iterator[System]:
+    """A started system for the length of a block."""
+    system = System(kind, folder)
+    try:
+        system.start()
+        yield system
+    finally:
+        system.close()
