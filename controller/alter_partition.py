@@ -13,7 +13,7 @@ broker that shuts down, so that a leader which is alone in sync then has no heir
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from ..base.errors import ErrorCode
@@ -83,9 +83,13 @@ def _is_eligible(replica: int, asked: IsrChange, eligible_epochs: Mapping[int, i
 class AlterPartitions:
     """Answers requests of leaders, several of them together. Raises StoreError."""
 
-    def __init__(self, context: ControllerContext, leaders: Leaders) -> None:
+    def __init__(
+        self, context: ControllerContext, leaders: Leaders, on_change: Callable[[Iterable[TopicPartition]], None]
+    ) -> None:
+        """``on_change`` is told of the partitions for which other in-sync replicas were asked."""
         self._context = context
         self._leaders = leaders
+        self._on_change = on_change
 
     async def answer(self, requests: Sequence[tuple[AlterPartitionRequest, int]]) -> list[AlterPartitionResponse]:
         """The answers to some requests with their versions, in their order; what they change is written together."""
@@ -116,6 +120,7 @@ class AlterPartitions:
         found = [key for key in asked if context.find(key) is not None]
         await self._leaders.change(found, decide)
         self._leaders.tell_all_brokers(found)
+        self._on_change(found)
         return results
 
     def _knows(self, request: AlterPartitionRequest) -> bool:

@@ -92,6 +92,7 @@ class Candidate:
         self._term_changed = trio.Event()
         self._watches = self._make_watches()
         self._elect_leaders = functools.partial(self._follow, lambda term: term.elect_leaders())
+        self._finish_reassignments = functools.partial(self._follow, lambda term: term.finish_reassignments())
         configs.on_topic_config.append(self._topic_config_changed)
         self._retries: trio.Nursery | None = None
         self._is_candidate = False
@@ -240,6 +241,8 @@ class Candidate:
             deletions=watch(lambda term: term.follow_deletions()),
             folders=watch(lambda term: term.follow_folders()),
             isr_changes=watch(lambda term: term.follow_isr_changes()),
+            reassignments=watch(lambda term: term.follow_reassignment_node()),
+            elections=watch(lambda term: term.follow_election_node()),
         )
 
     def _answered(self, answer: Answer) -> None:

@@ -56,9 +56,10 @@ class TopicState:
 class ControllerContext:
     """The cluster as this controller sees it. ``epoch_version`` is the version of the ``/controller_epoch`` node.
 
-    ``offline_replicas``: by live broker, the replicas that are in a data folder of it that has failed. ``shutting_down``:
-    live brokers that are about to stop; they may neither lead nor be in sync (KIP-841). ``inter_broker_listener`` is the name
-    of the listener by which brokers reach one another.
+    ``deleting_later``: topics to be deleted once none of their replicas is being moved. ``offline_replicas``: by live broker,
+    the replicas that are in a data folder of it that has failed. ``shutting_down``: live brokers that are about to stop; they
+    may neither lead nor be in sync (KIP-841). ``inter_broker_listener`` is the name of the listener by which brokers reach one
+    another.
     """
 
     controller_id: int
@@ -68,6 +69,7 @@ class ControllerContext:
     brokers: dict[int, LiveBroker] = dataclasses.field(default_factory=dict)
     topics: dict[str, TopicState] = dataclasses.field(default_factory=dict)
     deleting: set[str] = dataclasses.field(default_factory=set)
+    deleting_later: set[str] = dataclasses.field(default_factory=set)
     offline_replicas: dict[int, set[TopicPartition]] = dataclasses.field(default_factory=dict)
     shutting_down: set[int] = dataclasses.field(default_factory=set)
 
@@ -87,6 +89,11 @@ class ControllerContext:
     def lasting(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
         """The partitions of topics that are not being deleted."""
         return ((key, partition) for key, partition in self.partitions() if key.topic not in self.deleting)
+
+    def is_moving(self, topic: str) -> bool:
+        """Whether replicas of a topic are being moved."""
+        found = self.topics.get(topic)
+        return found is not None and any(partition.assignment.is_moving for partition in found.partitions.values())
 
     def names_by_id(self) -> Mapping[bytes, str]:
         return {topic.topic_id: name for name, topic in self.topics.items()}

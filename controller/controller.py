@@ -8,7 +8,7 @@ where this broker is not the controller.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
@@ -21,7 +21,6 @@ from .alter_partition_queue import AlterPartitionQueue
 from .candidate import Candidate
 from .channels import Connect
 from .config_store import ConfigStore
-from .reassignment import check_reassignment, is_under_way
 from .replica_elections import ElectionType
 from .settings import ControllerSettings
 from .store import ClusterStore
@@ -93,29 +92,30 @@ class Controller(Candidate):
         """
         return await self._request(lambda term: term.elections.elect(kind, keys))
 
-    def reassign(self, key: TopicPartition, replicas: Sequence[int] | None) -> None:
-        """Let a partition have these replicas; see ``reassignment``. Raises KafkaError."""
-        context = self._active_term().context
-        topic = context.topics.get(key.topic)
-        if topic is None or key.partition not in topic.partitions:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist, or its topic is being deleted."
-            )
-        check_reassignment(topic.partitions[key.partition], replicas, context.brokers)
+    async def reassign(
+        self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, factor_may_change: bool = True
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Begin to move partitions to other replicas, None to end what is under way; see ``reassignment``.
+
+        The outcome by partition: that it has begun, or why not. Raises KafkaError when nothing can be done at all.
+        """
+        return await self._request(lambda term: term.reassign(wanted, factor_may_change=factor_may_change))
 
     def reassignments(self) -> list[tuple[TopicPartition, ReplicaAssignment]]:
         """The partitions whose replicas are being moved. Raises KafkaError."""
-        partitions = self._active_term().context.partitions()
-        return [(key, found.assignment) for key, found in partitions if is_under_way(found)]
+        return self._active_term().reassignments.under_way()
 
     # --- requests of brokers ------------------------------------------------------------------------------------------
 
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
         """Other in-sync replicas, as a leader asks for. What waits at the same time is written together."""
         try:
-            return await self._alterations.answer(request, version)
+            answer = await self._alterations.answer(request, version)
         except KafkaError as error:
             return AlterPartitionResponse(error_code=error.code)
+        if self._term is not None and self._term.reassignments.is_any_ready:
+            self._events.put(self._finish_reassignments)
+        return answer
 
     async def controlled_shutdown(self, request: ControlledShutdownRequest) -> ControlledShutdownResponse:
         """Move leaders away from a broker that is about to stop; the answer has the partitions that it leads still."""

@@ -2,7 +2,8 @@
 
 A deletion begins with the node ``/admin/delete_topics/T``, made by the controller or another broker, from where the next
 controller takes it up again. Then clients are told, and the brokers that are alive are to delete their replicas; one that is not,
-when it is back. When the last replica is deleted, the nodes go (TopicDeletionManager).
+when it is back. When the last replica is deleted, the nodes go (TopicDeletionManager). While replicas of a topic are being
+moved its deletion waits for the end of that.
 """
 
 from __future__ import annotations
@@ -47,9 +48,17 @@ class Deletions:
     async def load(self, marked: Collection[str], *, is_allowed: bool) -> None:
         """Know the deletions that the last controller has left; ``resume`` takes them up."""
         if is_allowed:
-            self._context.deleting = set(marked)
+            self._context.deleting_later = set(marked)
+            self._take_ready()
         else:
             await self._unmark(marked)
+
+    def _take_ready(self) -> None:
+        """Topics of which no replica is being moved are not to be deleted later, but now (KIP-455)."""
+        context = self._context
+        ready = {name for name in context.deleting_later if not context.is_moving(name)}
+        context.deleting_later -= ready
+        context.deleting |= ready
 
     async def begin(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
         """Mark those topics that exist for deletion, and begin: the outcome by name."""
@@ -58,12 +67,21 @@ class Deletions:
         for name in names:
             unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
             results[name] = None if name in context.topics else unknown
-        new = [name for name, error in results.items() if error is None and name not in context.deleting]
+        new = [name for name, error in results.items() if error is None and not self._is_marked(name)]
         if new:
             await self._mark(new)
-            context.deleting.update(new)
+            self._add(new)
         await self.resume()
         return results
+
+    def _is_marked(self, name: str) -> bool:
+        return name in self._context.deleting or name in self._context.deleting_later
+
+    def _add(self, names: Collection[str]) -> None:
+        self._context.deleting_later.update(names)
+        for name in names:
+            if self._context.is_moving(name):
+                logger.info("The deletion of topic %s waits until none of its replicas is being moved", name)
 
     async def _mark(self, names: Iterable[str]) -> None:
         nodes = [Create(znodes.delete_topic_path(name)) for name in names]
@@ -75,11 +93,11 @@ class Deletions:
     async def follow(self, marked: Collection[str], *, is_allowed: bool) -> None:
         """Begin with the topics that another broker has marked, unless there are none such, or topics are not to be deleted."""
         context = self._context
-        new = [name for name in sorted(marked) if name not in context.deleting]
+        new = [name for name in sorted(marked) if not self._is_marked(name)]
         wanted = [name for name in new if name in context.topics and is_allowed]
         unwanted = [name for name in new if name not in wanted]
         await self._unmark(unwanted)
-        context.deleting.update(wanted)
+        self._add(wanted)
         await self.resume()
 
     async def _unmark(self, names: Collection[str]) -> None:
@@ -91,6 +109,7 @@ class Deletions:
     async def resume(self, started: Collection[int] = ()) -> None:
         """Begin with every marked topic that is not under way, and go on with those of brokers that were started."""
         context = self._context
+        self._take_ready()
         new = [name for name in sorted(context.deleting) if name not in self._left]
         self._left.update((name, self._replicas_of(name)) for name in new)
         again = [name for name, left in self._left.items() if any(broker_id in started for broker_id, _ in left)]

@@ -7,7 +7,7 @@ Brokers are told once a whole set of decisions was written: replicas by LeaderAn
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ..base.partitions import NO_LEADER, TopicPartition
 from ..base.settings import SettingError
@@ -188,6 +188,13 @@ class Leaders:
             if but is not None:
                 lead.pop(but, None)
             self._senders.send(lead, update_metadata_requests(self._context, told), {})
+
+    def tell_of_move(self, keys: Iterable[TopicPartition], removed: Mapping[TopicPartition, Sequence[int]]) -> None:
+        """Have the replicas told who they are now, and then every broker, and those that were ``removed`` that they are to go."""
+        told = sorted(keys)
+        lead = leader_and_isr_requests(self._context, told, adding_are_new=True)
+        stop = stop_replica_requests(self._context, sorted(removed), delete=True, removed=removed)
+        self._senders.send(lead, update_metadata_requests(self._context, told), stop)
 
     def tell_all_brokers(self, keys: Iterable[TopicPartition], brokers: Collection[int] | None = None) -> None:
         """Have brokers (those of ``brokers``, else all) told who is alive, and how some partitions are."""

@@ -72,7 +72,12 @@ class ReplicaElections:
         return leader not in context.brokers or leader in context.shutting_down
 
     async def balance(self, percentage: int) -> None:
-        """Give brokers back what they are preferred for, where others lead more than so many percent of that."""
+        """Give brokers back what they are preferred for, where others lead more than so many percent of that.
+
+        Not while replicas are being moved, as in Kafka: the end of a move elects leaders, too.
+        """
+        if any(partition.assignment.is_moving for _, partition in self._context.lasting()):
+            return
         changed = await self._leaders.change(
             self._imbalanced(percentage), functools.partial(_elect, self._context, ElectionType.PREFERRED)
         )

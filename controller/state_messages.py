@@ -7,7 +7,8 @@ topic under deletion has leader -2 in UpdateMetadata, and epoch -2 in StopReplic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 from ..base.partitions import TopicPartition
@@ -33,14 +34,25 @@ _TopicState = TypeVar("_TopicState")
 
 
 def leader_and_isr_requests(
-    context: ControllerContext, keys: Iterable[TopicPartition], *, is_new: bool = False
+    context: ControllerContext, keys: Iterable[TopicPartition], *, is_new: bool = False, adding_are_new: bool = False
 ) -> dict[int, LeaderAndIsrRequest]:
-    """By live broker, the partitions among ``keys`` that it holds a replica of."""
-    states = {}
+    """By live broker, the partitions among ``keys`` that it holds a replica of.
+
+    A replica that is new may be made in any data folder, else only where none of them has failed. ``is_new``: all are.
+    ``adding_are_new``: those are that a move adds, unless they have been in sync, for that one has a log.
+    """
+    states: dict[TopicPartition, LeaderAndIsrPartitionState] = {}
+    new: dict[tuple[int, TopicPartition], LeaderAndIsrPartitionState] = {}
     for key in keys:
         partition = context.partition(key)
         if partition.state is not None:
             states[key] = _leader_and_isr_partition(key.partition, partition, is_new)
+            if adding_are_new:
+                added = _leader_and_isr_partition(key.partition, partition, True)
+                isr = partition.state.isr
+                new.update(
+                    ((broker_id, key), added) for broker_id in partition.assignment.adding if broker_id not in isr
+                )
 
     def topic_state(topic: str) -> LeaderAndIsrTopicState:
         return LeaderAndIsrTopicState(topic_name=topic, topic_id=context.topics[topic].topic_id)
@@ -53,7 +65,7 @@ def leader_and_isr_requests(
             topic_states=topics,
             live_leaders=_live_leaders(context, {state.leader for topic in topics for state in topic.partition_states}),
         )
-        for broker_id, topics in _by_replica(context, states, topic_state).items()
+        for broker_id, topics in _by_replica(context, states, topic_state, exceptions=new).items()
     }
 
 
@@ -155,9 +167,13 @@ def _metadata_broker(context: ControllerContext, broker_id: int) -> UpdateMetada
 
 
 def stop_replica_requests(
-    context: ControllerContext, keys: Iterable[TopicPartition], *, delete: bool
+    context: ControllerContext,
+    keys: Iterable[TopicPartition],
+    *,
+    delete: bool,
+    removed: Mapping[TopicPartition, Sequence[int]] | None = None,
 ) -> dict[int, StopReplicaRequest]:
-    """By live broker, the replicas of ``keys`` that it is to let go of."""
+    """By live broker, the replicas of ``keys`` that it is to let go of: all, or those that were ``removed``."""
     states = {}
     for key in keys:
         state = context.partition(key).state
@@ -175,21 +191,29 @@ def stop_replica_requests(
             topic_states=topics,
         )
         for broker_id, topics in _by_replica(
-            context, states, lambda topic: StopReplicaTopicState(topic_name=topic)
+            context, states, lambda topic: StopReplicaTopicState(topic_name=topic), replicas=removed
         ).items()
     }
 
 
 def _by_replica(
-    context: ControllerContext, states: Mapping[TopicPartition, Any], topic_state: Callable[[str], _TopicState]
+    context: ControllerContext,
+    states: Mapping[TopicPartition, Any],
+    topic_state: Callable[[str], _TopicState],
+    *,
+    replicas: Mapping[TopicPartition, Sequence[int]] | None = None,
+    exceptions: Mapping[tuple[int, TopicPartition], Any] = MappingProxyType({}),
 ) -> dict[int, list[_TopicState]]:
-    """By live broker, the states of the partitions that it holds a replica of, in topics that ``topic_state`` makes."""
+    """By live broker, the states of the partitions that it holds a replica of, in topics that ``topic_state`` makes.
+
+    ``replicas`` stand in the place of those that partitions have; ``exceptions`` are states for one broker only.
+    """
     found: dict[int, dict[str, Any]] = {}
     for key, state in states.items():
-        for broker_id in context.partition(key).assignment.replicas:
+        for broker_id in context.partition(key).assignment.replicas if replicas is None else replicas[key]:
             if broker_id in context.brokers:
                 topics = found.setdefault(broker_id, {})
                 if key.topic not in topics:
                     topics[key.topic] = topic_state(key.topic)
-                topics[key.topic].partition_states.append(state)
+                topics[key.topic].partition_states.append(exceptions.get((broker_id, key), state))
     return {broker_id: list(topics.values()) for broker_id, topics in found.items()}

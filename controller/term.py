@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import trio
@@ -26,6 +26,7 @@ from ..log.settings import LogSettings
 from ..wire.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from ..wire.messages.controlled_shutdown import ControlledShutdownRequest, ControlledShutdownResponse
 from . import znodes
+from .admin_nodes import AdminNodes
 from .alter_partition import AlterPartitions
 from .config_store import ConfigStore
 from .context import ControllerContext, LiveBroker, PartitionState
@@ -37,6 +38,7 @@ from .leaders import Leaders
 from .loading import load_brokers, load_states, notifications, read_notifications
 from .partition_states import fenced_multi
 from .producer_id_blocks import BLOCK_SIZE, take_block
+from .reassignment import Reassignments
 from .replica_elections import ReplicaElections
 from .sender import Answer, Senders
 from .settings import ControllerSettings
@@ -58,6 +60,8 @@ class Watches(NamedTuple):
     deletions: Watch  # follow_deletions
     folders: Watch  # follow_folders
     isr_changes: Watch  # follow_isr_changes
+    reassignments: Watch  # follow_reassignment_node
+    elections: Watch  # follow_election_node
 
 
 class Term:
@@ -87,8 +91,12 @@ class Term:
         self.topic_changes = TopicChanges(
             store, context, configs, self._leaders, watches.topics, watches.topic, randomness
         )
-        self.alter_partitions = AlterPartitions(context, self._leaders)
+        self.reassignments = Reassignments(store, context, self._leaders)
+        self.alter_partitions = AlterPartitions(context, self._leaders, self.reassignments.note_in_sync)
         self.elections = ReplicaElections(context, self._leaders)
+        self._admin_nodes = AdminNodes(
+            store, context, self.reassignments, self.elections, watches.reassignments, watches.elections
+        )
 
     def update_log_settings(self, settings: LogSettings) -> None:
         """The defaults of topics changed; among them whether a replica that is not in sync may lead."""
@@ -109,7 +117,10 @@ class Term:
         await self._leaders.fail_over()
         keys = [key for key, _ in context.lasting()]
         self._leaders.tell(keys)
+        await self.reassignments.resume()
+        await self.follow_reassignment_node()
         await self.deletions.resume()
+        await self.follow_election_node()
         logger.info(
             "Controller with epoch %d: %s, %s, %s",
             context.epoch,
@@ -183,6 +194,8 @@ class Term:
             _names(started),
             counted(len(elected), "partition"),
         )
+        await self.reassignments.resume(started)
+        await self._admin_nodes.forget_reassignments()
         await self.deletions.resume(started)
 
     def _take_brokers(self, brokers: dict[int, LiveBroker], changed: Iterable[int]) -> None:
@@ -253,7 +266,17 @@ class Term:
         if found:
             await load_states(self._store, found)
             self._leaders.tell_all_brokers(found)
+            self.reassignments.note_in_sync(found)
+            await self.finish_reassignments()
         await self._remove(events)
+
+    async def follow_reassignment_node(self) -> None:
+        """Begin with the moves of replicas that an old tool has left."""
+        await self._admin_nodes.follow_reassignments()
+
+    async def follow_election_node(self) -> None:
+        """Have the elections that an old tool wants."""
+        await self._admin_nodes.follow_elections()
 
     async def _remove(self, paths: Iterable[str]) -> None:
         await fenced_multi(self._store, self.context, [Delete(path) for path in paths])
@@ -279,6 +302,20 @@ class Term:
         elected = context.partition(key).state
         assert elected is not None
         return elected.leader_epoch
+
+    async def reassign(
+        self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, factor_may_change: bool
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Begin to move replicas, or end that: the outcome by partition."""
+        results = await self.reassignments.alter(wanted, factor_may_change=factor_may_change)
+        await self._admin_nodes.forget_reassignments()
+        return results
+
+    async def finish_reassignments(self) -> None:
+        """End the moves of replicas that can end now, and begin with the deletions that have waited for that."""
+        await self.reassignments.finish()
+        await self._admin_nodes.forget_reassignments()
+        await self.deletions.resume()
 
     async def elect_leaders(self) -> None:
         """Have led what can be led now: whether a replica that is not in sync may lead has changed."""

@@ -210,6 +210,9 @@ class Topics:
         topic = self._context.topics.get(name)
         if topic is None or name in self._context.deleting:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+        if self._context.is_moving(name):
+            why = f"A partition reassignment is in progress for the topic '{name}'."
+            raise KafkaError(ErrorCode.REASSIGNMENT_IN_PROGRESS, why)
         planned = self._plan_partitions(topic, count, assignments)
         if validate_only:
             return

@@ -14,6 +14,8 @@
 ``/config/ips/A``                    quotas of an address
 ``/config/changes/config_change_N``  tells every broker that a node under ``/config`` changed
 ``/admin/delete_topics/T``           the topic is to be deleted
+``/admin/reassign_partitions``       replicas that old tools want moved (see ``admin_nodes``)
+``/admin/preferred_replica_election``  partitions that they want led by their preferred replicas
 ``/latest_producer_id_block``        the producer ids handed out last
 ``/feature``                         version 2: what the brokers of the cluster have finalized (KIP-584)
 ``/brokers/seqid``                   its version is the number of broker ids that were made up
@@ -31,7 +33,7 @@ import dataclasses
 import json
 import re
 import urllib.parse
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..wire.schema import ZERO_UUID, uuid_from_text, uuid_to_text
@@ -45,6 +47,8 @@ CONFIG_CHANGES = "/config/changes"
 CONFIG_CHANGE_PREFIX = CONFIG_CHANGES + "/config_change_"
 TOPIC_CONFIGS = "/config/topics"
 DELETE_TOPICS = "/admin/delete_topics"
+REASSIGN_PARTITIONS = "/admin/reassign_partitions"
+PREFERRED_ELECTION = "/admin/preferred_replica_election"
 BROKER_SEQUENCE = "/brokers/seqid"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 FEATURE = "/feature"
@@ -106,11 +110,36 @@ class BrokerRegistration:
 
 
 class ReplicaAssignment(NamedTuple):
-    """Where the replicas of one partition are, the preferred leader first."""
+    """Where the replicas of one partition are, the preferred leader first.
+
+    While they are moved (KIP-455) these are the ones wanted, in their order, and then those that will go; ``adding`` and
+    ``removing`` say which of them are new, and which will go.
+    """
 
     replicas: tuple[int, ...]
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
+
+    @property
+    def is_moving(self) -> bool:
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas when the move is over."""
+        return tuple(replica for replica in self.replicas if replica not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas before the move, not always in their order then: that is not kept anywhere."""
+        return tuple(replica for replica in self.replicas if replica not in self.adding)
+
+    def moved_to(self, target: Sequence[int]) -> ReplicaAssignment:
+        """A move to ``target``, in the place of the one under way if there is one."""
+        origin = self.origin
+        replicas = tuple(dict.fromkeys((*target, *origin)))
+        adding = tuple(replica for replica in replicas if replica not in origin)
+        return ReplicaAssignment(replicas, adding, tuple(replica for replica in replicas if replica not in target))
 
 
 class TopicAssignment(NamedTuple):
@@ -277,6 +306,25 @@ def decode_log_dir_event(data: bytes) -> int:
 
 def decode_isr_change(data: bytes) -> list[tuple[str, int]]:
     """Topic and number of the partitions whose states a leader has written."""
+    return [(str(entry["topic"]), int(entry["partition"])) for entry in json.loads(data)["partitions"]]
+
+
+def encode_reassignments(wanted: Iterable[tuple[str, int, Sequence[int]]]) -> bytes:
+    """Topic, number and replicas of partitions."""
+    entries = [{"topic": topic, "partition": number, "replicas": list(replicas)} for topic, number, replicas in wanted]
+    return _dump({"version": 1, "partitions": entries})
+
+
+def decode_reassignments(data: bytes) -> dict[tuple[str, int], tuple[int, ...]]:
+    """Replicas by topic and number of the partition."""
+    return {
+        (str(entry["topic"]), int(entry["partition"])): tuple(map(int, entry["replicas"]))
+        for entry in json.loads(data)["partitions"]
+    }
+
+
+def decode_elections(data: bytes) -> list[tuple[str, int]]:
+    """Topic and number of the partitions."""
     return [(str(entry["topic"]), int(entry["partition"])) for entry in json.loads(data)["partitions"]]
 
 

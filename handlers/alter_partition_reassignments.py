@@ -1,10 +1,11 @@
 """AlterPartitionReassignments (key 45): other replicas for a partition, or the end of a move of replicas (KIP-455).
 
-Behaviour: the replicas that a partition has already are accepted, and nothing is done; others are
-INVALID_REPLICA_ASSIGNMENT, because replicas are not moved between brokers. To cancel is NO_REASSIGNMENT_IN_PROGRESS.
-kafka-reassign-partitions asks this, too, when it only moves partitions between the data folders of a broker.
+Behaviour: a move is answered when it has begun; ListPartitionReassignments tells how long it lasts. Null replicas cancel one,
+or are NO_REASSIGNMENT_IN_PROGRESS. The replicas that a partition has already are accepted, and nothing is done:
+kafka-reassign-partitions asks for them, too, when it only moves partitions between the data folders of a broker. Of a partition
+that is named twice the last counts.
 
-Version notes: 1 can forbid a change of the replication factor.
+Version notes: 1 can forbid a change of the replication factor (KIP-860), by INVALID_REPLICATION_FACTOR.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from ..base.partitions import TopicPartition
 from ..wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
-    ReassignablePartition,
     ReassignablePartitionResponse,
     ReassignableTopicResponse,
 )
@@ -22,26 +22,25 @@ from .call import Call
 
 
 async def handle(call: Call, request: AlterPartitionReassignmentsRequest) -> AlterPartitionReassignmentsResponse:
+    wanted = {
+        TopicPartition(topic.name, partition.partition_index): partition.replicas
+        for topic in request.topics
+        for partition in topic.partitions
+    }
+    outcome = await call.broker.controller.reassign(wanted, factor_may_change=request.allow_replication_factor_change)
+    topics: dict[str, ReassignableTopicResponse] = {}
+    for key in wanted:
+        topic = topics.setdefault(key.topic, ReassignableTopicResponse(name=key.topic))
+        topic.partitions.append(_answer(key.partition, outcome[key]))
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=request.allow_replication_factor_change,
-        responses=[
-            ReassignableTopicResponse(
-                name=topic.name, partitions=[_reassign(call, topic.name, partition) for partition in topic.partitions]
-            )
-            for topic in request.topics
-        ],
+        allow_replication_factor_change=request.allow_replication_factor_change, responses=list(topics.values())
     )
 
 
-def _reassign(call: Call, topic: str, partition: ReassignablePartition) -> ReassignablePartitionResponse:
-    answer = ReassignablePartitionResponse(partition_index=partition.partition_index, error_message=None)
-    try:
-        call.broker.controller.reassign(TopicPartition(topic, partition.partition_index), partition.replicas)
-    except KafkaError as error:
-        if error.code is ErrorCode.NOT_CONTROLLER:
-            raise
-        answer.error_code, answer.error_message = error.code, error.message
-    return answer
+def _answer(number: int, error: KafkaError | None) -> ReassignablePartitionResponse:
+    if error is None:
+        return ReassignablePartitionResponse(partition_index=number, error_code=ErrorCode.NONE, error_message=None)
+    return ReassignablePartitionResponse(partition_index=number, error_code=error.code, error_message=error.message)
 
 
 def error_response(

@@ -59,6 +59,8 @@ class MetadataCache:
         self._brokers: dict[int, UpdateMetadataBroker] = {}
         self._nodes: dict[str, dict[int, Node]] = {}
         self._changed = trio.Event()
+        self.update_listeners: list[Callable[[UpdateMetadataRequest], None]] = []
+        """Told of each update, once it is known here."""
         self.deletion_listeners: list[Callable[[str], None]] = []
         """Told the name of a topic whose last partition is gone."""
         self.broker_listeners: list[Callable[[], None]] = []
@@ -122,6 +124,8 @@ class MetadataCache:
             self._take_brokers(request.live_brokers)
         for state in request.topic_states:
             self._take_topic(state.topic_name, state.topic_id, state.partition_states)
+        for listener in self.update_listeners:
+            listener(request)
         self._changed.set()
         self._changed = trio.Event()
         return UpdateMetadataResponse()

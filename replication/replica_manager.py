@@ -18,6 +18,7 @@ from typing import Protocol
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import NO_LEADER
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
@@ -34,6 +35,7 @@ from ..wire.messages.stop_replica import (
     StopReplicaRequest,
     StopReplicaResponse,
 )
+from ..wire.messages.update_metadata import UpdateMetadataRequest
 from ..wire.schema import ZERO_UUID
 from .counters import ReplicationCounters
 from .metadata_cache import MetadataCache
@@ -107,6 +109,7 @@ class ReplicaManager:
         self.future_listeners: list[Callable[[Partition], None]] = []
         """Told of a partition whose log was being moved to another folder when the broker ended."""
         logs.offline_listeners.append(self._folder_failed)
+        metadata.update_listeners.append(self._delete_removed)
 
     async def run(self) -> None:
         """Look after the in-sync replicas of what is led here, twice per ``replica.lag.time.max.ms``, until cancelled."""
@@ -275,6 +278,31 @@ class ReplicaManager:
         if state.delete_partition:
             self._forget(topic, number)
             self._logs.delete(topic, number)
+
+    def _delete_removed(self, update: UpdateMetadataRequest) -> None:
+        """Delete the replicas that were moved to other brokers while this one was away.
+
+        The controller asked for it once, by StopReplica. Here the newest controller says, of the topic with the id that the
+        log has and of a later election than this broker has heard of, that this broker neither has a replica nor is in sync.
+        Kafka's brokers find such logs in KRaft mode only.
+        """
+        for topic_state in update.topic_states:
+            for state in topic_state.partition_states:
+                if self.broker_id in state.replicas or self.broker_id in state.isr or state.leader < NO_LEADER:
+                    continue
+                topic, number = topic_state.topic_name, state.partition_index
+                log, partition = self._logs.get(topic, number), self._partitions.get(topic, {}).get(number)
+                if log is None or log.topic_id != topic_state.topic_id or log.topic_id == ZERO_UUID:
+                    continue
+                if partition is None or partition.leader_epoch < state.leader_epoch:
+                    logger.info("%s-%d was moved to %s, and is deleted here", topic, number, state.replicas)
+                    stop = StopReplicaPartitionState(
+                        partition_index=number, leader_epoch=state.leader_epoch, delete_partition=True
+                    )
+                    try:
+                        self._stop(topic, stop)
+                    except KafkaError as error:
+                        self._log_refusal(topic, number, error)
 
     def _silence(self, partition: Partition) -> None:
         was_leader = partition.is_leader

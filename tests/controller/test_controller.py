@@ -6,7 +6,6 @@ import pytest
 import trio
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.base.partitions import TopicPartition
 from ottla.base.seams import SystemClock
 from ottla.controller import znodes
 from ottla.controller.config_store import TOPICS
@@ -156,24 +155,6 @@ async def test_a_controller_finds_out_at_its_start_what_is_in_a_failed_folder() 
     assert [(state.leader, state.isr, state.offline_replicas) for state in states] == [(1, [1], []), (-1, [1], [1])]
     assert await cluster.session.children(znodes.LOG_DIR_EVENTS) == []
     await cluster.session.close()
-
-
-async def test_other_replicas_than_those_there_are() -> None:
-    async with running(brokers=2) as cluster:
-        await cluster.create(NewTopic("orders", assignment={0: [2, 1]}))
-        key = TopicPartition("orders", 0)
-        cluster.controller.reassign(key, [2, 1])
-        for replicas in ([], [1, 1], [-1], [3], [1, 2]):
-            with pytest.raises(KafkaError) as caught:
-                cluster.controller.reassign(key, replicas)
-            assert caught.value.code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
-        with pytest.raises(KafkaError) as caught:
-            cluster.controller.reassign(key, None)
-        assert caught.value.code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
-        with pytest.raises(KafkaError) as caught:
-            cluster.controller.reassign(TopicPartition("orders", 1), [1])
-        assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        assert cluster.controller.reassignments() == []
 
 
 async def test_a_partition_without_live_replica_waits_for_one() -> None:
