@@ -16,12 +16,14 @@ from ottla.base.partitions import NO_BROKER_EPOCH
 from ottla.controller import leadership, partition_states
 from ottla.controller.alter_partition import AlterPartitions
 from ottla.controller.deletion import Deletions
+from ottla.controller.leaders import Leaders
 from ottla.controller.loading import load_brokers
 from ottla.controller.term import Term
 from ottla.log import follower_append
 from ottla.replication import follower
 from ottla.replication.isr import Committed, PendingExpand
 from ottla.replication.leader import FollowerProgress, LeaderRole
+from ottla.replication.replica_manager import ReplicaManager
 from ottla.wire.records import RecordBatch
 
 Breakage = Callable[[pytest.MonkeyPatch], None]
@@ -119,6 +121,25 @@ def bounced_leader_goes_on(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("ottla.controller.leaders.failed_over_state", failed_over_state)
 
 
+def move_without_waiting(patch: pytest.MonkeyPatch) -> None:
+    """Replicas that are added lead, and those before them go, whether the new ones have caught up or not."""
+
+    def finished_state(partition: Any, eligible: Any, controller_epoch: int) -> Any:
+        state, target = partition.state, partition.assignment.target
+        if state is None:
+            return None
+        return state._replace(leader=target[0], leader_epoch=state.leader_epoch + 1, isr=target)
+
+    patch.setattr("ottla.controller.reassignment.finished_state", finished_state)
+
+
+def removed_replicas_stay(patch: pytest.MonkeyPatch) -> None:
+    """A broker is not told of a replica that was moved elsewhere."""
+    tell = Leaders.tell_of_move
+    patch.setattr(Leaders, "tell_of_move", lambda self, keys, removed: tell(self, keys, {}))
+    patch.setattr(ReplicaManager, "_delete_removed", lambda self, update: None)
+
+
 BREAKAGES: dict[str, Breakage] = {
     breakage.__name__: breakage
     for breakage in (
@@ -130,5 +151,7 @@ BREAKAGES: dict[str, Breakage] = {
         append_beyond_the_epoch,
         deletion_forgets_the_dead,
         bounced_leader_goes_on,
+        move_without_waiting,
+        removed_replicas_stay,
     )
 }

@@ -17,6 +17,7 @@ from ottla.base.errors import ErrorCode
 from ottla.replication.broker_client import BrokerClient, NoAnswerError
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
+from ottla.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
 from ottla.wire.messages.create_topics import CreateTopicsRequest
 from ottla.wire.messages.delete_records import DeleteRecordsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
@@ -44,7 +45,12 @@ from .network import ClusterNetwork
 REQUEST_SECONDS = 5.0
 _PAUSE_SECONDS = 0.05
 _GROUP, _TRANSACTION = 0, 1
-_TO_CONTROLLER = (CreateTopicsRequest, DeleteTopicsRequest, ElectLeadersRequest)
+_TO_CONTROLLER = (
+    AlterPartitionReassignmentsRequest,
+    CreateTopicsRequest,
+    DeleteTopicsRequest,
+    ElectLeadersRequest,
+)
 _OF_GROUPS = (
     HeartbeatRequest,
     JoinGroupRequest,

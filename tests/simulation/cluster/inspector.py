@@ -11,8 +11,8 @@ At any moment, too, whatever may be lost:
 - a broker that runs has taken no records of a leader epoch that it was not told of (KAFKA-18723);
 - no controller has written a partition's state after the next one was elected.
 
-And in the end, when everything is healed, replicas are equal in every byte, partitions have their preferred leaders, and nothing
-is left of topics that were deleted.
+And in the end, when everything is healed, no replicas are being moved, replicas are equal in every byte, partitions have their
+preferred leaders, and nothing is left of topics that were deleted, or of replicas that were moved elsewhere.
 """
 
 from __future__ import annotations
@@ -163,6 +163,8 @@ class Inspector:
         nodes = world.store.tree.nodes
         if znodes.DELETE_TOPICS in nodes and nodes[znodes.DELETE_TOPICS].children:
             return f"topics are not deleted yet: {sorted(nodes[znodes.DELETE_TOPICS].children)}"
+        if moving := world.moving():
+            return f"replicas are being moved: {moving}"
         for (topic, number), state in world.states().items():
             replicas = world.assignment(topic)[number]
             if state.leader not in replicas:
@@ -212,13 +214,14 @@ class Inspector:
                     self._world.violate(f"{key} is not the same on {first} and {other}")
 
     def check_strays(self) -> None:
-        """No broker has a log of a partition that is not in the cluster."""
-        known = {f"{topic}-{number}" for topic, number in self._world.states()}
-        for machine in self._world.machines.values():
+        """No broker has a log of a partition that is not in the cluster, or of which it has no replica (any more)."""
+        world = self._world
+        for broker_id, machine in world.machines.items():
+            known = {f"{t}-{number}" for t, number in world.states() if broker_id in world.assignment(t)[number]}
             folders = {path.split("/")[2] for path in machine.disk.paths() if path.startswith(f"{DATA}/")}
             for folder in sorted(folders - known):
                 if _LOG_FOLDER.fullmatch(folder):
-                    self._world.violate(f"{machine.name} has a log {folder}, of which the cluster does not know")
+                    world.violate(f"{machine.name} has a log {folder}, of which it is no replica")
 
 
 def batches(machine: Machine, partition: TopicPartition, start: int, end: int) -> Iterator[tuple[int, int, bytes]]:

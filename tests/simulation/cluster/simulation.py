@@ -7,6 +7,7 @@ and faults between them come independently of one another.
 from __future__ import annotations
 
 import errno
+import functools
 import itertools
 import random
 from collections.abc import Awaitable, Callable
@@ -27,6 +28,7 @@ from ..run import Mode, Violation
 from ..simulation import PLACES
 from .aimed import AimedFaults
 from .inspector import Inspector
+from .moves import Mover, interrupt
 from .topics import PassingTopics
 from .world import ClusterPlace, ClusterWorld
 
@@ -35,7 +37,7 @@ _SETTLED_SECONDS = 90.0
 
 
 def simulate_cluster(seed: int, *, is_harsh: bool = False) -> Result:
-    """Run one seed. ``is_harsh``: topics always come and go, and more of what goes wrong is aimed."""
+    """Run one seed. ``is_harsh``: topics always come and go, replicas always move, and more of what goes wrong is aimed."""
     rng = random.Random(seed)
     modes = [Mode.KILLS, Mode.POWER_OF_ONE, Mode.POWER_WITH_FLUSH, Mode.POWER]
     mode = rng.choices(modes, [4, 4, 2, 1])[0]
@@ -80,6 +82,10 @@ class ClusterSimulation:
         ]
         if is_harsh or self._rng.random() < 0.3:
             self._clients.append(PassingTopics(world, self.history, "topics"))
+        self._mover: Mover | None = None
+        if is_harsh or world.random_for("moves").random() < 0.25:
+            self._mover = Mover(world, self.history, "mover")
+            self._clients.append(self._mover)
 
     async def run(self) -> None:
         """Everything of this seed."""
@@ -111,6 +117,8 @@ class ClusterSimulation:
         rng = self._rng
         self.world.network.trouble = rng.choice((0, 0.02, 0.05))
         machines = [self._crash, self._crash, self._crash, self._stop_and_go, self._fail_disk, self._fill_disk]
+        if self._mover is not None:
+            machines += [functools.partial(interrupt, self.world, self._mover)] * 3
         between = [self._cut, self._cut, self._isolate, self._cut_from_store, self._slow_down, self._expire]
         between += [self._lose_store_connection, self._move_controller, self._delete_records]
         between += [aimed.replace_sender, aimed.bounce_leader, aimed.bounce_joining]
@@ -304,6 +312,8 @@ class ClusterSimulation:
         await trio.sleep(3)  # the cleaner and the coordinators come to their end
         checker = Checker(world, self.history, self._readers)
         contents = await checker.check()
+        if self._mover is not None:
+            self._mover.check()
         world.log("world", f"{sum(map(len, contents.values()))} records are there")
         self.inspector.check_equal()
         self.inspector.check_strays()

@@ -7,9 +7,11 @@ from typing import NamedTuple
 import pytest
 import trio
 
+from ottla.base.errors import ErrorCode
 from ottla.controller import znodes
 from ottla.tests.simulation.cluster.breakages import BREAKAGES
-from ottla.tests.simulation.cluster.stage import NOTHING, TOPIC, Script, Stage, perform
+from ottla.tests.simulation.cluster.moves import Mover
+from ottla.tests.simulation.cluster.stage import NOTHING, PARTITION, TOPIC, Script, Stage, perform
 from ottla.tests.simulation.run import Mode
 
 
@@ -151,6 +153,36 @@ async def a_bounce_that_nobody_saw(stage: Stage) -> None:
     await writer.write()
 
 
+async def a_move_to_a_replica_that_hears_nothing(stage: Stage) -> None:
+    """A replica is added on a broker to which the leader cannot send yet, and the leader is to go."""
+    writer = await stage.writer("w")
+    await writer.write(5)
+    stage.ways(choked=[(1, 4)])
+    mover = Mover(stage.world, stage.history, "mover")
+    assert await mover.move(PARTITION, [4, 2]) is ErrorCode.NONE
+    await trio.sleep(1)
+    stage.ways()
+    await stage.until(lambda: not stage.world.moving())
+    await writer.write(3)
+    mover.check()
+
+
+async def a_move_from_a_broker_that_is_dead(stage: Stage) -> None:
+    """A replica on a dead broker is replaced; the broker is back when that is over, under the next controller."""
+    writer = await stage.writer("w")
+    await writer.write(5)
+    stage.kill(3)
+    await stage.forget(3)
+    await stage.until(lambda: stage.isr == {1, 2})
+    mover = Mover(stage.world, stage.history, "mover")
+    assert await mover.move(PARTITION, [1, 2, 4]) is ErrorCode.NONE
+    await stage.until(lambda: not stage.world.moving())
+    await stage.world.remove_controller()
+    await writer.write(3)
+    await stage.start(3)
+    mover.check()
+
+
 class Case(NamedTuple):
     """A rule and the scenario that needs it; ``controller`` is the broker that is it at first."""
 
@@ -169,6 +201,8 @@ CASES = [
     Case("append_beyond_the_epoch", an_answer_that_changed_on_its_way, controller=4),
     Case("deletion_forgets_the_dead", a_topic_deleted_while_a_broker_is_dead, controller=2),
     Case("bounced_leader_goes_on", a_bounce_that_nobody_saw, mode=Mode.POWER_OF_ONE),
+    Case("move_without_waiting", a_move_to_a_replica_that_hears_nothing, controller=4),
+    Case("removed_replicas_stay", a_move_from_a_broker_that_is_dead, controller=4),
 ]
 
 

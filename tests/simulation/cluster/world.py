@@ -21,7 +21,7 @@ from ottla.controller import znodes
 from ottla.controller.embedded_store import EmbeddedStore
 from ottla.controller.store import Delete, NoNodeError, Operation, Result, StoreError
 from ottla.controller.store_link import StoreLink
-from ottla.controller.znodes import LeaderState
+from ottla.controller.znodes import LeaderState, ReplicaAssignment
 
 from ..faults import JumpingClock
 from ..history import TopicPartition
@@ -221,6 +221,17 @@ class ClusterWorld(Run):
         """The replicas of each partition of a topic, the preferred leader first."""
         node = self.store.tree.nodes[znodes.topic_path(topic)]
         return {number: tuple(one.replicas) for number, one in _decode_topic(node.data).partitions.items()}
+
+    def moving(self) -> dict[TopicPartition, ReplicaAssignment]:
+        """The partitions whose replicas are being moved."""
+        nodes = self.store.tree.nodes
+        topics = [topic for topic in sorted(nodes[znodes.TOPICS].children) if znodes.topic_path(topic) in nodes]
+        return {
+            (topic, number): assignment
+            for topic in topics
+            for number, assignment in _decode_topic(nodes[znodes.topic_path(topic)].data).partitions.items()
+            if assignment.is_moving
+        }
 
     async def remove_controller(self) -> None:
         """Remove the controller's node, as administrators do who want another one."""
