@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import os
@@ -37,8 +38,8 @@ MARKS = (
 )
 STDERR_KEPT = 4_000
 NOT_OURS = "kills or restarts the broker, which is not ours"
-ONE_CONNECTION = "one connection, to a broker that leads and coordinates everything"
 TopicMaker = Callable[..., str]
+OwnBrokers = Callable[..., contextlib.AbstractContextManager[brokers.Restartable]]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -156,9 +157,7 @@ def left_out(config: pytest.Config, items: Iterable[pytest.Item]) -> set[pytest.
 def why_not_on_cluster(item: pytest.Item) -> str | None:
     """Why a test is not run on a cluster; None when it is."""
     mark = item.get_closest_marker("one_broker")
-    if mark is not None:
-        return str(mark.args[0])
-    return ONE_CONNECTION if item.path.parent.name == "raw" else None
+    return None if mark is None else str(mark.args[0])
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -210,15 +209,27 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 @pytest.fixture
-def broker_process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[brokers.Restartable]:
+def own_brokers(request: pytest.FixtureRequest, tmp_path: Path) -> OwnBrokers:
+    """``own_brokers(**properties)``: for a block, a broker of the test's own, or a cluster, whose leader a kill is of."""
+
+    @contextlib.contextmanager
+    def started(**properties: str) -> Iterator[brokers.Restartable]:
+        kind, count = request.config.getoption("--broker"), request.config.getoption("--brokers")
+        if count == 1:
+            with brokers.process(kind, tmp_path, properties=properties) as broker:
+                yield broker
+            return
+        with clusters.cluster(kind, tmp_path, count, properties=clusters.QUICK_TO_MISS | properties) as cluster:
+            yield clusters.RestartableCluster(cluster)
+
+    return started
+
+
+@pytest.fixture
+def broker_process(own_brokers: OwnBrokers) -> Iterator[brokers.Restartable]:
     """A broker of the test's own, which it may kill and restart; or a cluster, whose leader it kills."""
-    kind, count = request.config.getoption("--broker"), request.config.getoption("--brokers")
-    if count == 1:
-        with brokers.process(kind, tmp_path) as broker:
-            yield broker
-        return
-    with clusters.cluster(kind, tmp_path, count, properties=clusters.QUICK_TO_MISS) as cluster:
-        yield clusters.RestartableCluster(cluster)
+    with own_brokers() as broker:
+        yield broker
 
 
 @pytest.fixture(scope="session")

@@ -18,7 +18,12 @@ from ottla.compat_tests.session import eventually
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import decode, encode_bytes
 from ottla.wire.headers import decode_response_header, encode_request_header
-from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ottla.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
@@ -131,24 +136,41 @@ def cluster_view(bootstrap: str, timeout_s: float = 5.0) -> ClusterView | None:
 
 
 class Operator:
-    """Prepares topics, of one broker or a cluster: created, every partition led and ready for its first record."""
+    """Prepares topics, of one broker or a cluster: created, every partition led and ready for its first record.
 
-    def __init__(self, bootstrap: str) -> None:
+    With ``leader``, the id of a broker, that one leads all of them.
+    """
+
+    def __init__(self, bootstrap: str, leader: int | None = None) -> None:
         self._bootstrap = bootstrap
+        self._leader = leader
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str]) -> None:
         """Create it and wait until each leader serves it. Records of any age stay, unless ``configs`` says otherwise.
 
-        It has as many replicas as the brokers give a topic (``default.replication.factor``).
+        It has as many replicas as the brokers give a topic (``default.replication.factor``); with a ``leader``, one on
+        every broker.
         """
         kept = {"retention.ms": "-1", **configs}
         settings = [CreatableTopicConfig(name=key, value=value) for key, value in kept.items()]
         topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1, configs=settings)
+        if self._leader is not None:
+            topic.num_partitions = -1  # they are counted
+            topic.assignments = self._led_by(self._leader, partitions)
         result = self._at_controller(
             CreateTopicsRequest(topics=[topic], timeout_ms=20_000), 7, lambda each: each.topics[0]
         )
         assert result.error_code == ErrorCode.NONE, (ErrorCode(result.error_code), result.error_message)
         self.wait_until_ready(name, partitions)
+
+    def _led_by(self, leader: int, partitions: int) -> list[CreatableReplicaAssignment]:
+        view = cluster_view(self._bootstrap, TIMEOUT_S)
+        assert view is not None, f"{self._bootstrap} does not answer"
+        replicas = sorted(view.brokers, key=lambda broker: (broker != leader, broker))
+        return [
+            CreatableReplicaAssignment(partition_index=partition, broker_ids=replicas)
+            for partition in range(partitions)
+        ]
 
     def delete_topic(self, name: str) -> None:
         """Delete it; one that the test has deleted already is fine."""

@@ -22,6 +22,7 @@ USERNAME = "zookeeper.sasl.username"
 PASSWORD = "zookeeper.sasl.password"
 KEYSTORE = "zookeeper.ssl.keystore.location"
 TRUSTSTORE = "zookeeper.ssl.truststore.location"
+TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
 
 
 class ZooKeeperAddress(NamedTuple):
@@ -51,6 +52,14 @@ def _why_not_an_address(text: str) -> str | None:
     except ValueError as error:
         return str(error)
     return None
+
+
+def _why_not_checked(is_asked: bool) -> str | None:
+    return (
+        "revoked certificates are not looked for: neither lists of them are fetched nor OCSP is asked"
+        if is_asked
+        else None
+    )
 
 
 class ZooKeeperSettings(Settings):
@@ -129,6 +138,31 @@ class ZooKeeperSettings(Settings):
         choices=("HTTPS", ""),
         doc="HTTPS: ZooKeeper's certificate has to name the host that zookeeper.connect names; empty: it need not.",
     )
+    ssl_protocol: str | None = setting(
+        "zookeeper.ssl.protocol",
+        default=None,
+        choices=TLS_VERSIONS,
+        doc="The version of TLS, where zookeeper.ssl.enabled.protocols is not given; without either both go, where Kafka's "
+        "default is TLSv1.2.",
+    )
+    ssl_enabled_protocols: tuple[str, ...] | None = setting(
+        "zookeeper.ssl.enabled.protocols",
+        default=None,
+        choices=TLS_VERSIONS,
+        doc="The versions of TLS that go; zookeeper.ssl.protocol if not given.",
+    )
+    ssl_crl_enable: bool = setting(
+        "zookeeper.ssl.crl.enable",
+        default=False,
+        check=_why_not_checked,
+        doc="In Kafka, whether lists of revoked certificates are fetched. True is refused here.",
+    )
+    ssl_ocsp_enable: bool = setting(
+        "zookeeper.ssl.ocsp.enable",
+        default=False,
+        check=_why_not_checked,
+        doc="In Kafka, whether it is asked by OCSP if a certificate is revoked. True is refused here.",
+    )
 
 
 class SaslCredentials(NamedTuple):
@@ -166,6 +200,11 @@ def tls_context(settings: ZooKeeperSettings) -> ssl.SSLContext | None:
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = bool(settings.ssl_endpoint_identification_algorithm)
+    one = TLS_VERSIONS if settings.ssl_protocol is None else (settings.ssl_protocol,)
+    versions = settings.ssl_enabled_protocols or one
+    known = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+    context.minimum_version = min(known[version] for version in versions)
+    context.maximum_version = max(known[version] for version in versions)
     truststore, keystore = settings.ssl_truststore_location, settings.ssl_keystore_location
     if truststore is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)

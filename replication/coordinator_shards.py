@@ -143,12 +143,15 @@ class CoordinatorShards(Generic[S]):
             raise KafkaError(code, f"{key} belongs to partition {partition}")
         return shard
 
-    async def committed(self, shard: S, offset: int, flush: Flush) -> None:
-        """Return when everything below ``offset`` is committed. KafkaError when that does not come in time."""
+    async def committed(self, shard: S, offset: int, flush: Flush, timeout_ms: int | None = None) -> None:
+        """Return when everything below ``offset`` is committed, which may take ``timeout_ms`` in place of what others wait.
+
+        KafkaError when that does not come in time.
+        """
         try:
             if self._log.high_watermark(shard.partition) < offset:
                 await flush()
-                with trio.fail_after(self._commit_timeout_ms / 1000):
+                with trio.fail_after((timeout_ms or self._commit_timeout_ms) / 1000):
                     await self._log.wait_committed(shard.partition, offset)
         except trio.TooSlowError:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"offset {offset} is not committed yet") from None

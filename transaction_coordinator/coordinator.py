@@ -68,8 +68,12 @@ class TransactionCoordinator:
         return TransactionShard(partition, leader_epoch, self._log)
 
     async def load(self, partition: int, leader_epoch: int) -> None:
-        """This broker leads the partition from now on: replay its log, serve its ids, end what was decided."""
-        if not self._shards.is_older(partition, leader_epoch):
+        """This broker leads the partition from now on: replay its log, serve its ids, end what was decided.
+
+        Where it has led it all the time, and has another epoch since a replica is gone, nobody who waits is to look for
+        another coordinator (``Partition.makeLeader`` of Kafka tells its coordinators of new leaders only).
+        """
+        if self._shards.renew(partition, leader_epoch) or not self._shards.is_older(partition, leader_epoch):
             return
         self.unload(partition)
         shard = await self._shards.load(partition, leader_epoch)
@@ -101,9 +105,13 @@ class TransactionCoordinator:
         return self._shards.find(self.partition_for(transactional_id), transactional_id)
 
     async def _write(self, shard: TransactionShard, transaction: Transaction, flush: Flush) -> None:
-        """Change the state of an id, and return once that is committed."""
+        """Change the state of an id, and return once that is committed.
+
+        The producer waits as long as its transaction may take (``TransactionStateManager.appendTransactionToLog``): told of a
+        time-out it would look for another coordinator, and not find it before a replica that has died is out of the ISR.
+        """
         offset = self._append(shard, transaction)
-        await self._shards.committed(shard, offset, flush)
+        await self._shards.committed(shard, offset, flush, transaction.timeout_ms)
 
     @asynccontextmanager
     async def _certain(self, shard: TransactionShard, transactional_id: str, flush: Flush) -> AsyncIterator[None]:
@@ -177,7 +185,7 @@ class TransactionCoordinator:
         if changed is not None:
             await self._write(shard, changed, flush)
         else:
-            await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
+            await self._shards.committed(shard, shard.depends_on(transactional_id), flush, known.timeout_ms)
 
     async def verify_partitions(
         self, transactional_id: str, producer: tuple[int, int], partitions: Collection[TopicPartition], flush: Flush
@@ -205,7 +213,7 @@ class TransactionCoordinator:
             prepared = transitions.end(known, producer, commit, client_version, new_id, self._clock.now_ms())
         if prepared is None:
             assert known is not None
-            await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
+            await self._shards.committed(shard, shard.depends_on(transactional_id), flush, known.timeout_ms)
             return known.producer_id, known.producer_epoch
         await self._write(shard, prepared, flush)
         if prepared.next_producer_id != transitions.NO_PRODUCER_ID:

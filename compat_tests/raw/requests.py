@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -16,6 +18,8 @@ from ottla.wire.records import Record, build_batch
 
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
+NAMES_TRIED = 1_000
+NewName = Callable[[], str]
 
 
 def batch(*values: bytes, timestamp_ms: int = 1_600_000_000_000, **header: Any) -> bytearray:
@@ -112,3 +116,16 @@ def new_producer(connection: Connection) -> tuple[int, int]:
     answer = eventually(answered)
     assert answer.error_code == ErrorCode.NONE
     return answer.producer_id, answer.producer_epoch
+
+
+def coordinated(connection: Connection, key_type: int, new_name: NewName, broker_id: int) -> str:
+    """A new name, of a group or of transactions, that this broker coordinates."""
+
+    def coordinator(name: str) -> Any:
+        (answer,) = connection.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[name]), 4).coordinators
+        return answer if answer.error_code == ErrorCode.NONE else None
+
+    for name in (new_name() for _ in range(NAMES_TRIED)):
+        if eventually(partial(coordinator, name)).node_id == broker_id:
+            return name
+    raise AssertionError(f"broker {broker_id} coordinates none of {NAMES_TRIED} names")

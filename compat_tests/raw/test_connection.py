@@ -12,6 +12,7 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, fetch, fetch_request, partitions_of, produce, produce_request
+from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import ProduceRequest
@@ -41,7 +42,7 @@ def test_no_answer_and_later_answers_flow(leader: Connection, topic: str, versio
             produce_request(topic, {0: batch(b"x", b"y")}, acks=0), version, client_id=client_id, answered=False
         )
     assert leader.call(MetadataRequest(topics=[]), 12).brokers
-    assert fetch(leader, topic, {0: 0})[0].high_watermark == 6
+    eventually(lambda: fetch(leader, topic, {0: 0})[0].high_watermark == 6)  # replicas have their own time
 
 
 @pytest.mark.capability("acks=0")

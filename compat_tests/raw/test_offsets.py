@@ -12,7 +12,6 @@ from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, list_offset, produce
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection, connect
-from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -122,14 +121,7 @@ def test_offset_for_leader_epoch(leader: Connection, filled: str, version: int) 
 
 @pytest.fixture
 def coordinator(wire: Connection, group_id: str) -> Connection:
-    """A connection to the group's coordinator (the one broker), once it is ready."""
-    request = FindCoordinatorRequest(coordinator_keys=[group_id])
-
-    def is_found() -> bool:
-        (answer,) = wire.call(request, 4).coordinators
-        return bool(answer.error_code == ErrorCode.NONE and answer.port > 0)
-
-    eventually(is_found)
+    """The connection as one to the coordinator of the test's group."""
     return wire
 
 
@@ -195,7 +187,7 @@ def test_metadata_has_a_limit(coordinator: Connection, group_id: str, topic: str
 
 
 @pytest.mark.capability("committed offsets")
-def test_commit_of_a_stranger(coordinator: Connection, group_id: str, topic: str, bootstrap: str) -> None:
+def test_commit_of_a_stranger(coordinator: Connection, group_id: str, topic: str, address: str) -> None:
     # A generation without a membership: the group doesn't know the member.
     wanted = OffsetCommitRequestPartition(committed_offset=1, committed_metadata="")
     request = OffsetCommitRequest(
@@ -204,7 +196,7 @@ def test_commit_of_a_stranger(coordinator: Connection, group_id: str, topic: str
         member_id="stranger",
         topics=[OffsetCommitRequestTopic(name=topic, partitions=[wanted])],
     )
-    with connect(bootstrap) as other:
+    with connect(address) as other:
         assert commit(other, group_id, topic, 8, partition_index=0, committed_offset=42) == 0
     code = coordinator.call(request, 8).topics[0].partitions[0].error_code
     assert code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)

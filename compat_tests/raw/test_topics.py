@@ -14,7 +14,7 @@ import pytest
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.raw.requests import batch, produce
 from ottla.compat_tests.session import eventually
-from ottla.compat_tests.wire_client import Connection, describe
+from ottla.compat_tests.wire_client import Connection, Operator, connect, describe
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -91,7 +91,7 @@ def test_by_topic_id(wire: Connection, topic: str) -> None:
 
 
 @pytest.mark.capability("topic auto-creation")
-def test_metadata_creates(wire: Connection, fresh_name: Callable[[str], str]) -> None:
+def test_metadata_creates(wire: Connection, operator: Operator, fresh_name: Callable[[str], str]) -> None:
     name = fresh_name("auto")
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=True)
 
@@ -103,15 +103,19 @@ def test_metadata_creates(wire: Connection, fresh_name: Callable[[str], str]) ->
 
     assert eventually(leader) > 0
     # A young partition may have no leader for a moment; clients ask again, and the produce after that works.
-    eventually(lambda: produce(wire, name, batch(b"x")).error_code == ErrorCode.NONE)
+    with connect(operator.leader(name)) as connection:
+        eventually(lambda: produce(connection, name, batch(b"x")).error_code == ErrorCode.NONE)
     wire.call(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=20_000), 6)
 
 
 @pytest.mark.capability("topic ids")
-def test_recreated_topic_has_a_new_id(wire: Connection, fresh_name: Callable[[str], str]) -> None:
+def test_recreated_topic_has_a_new_id(
+    wire: Connection, controller: tuple[int, str], fresh_name: Callable[[str], str]
+) -> None:
     name, ids = fresh_name("again"), []
+    here = [CreatableReplicaAssignment(partition_index=0, broker_ids=[controller[0]])]
     for _ in range(2):
-        topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+        topic = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=here)
         (created,) = wire.call(CreateTopicsRequest(topics=[topic]), 7).topics
         assert created.error_code == ErrorCode.NONE
         ids.append(created.topic_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
+from ottla.compat_tests.raw.requests import NewName
 from ottla.compat_tests.raw.transactional import (
     CLASSIC_END,
     CLASSIC_PRODUCE,
-    GROUP,
     STARTING,
     V2_END,
     V2_PRODUCE,
@@ -21,7 +21,6 @@ from ottla.compat_tests.raw.transactional import (
     committed_offset,
     end_offset,
     fetch,
-    find_coordinator,
     values_in,
 )
 from ottla.compat_tests.session import eventually
@@ -49,18 +48,17 @@ NewProducer = Callable[..., RawProducer]
 
 
 @pytest.fixture
-def connection(bootstrap: str) -> Iterator[Connection]:
-    """A connection for the test."""
-    with connect(bootstrap) as made:
-        yield made
+def connection(wire: Connection) -> Connection:
+    """The connection of everybody in the test."""
+    return wire
 
 
 @pytest.fixture
-def new_producer(connection: Connection, fresh_name: Callable[[str], str]) -> NewProducer:
+def new_producer(connection: Connection, new_transactional_id: NewName) -> NewProducer:
     """Makes started producers; with no name each has a transactional id of its own."""
 
     def make(name: str | None = None, **options: int) -> RawProducer:
-        return RawProducer(connection, name or fresh_name("txn")).start(**options)
+        return RawProducer(connection, name or new_transactional_id()).start(**options)
 
     return make
 
@@ -230,7 +228,7 @@ def test_fencing(
 
 
 @pytest.mark.capability("transactions: InitProducerId")
-def test_init_producer_id(connection: Connection, new_producer: NewProducer) -> None:
+def test_init_producer_id(connection: Connection, new_producer: NewProducer, new_transactional_id: NewName) -> None:
     producer = new_producer()
     assert producer.init(timeout_ms=900_001) == ErrorCode.INVALID_TRANSACTION_TIMEOUT
     assert producer.init(timeout_ms=0) == ErrorCode.INVALID_TRANSACTION_TIMEOUT
@@ -247,8 +245,7 @@ def test_init_producer_id(connection: Connection, new_producer: NewProducer) -> 
     assert producer.end(commit=True) == ErrorCode.PRODUCER_FENCED
     producer.epoch = 2
     assert producer.end(commit=True) == ErrorCode.INVALID_TXN_STATE, "no transaction has begun"
-    unknown = RawProducer(connection, producer.transactional_id + "-unknown")
-    find_coordinator(connection, 1, unknown.transactional_id)
+    unknown = RawProducer(connection, new_transactional_id())
     assert unknown.end(commit=True) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
@@ -301,8 +298,10 @@ def test_batched_requests(connection: Connection, new_producer: NewProducer, mak
 
 @pytest.mark.capability("transactions: offsets")
 @pytest.mark.parametrize("is_v2", [False, True], ids=["classic", "v2"])
-def test_offsets(connection: Connection, new_producer: NewProducer, topic: str, group_id: str, is_v2: bool) -> None:
-    find_coordinator(connection, GROUP, group_id)
+def test_offsets(
+    connection: Connection, new_producer: NewProducer, topic: str, new_group_id: NewName, is_v2: bool
+) -> None:
+    group_id, new_group = new_group_id(), new_group_id()
     producer = new_producer()
     version, end_version = (5, V2_END) if is_v2 else (4, CLASSIC_END)
 
@@ -330,17 +329,19 @@ def test_offsets(connection: Connection, new_producer: NewProducer, topic: str, 
     code = producer.commit_offset(group_id, topic, 9, version=version, generation_id_or_member_epoch=3, member_id="who")
     assert code == ErrorCode.UNKNOWN_MEMBER_ID if is_v2 else code in (ErrorCode.UNKNOWN_MEMBER_ID, NONE)
     code = producer.commit_offset(
-        group_id + "-new", topic, 9, version=version, generation_id_or_member_epoch=3, member_id="who"
+        new_group, topic, 9, version=version, generation_id_or_member_epoch=3, member_id="who"
     )
     assert code in (ErrorCode.ILLEGAL_GENERATION, ErrorCode.TRANSACTION_ABORTABLE)
     assert producer.end(commit=False, version=end_version) == NONE
 
 
 @pytest.mark.capability("transactions: what administrators see")
-def test_descriptions(connection: Connection, new_producer: NewProducer, topic: str) -> None:
+def test_descriptions(
+    connection: Connection, new_producer: NewProducer, new_transactional_id: NewName, topic: str
+) -> None:
     producer = new_producer(timeout_ms=44_000)
     name = producer.transactional_id
-    unknown = name + "-unknown"
+    unknown = new_transactional_id()
 
     def describe(transactional_id: str) -> tuple[object, ...]:
         (state,) = connection.call(
@@ -413,11 +414,11 @@ def test_markers(connection: Connection, new_producer: NewProducer, topic: str) 
 
 
 @pytest.mark.capability("transactions: a read_committed fetch waits for what is committed")
-def test_waiting(bootstrap: str, connection: Connection, new_producer: NewProducer, topic: str) -> None:
+def test_waiting(address: str, connection: Connection, new_producer: NewProducer, topic: str) -> None:
     producer = new_producer()
     producer.begin(topic)
     assert producer.send(topic, b"a" * 1000) == NONE
-    with connect(bootstrap) as reader, ThreadPoolExecutor() as threads:
+    with connect(address) as reader, ThreadPoolExecutor() as threads:
         waiting = threads.submit(fetch, reader, topic, max_wait_ms=20_000)
         assert producer.send(topic, b"b" * 1000) == NONE
         assert wait([waiting], timeout=0.3).not_done, "bytes of an open transaction are nothing to answer with"
@@ -427,6 +428,7 @@ def test_waiting(bootstrap: str, connection: Connection, new_producer: NewProduc
 
 
 @pytest.mark.capability("transactions: transaction.version in ApiVersions")
+@pytest.mark.one_broker("a cluster on ZooKeeper finalizes no feature")
 def test_features(connection: Connection) -> None:
     # A lowest version of 0 cannot be read by clients of version 3.
     for version, range_of_versions in ((3, None), (4, (0, 2))):

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.compat_tests.raw.transactional import CLASSIC_END, GROUP, V2_END, RawProducer, find_coordinator
+from ottla.compat_tests.raw.requests import NewName
+from ottla.compat_tests.raw.transactional import CLASSIC_END, V2_END, RawProducer
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -122,7 +123,7 @@ def ask(
     request: pytest.FixtureRequest,
     wire: Connection,
     make_topic: Callable[[int], str],
-    fresh_name: Callable[[str], str],
+    new_transactional_id: NewName,
     group_id: str,
 ) -> Ask:
     """``ask(make, version, difference)``: one request right behind an EndTxn; its answer, and whether its epoch is current.
@@ -131,8 +132,7 @@ def ask(
     """
     topic = make_topic(PARTITIONS)
     end_version: int = request.param
-    producer = RawProducer(wire, fresh_name("txn")).start()
-    find_coordinator(wire, GROUP, group_id)
+    producer = RawProducer(wire, new_transactional_id()).start()
 
     def asked(make: Callable[[Producer], Message], version: int, difference: int) -> tuple[ErrorCode, bool]:
         producer.start()

@@ -68,11 +68,15 @@ def ends(connection: Connection, topic: str) -> dict[str, int | None]:
 
 
 class Watcher(threading.Thread):
-    """Asks for the ends over and over, on a new connection when the old one breaks, and keeps each that went back."""
+    """Asks the leader for the ends over and over, on a new connection when the old one breaks, and keeps each that went back.
+
+    A leader that was a follower does not know at first how far its predecessor had come. So long it tells no end (KIP-207),
+    and what it says of the high watermark in answers to Fetch is an end for nobody.
+    """
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__()
-        self._server, self._topic = bootstrap, topic
+        self._operator, self._topic = Operator(bootstrap), topic
         self._stopped = threading.Event()
         self.shown: dict[str, int] = {}
         self.went_back: list[tuple[str, int, int]] = []
@@ -87,19 +91,23 @@ class Watcher(threading.Thread):
     def _watch(self) -> None:
         while not self._stopped.wait(0.01):
             try:
-                with connect(self._server, timeout_s=10) as connection:
-                    while not self._stopped.wait(0.001):
-                        self._look(connection)
-            except (OSError, EOFError):
+                leader = self._operator.leader(self._topic)
+                with connect(leader, timeout_s=10) as connection:
+                    while self._look(connection) and not self._stopped.wait(0.001):
+                        continue
+            except (OSError, EOFError, ValueError):  # ValueError: nobody leads it
                 continue
 
-    def _look(self, connection: Connection) -> None:
-        for name, offset in ends(connection, self._topic).items():
-            if offset is None:
-                continue
+    def _look(self, connection: Connection) -> bool:
+        """Whether this is the leader, and knows the end."""
+        found = {name: offset for name, offset in ends(connection, self._topic).items() if offset is not None}
+        if "latest" not in found:
+            return False
+        for name, offset in found.items():
             if offset < self.shown.get(name, 0):
                 self.went_back.append((name, self.shown[name], offset))
             self.shown[name] = max(offset, self.shown.get(name, 0))
+        return True
 
     def has_seen_more_than(self, offset: int) -> bool:
         """Whether the end has moved on."""

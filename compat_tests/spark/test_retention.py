@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,18 +82,19 @@ def test_records_that_were_not(
 
 
 @pytest.fixture
-def tidy_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[brokers.BrokerProcess]:
+def tidy_broker(
+    request: pytest.FixtureRequest, own_brokers: Callable[..., AbstractContextManager[brokers.Restartable]]
+) -> Iterator[brokers.Restartable]:
     """A broker that looks for old segments all the time, where others do so every five minutes."""
-    kind = request.config.getoption("--broker")
-    often = {"log.retention.check.interval.ms": "200"} | (
-        {"log.initial.task.delay.ms": "100"} if kind == "kafka" else {}
-    )
-    with brokers.process(kind, tmp_path, properties=often) as broker:
+    often = {"log.retention.check.interval.ms": "200"}
+    if request.config.getoption("--broker") == "kafka":
+        often["log.initial.task.delay.ms"] = "100"
+    with own_brokers(**often) as broker:
         yield broker
 
 
 @pytest.mark.restart
-def test_retention_time(spark: SparkSession, tidy_broker: brokers.BrokerProcess, tmp_path: Path) -> None:
+def test_retention_time(spark: SparkSession, tidy_broker: brokers.Restartable, tmp_path: Path) -> None:
     kafka = KafkaFormat(spark, tidy_broker.bootstrap, tmp_path)
     stock = ClientSession("kafka-python", Client(tidy_broker.bootstrap))
     stock.admin.create_topic("old", 1, configs={"retention.ms": "-1", "segment.ms": "1000"})

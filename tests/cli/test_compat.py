@@ -42,9 +42,9 @@ def test_json_of_one_test(command: Command, broker: ottla.Broker) -> None:
 
 @pytest.mark.slow
 def test_a_cluster_is_started_and_what_needs_one_broker_is_left_out(command: Command) -> None:
-    picked = ("--client", "kafka-python", "--client", "wire", "-k", "test_keys_choose_partitions or test_topics")
+    picked = ("--client", "kafka-python", "--client", "wire", "-k", "test_keys_choose_partitions or test_features")
     done = command.run(
-        "compat", "--brokers", "2", *picked, "python/test_produce.py", "raw/test_topics.py", "--json", "-"
+        "compat", "--brokers", "2", *picked, "python/test_produce.py", "raw/test_transactions.py", "--json", "-"
     )
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,7 @@ from ottla.compat_tests import toolchains
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 from ottla.controller.registration import ensure_cluster
 from ottla.controller.store import Create, Set, StoreError, create
+from ottla.controller.zookeeper_settings import ZooKeeperSettings, tls_context
 from ottla.testing.held_port import HeldPort
 
 from . import store_contract
@@ -55,6 +57,10 @@ class SecuredServer:
             "secureClientPort": str(self._tls_port.number),
             "authProvider.1": "org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
             "ssl.clientAuth": "need",
+            # Unlike ZooKeeper 3.8 by itself, which has no suite for 1.3.
+            "ssl.protocol": "TLSv1.3",
+            "ssl.enabledProtocols": "TLSv1.2,TLSv1.3",
+            "ssl.ciphersuites": "TLS_AES_128_GCM_SHA256,TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
         }
         for name, file in stores.items():
             properties[f"ssl.{name}.location"] = str(folder / file)
@@ -261,6 +267,53 @@ async def test_a_broker_without_a_certificate_is_not_let_in(secured: SecuredServ
     keyless = {**over_tls, "zookeeper.connection.timeout.ms": "1500"}
     del keyless["zookeeper.ssl.keystore.location"]
     await refusal(secured.tls, keyless, "within 1500 ms")
+
+
+async def test_name_and_password_over_tls(secured: SecuredServer, over_tls: dict[str, str]) -> None:
+    path = new_path()
+    session = await zookeeper_at(secured.tls + path, {**over_tls, **KAFKA, "zookeeper.set.acl": "true"}).connect()
+    await create(session, "/n")
+    assert sorted(await who_may(secured.plain, f"{path}/n")) == sorted(
+        [("sasl", "kafka", 31), ("x509", "CN=broker", 31), READERS]
+    )
+    session_without = await zookeeper_at(secured.plain + path, KAFKA).connect()
+    await session_without.multi([Set("/n", b"by the same user, who shows no certificate")])
+    for one in (session, session_without):
+        await one.close()
+    wrong = {**over_tls, **KAFKA, "zookeeper.sasl.password": "a guess"}
+    await refusal(secured.tls, wrong, "ZooKeeper does not take the name and password")
+
+
+@pytest.mark.parametrize(
+    ("given", "spoken"),
+    [
+        ({}, "TLSv1.3"),
+        ({"zookeeper.ssl.protocol": "TLSv1.2"}, "TLSv1.2"),
+        ({"zookeeper.ssl.protocol": "TLSv1.2", "zookeeper.ssl.enabled.protocols": "TLSv1.3,TLSv1.2"}, "TLSv1.3"),
+        ({"zookeeper.ssl.enabled.protocols": "TLSv1.2"}, "TLSv1.2"),
+    ],
+    ids=["default", "protocol", "both", "enabled"],
+)
+def test_versions_of_tls(secured: SecuredServer, over_tls: dict[str, str], given: dict[str, str], spoken: str) -> None:
+    context = tls_context(ZooKeeperSettings.from_properties({**over_tls, **given}))
+    assert context is not None
+    host, port = secured.tls.split(":")
+    plain = socket.create_connection((host, int(port)), PATIENCE)
+    with context.wrap_socket(plain, server_hostname=host) as connection:
+        assert connection.version() == spoken
+
+
+def test_an_old_version_of_tls_is_refused() -> None:
+    for name in ("protocol", "enabled.protocols"):
+        with pytest.raises(SettingError, match=r"must be one of: TLSv1\.2, TLSv1\.3"):
+            ZooKeeperSettings.from_properties({f"zookeeper.ssl.{name}": "TLSv1.1"})
+
+
+@pytest.mark.parametrize("name", ["crl", "ocsp"])
+def test_what_is_asked_for_revoked_certificates_is_not_passed_over(name: str) -> None:
+    ZooKeeperSettings.from_properties({f"zookeeper.ssl.{name}.enable": "false"})
+    with pytest.raises(SettingError, match=rf"zookeeper\.ssl\.{name}\.enable: revoked certificates are not looked for"):
+        ZooKeeperSettings.from_properties({f"zookeeper.ssl.{name}.enable": "true"})
 
 
 @pytest.mark.parametrize("name", ["keystore", "truststore"])

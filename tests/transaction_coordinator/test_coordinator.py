@@ -86,11 +86,58 @@ async def test_of_two_leader_epochs_only_the_later_one_ends_a_transaction(run, a
 
             nursery.start_soon(end)
             await settle()
-            await coordinator.load(coordinator.partition_for("id"), world.epoch + 1)
+            coordinator.unload(coordinator.partition_for("id"))
+            await coordinator.load(coordinator.partition_for("id"), world.epoch + 2)
             world.log.release()
         await coordinator.wait_ended("id")
         assert await state_of(coordinator) == "CompleteCommit"
+        assert world.leaders.coordinator_epochs == {world.epoch + 2}
+
+    await run(test)
+
+
+async def test_a_coordinator_that_is_elected_again_goes_on(run, autojump_clock):
+    """As when another replica has died: its producer would look for a coordinator that it has already."""
+
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        world.log.held = True
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(coordinator.end_transaction, "id", producer, True, CLASSIC, no_flush)
+            await settle()
+            await coordinator.load(coordinator.partition_for("id"), world.epoch + 1)
+            await settle()
+            world.log.release()
+        await coordinator.wait_ended("id")
+        assert sorted(world.leaders.markers) == [(topic, index, 1000, 0, True) for topic, index in PARTITIONS]
         assert world.leaders.coordinator_epochs == {world.epoch + 1}
+
+    await run(test)
+
+
+@pytest.mark.parametrize("request_name", ["AddPartitionsToTxn", "EndTxn", "InitProducerId"])
+async def test_a_producer_waits_while_a_replica_that_has_died_is_in_sync(run, autojump_clock, request_name):
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        if request_name == "EndTxn":
+            await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        world.log.held = True
+
+        async def ask() -> None:
+            if request_name == "EndTxn":
+                await coordinator.end_transaction("id", producer, True, CLASSIC, no_flush)
+            elif request_name == "InitProducerId":
+                await init(coordinator)
+            else:
+                await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await trio.sleep(18)  # the default time-out of a session
+            world.log.release()
 
     await run(test)
 
