@@ -50,8 +50,6 @@ check: ## the quick part, under three minutes: ruff, mypy, import-linter, compil
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests -m 'not slow' -q -n 2 --dist worksteal $(ARGS)
 
 test: ## everything CI runs: the checks, all tests, stock clients, Java's tools, Spark; nothing may be skipped
-	@tools/setup.sh test
-	@$(MAKE) --no-print-directory static
 	@tools/run_tests.sh $(ARGS)
 
 test-spark-4.2: ## the tests of Spark on pyspark 4.2.0, in a virtualenv of its own; not a part of `make test`

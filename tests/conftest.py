@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Generator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from ottla.compat_tests.zookeeper_fixtures import (  # fixtures, for pytest to f
     zookeeper_chroot,
     zookeeper_server,
 )
+from ottla.tests import lanes
 
 __all__ = ["zookeeper", "zookeeper_chroot", "zookeeper_server"]
 
@@ -42,6 +44,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         left_out = [item for item in items if item.get_closest_marker("on_demand")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("on_demand")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Put the tests into lanes, before pytest-xdist looks."""
+    root = Path(__file__).parent
+    files = {item: item.path.relative_to(root) for item in items if root in item.path.parents}
+    is_in_lanes = config.getoption("loadgroup", False)  # in a process of pytest-xdist
+    if is_in_lanes:
+        for item, file in files.items():
+            if (lane := lanes.lane(file)) is not None:
+                item.add_marker(pytest.mark.xdist_group(lane))
+    yield
+    if is_in_lanes:
+        lane_of = [(item.nodeid, lanes.lane(files[item])) for item in items if item in files]
+        assert all(lane is None or name.endswith(f"@{lane}") for name, lane in lane_of), "pytest-xdist sees no lanes"
+        items.sort(key=lambda item: lanes.order(files[item]) if item in files else -1)
+    # Last what is in small pieces, for the processes to end together.
+    items.sort(key=lambda item: item.get_closest_marker("computes") is not None)
 
 
 @pytest.hookimpl(trylast=True)

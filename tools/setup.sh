@@ -5,8 +5,10 @@
 #   tools/setup.sh cluster  and the jars of ZooKeeper
 #   tools/setup.sh check    the first, and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
 #   tools/setup.sh docs     the run-time dependencies, and what builds the site
-#   tools/setup.sh test     all of that, Spark, the jars, kcat, .venv-kafka-python-2 (the last 2.x in a venv of its own),
-#                           and clients in other languages
+#   tools/setup.sh test     all of that, and the next three, of which clients can run beside the others
+#   tools/setup.sh packages Spark, the jars, kcat, and .venv-kafka-python-2 (the last 2.x in a venv of its own)
+#   tools/setup.sh classes  archives of the classes that the Java of packages loads
+#   tools/setup.sh clients  clients in other languages
 #   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
 #   tools/setup.sh spark-4.2  .venv-spark-4.2 with what the tests of Spark need, pyspark 4.2.0 being the Spark; and its jars
 #
@@ -95,6 +97,28 @@ install_kafka_python_2() {
     fi
 }
 
+packages() { # side by side, for each waits for its registry half of the time
+    tools/fetch_jars.sh wire kafka zookeeper streams connect spark &
+    jars=$!
+    tools/fetch_kcat.sh &
+    kcat=$!
+    install test --editable '.[compat,metrics,spark]' --group dev --group docs
+    install_kafka_python_2
+    wait $jars
+    wait $kcat
+}
+
+clients() {
+    tools/build_clients.sh go js rust
+}
+
+classes() {
+    archive_classes spark &
+    spark=$!
+    archive_classes kafka
+    wait $spark
+}
+
 archive_classes() { # whose, spark or kafka: it halves what a JVM of theirs takes to start
     if ! stamped .venv "$1-classes"; then
         echo "setup: archiving the classes of $1" >&2
@@ -118,17 +142,19 @@ install_spark_4_2() {
 missing=
 case $level in
 run | check | docs) find_python ;;
-test | bench | cluster | spark-4.2)
+test | packages | classes | clients | bench | cluster | spark-4.2)
     find_python
     java_is_17 || missing="${missing:+$missing, }Java 17 or newer (java)"
     need mvn "Maven (mvn)"
-    if [ "$level" = test ]; then
+    case $level in
+    test | packages | classes | clients)
         go_is_new_enough || missing="${missing:+$missing, }Go $least or newer (go)"
         need node "Node.js 20 (node)"
         need npm npm
         need cargo "Rust 1.85 or newer (cargo)"
         need c++ "a C++ compiler (c++)"
-    fi
+        ;;
+    esac
     ;;
 *)
     sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" >&2
@@ -141,11 +167,17 @@ if [ -n "$missing" ]; then
 fi
 
 wanted=$(cksum <pyproject.toml)
-if [ "$level" = spark-4.2 ]; then
+case $level in
+clients)
+    clients
+    exit
+    ;;
+spark-4.2)
     install_spark_4_2
     tools/fetch_jars.sh spark-4.2
     exit
-fi
+    ;;
+esac
 make_venv .venv
 mkdir -p .venv/typing
 # Type checkers don't follow the hook of an editable install; they find the package through this link.
@@ -159,17 +191,13 @@ cluster)
     ;;
 check) install check --editable '.[compat,metrics,jobs]' --group dev ;;
 docs) install docs --editable . --group docs ;;
+packages) packages ;;
+classes) classes ;;
 test)
-    # Side by side, for each waits for its registry half of the time.
-    tools/fetch_jars.sh wire kafka zookeeper streams connect spark &
-    jars=$!
-    (tools/fetch_kcat.sh && tools/build_clients.sh go js rust) &
+    clients &
     clients=$!
-    install test --editable '.[compat,metrics,spark]' --group dev --group docs
-    install_kafka_python_2
-    wait $jars
-    archive_classes spark
-    archive_classes kafka
+    packages
+    classes
     wait $clients
     ;;
 bench)

@@ -10,6 +10,8 @@ from ottla.base.errors import KafkaError
 from ottla.log.data_folders import LogStartError
 from ottla.log.memory_disk import MemoryDisk
 
+pytestmark = pytest.mark.computes
+
 SETTINGS = {
     "cleanup_policy": ("compact",),
     "segment_bytes": 500,

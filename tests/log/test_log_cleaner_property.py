@@ -13,6 +13,8 @@ from ottla.log.log_cleaner import LogCleaner
 from ottla.log.settings import LogCleanerSettings
 from ottla.wire.records import Record
 
+pytestmark = pytest.mark.computes
+
 RETENTION_MS = 1000
 SETTINGS = {
     "cleanup_policy": ("compact",),

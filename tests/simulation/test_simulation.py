@@ -19,8 +19,10 @@ from ottla.tests.simulation.simulation import simulate
 from ottla.tests.simulation.world import Mode
 from ottla.transaction_coordinator.coordinator import TransactionCoordinator
 
+pytestmark = pytest.mark.computes
+
 SEEDS = range(300)
-PARTS = 10
+PARTS = 30
 """Into how many tests they are split, for the processes that run tests side by side."""
 
 

@@ -21,6 +21,8 @@ from ottla.tests.simulation.run import Mode
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.records import build_batch
 
+pytestmark = pytest.mark.computes
+
 SEEDS_TO_LOSE = range(1, 9)
 SEEDS_TO_KEEP = range(1, 4)
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "durability.md"

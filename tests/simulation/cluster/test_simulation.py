@@ -10,6 +10,8 @@ import pytest
 from ottla.tests.simulation.__main__ import again
 from ottla.tests.simulation.cluster.simulation import simulate_cluster
 
+pytestmark = pytest.mark.computes
+
 SEEDS = range(70)
 PARTS = 10
 """Into how many tests they are split, for the processes that run tests side by side."""

@@ -1,0 +1,50 @@
+"""Which slow tests one process runs, where pytest-xdist spreads them over several (``--dist loadgroup``), and in which order.
+
+A lane is the tests of a file, for they share fixtures, often a broker or a JVM; or of a folder, where its files share them. Of a
+file in ``APART`` each test is one. Lanes are given out one by one to processes that have nothing left to do, the longest first,
+so that all end at about the same time.
+"""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+
+LONG = (
+    "cli/test_transcripts",
+    "kafka_files",
+    "test_readme",
+    "testing/test_failover",
+    "test_packaging",
+    "bench/test_failover",
+    "controller",
+    "cli/test_compat",
+    "broker/test_zookeeper_away",
+    "broker/test_serve_zookeeper",
+    "compat/test_clusters",
+    "cli/test_dev_cluster",
+    "cli/test_cluster",
+    "test_docs_site",
+    "cli/test_produce_and_consume",
+)
+"""Files and folders that take longer than others, the longest first."""
+APART = frozenset({"cli/test_transcripts", "testing/test_failover"})
+"""Files whose tests take long, each by itself, and share nothing."""
+TOGETHER = frozenset({"controller", "kafka_files"})
+"""Folders whose files share Apache Kafka's data folders, or a ZooKeeper."""
+
+
+def lane(file: PurePath) -> str | None:
+    """The lane of the tests in this file, which is relative to ``tests``; None when each has its own."""
+    name = _name(file)
+    return None if name in APART else name
+
+
+def order(file: PurePath) -> int:
+    """Sorts files."""
+    name = _name(file)
+    return LONG.index(name) if name in LONG else len(LONG)
+
+
+def _name(file: PurePath) -> str:
+    folder = file.parent.as_posix()
+    return folder if folder in TOGETHER else file.with_suffix("").as_posix()
