@@ -57,6 +57,8 @@ class Machine:
         restart_seconds: tuple[float, ...] = RESTART_SECONDS,
     ) -> None:
         self.name = name
+        self.restart_seconds = restart_seconds
+        """How long the broker is away between two lives, one of these each time."""
         self.clock = JumpingClock()
         self.disk = FaultyDisk(self.clock.now_ms)
         self.lives = 0
@@ -78,7 +80,6 @@ class Machine:
         self._properties = properties
         self._place = place
         self._rng = rng
-        self._restart_seconds = restart_seconds
         self._scope = trio.CancelScope()
 
     # --- life ---------------------------------------------------------------------------------------------------------
@@ -92,7 +93,7 @@ class Machine:
                 survivors = self._run.random_for(f"{self._prefix}power {self.lives}") if self.power_lost else None
                 self.disk.revive(survivors)
             if not (self.wants_stop or self.is_held):
-                await trio.sleep(self._rng.choice(self._restart_seconds))
+                await trio.sleep(self._rng.choice(self.restart_seconds))
             while self.is_held and not self.wants_stop:
                 await trio.sleep(0.02)
 

@@ -85,7 +85,8 @@ class Producer(Actor):
 
     async def produce(self, partition: TopicPartition, records: list[Sent]) -> None:
         """Send a batch until it is answered. Raises Refused."""
-        sequence = self.sequences.get(partition, 0)
+        sequences = self.sequences  # of this producer id and epoch, which may be others when the answer comes
+        sequence = sequences.get(partition, 0)
         batch = build_batch(
             [record.as_record() for record in records],
             producer_id=self.producer_id,
@@ -108,26 +109,34 @@ class Producer(Actor):
         what = f"{partition[0]}-{partition[1]} {records[0].number}..{records[-1].number} sequence {sequence}"
         if result.error_code:
             raise Refused(f"Produce {what}", ErrorCode(result.error_code))
-        self.sequences[partition] = sequence + len(records)
+        sequences[partition] = sequence + len(records)
         for at, record in enumerate(records):
             record.offset = result.base_offset + at
         self.log(f"wrote {what} at {result.base_offset}")
 
 
 class IdempotentProducer(Producer):
-    """Writes to any partition."""
+    """Writes to any partition, with one batch under way to each: one that nobody leads does not hold up the others."""
 
     async def run(self, until: trio.Event) -> None:
         await self.init()
-        while not until.is_set():
-            await trio.sleep(self.rng.expovariate(1 / self.pause))
-            partition = self.rng.choice(PARTITIONS)
-            try:
-                await self.produce(partition, self.new_records(partition, None))
-            except Refused as error:
-                if not self.world.mode.may_lose:
-                    self.world.violate(f"{self.name}: {error}")
-                await self.init()
+        busy: set[TopicPartition] = set()
+        async with trio.open_nursery() as nursery:
+            while not until.is_set():
+                await trio.sleep(self.rng.expovariate(1 / self.pause))
+                partition = self.rng.choice(PARTITIONS)
+                if partition not in busy:
+                    busy.add(partition)
+                    nursery.start_soon(self._write, partition, busy)
+
+    async def _write(self, partition: TopicPartition, busy: set[TopicPartition]) -> None:
+        try:
+            await self.produce(partition, self.new_records(partition, None))
+        except Refused as error:
+            if not self.world.mode.may_lose:
+                self.world.violate(f"{self.name}: {error}")
+            await self.init()
+        busy.remove(partition)
 
 
 class TransactionalProducer(Producer):

@@ -59,7 +59,7 @@ class Reader(Actor):
     async def run(self, until: trio.Event) -> None:
         positions = dict.fromkeys(PARTITIONS, 0)
         while not until.is_set():
-            await trio.sleep(self.rng.expovariate(1 / 0.4))
+            await trio.sleep(self.rng.expovariate(1 / 0.6))
             for partition in PARTITIONS:
                 piece = await self.fetch(
                     partition,

@@ -80,7 +80,6 @@ class Pipe:
 
     def take(self, buffer: memoryview) -> int:
         """As ``Connection.receive_into``. Raises OSError."""
-        self.settle()
         if self.is_reset or self.is_abandoned:
             raise OSError(errno.ECONNRESET, "connection reset")
         if not self._arrived:
@@ -98,7 +97,6 @@ class Pipe:
 
     async def wait_readable(self) -> None:
         """One reader at a time."""
-        self.settle()
         if self._is_readable:
             await trio.lowlevel.checkpoint()
         while not self._is_readable:
@@ -121,7 +119,7 @@ class Pipe:
         return self._last
 
     def settle(self) -> None:
-        """Take in what has arrived by now."""
+        """Take in what has arrived by now: called when something arrives, and when the way may be open again."""
         if (self._on_the_way or self._resets_at < math.inf) and not self._network.is_cut(*self.way):
             now = self._clock.current_time()
             while self._on_the_way and self._on_the_way[0][0] <= now:
@@ -157,7 +155,6 @@ class HostConnection:
 
     @property
     def is_over(self) -> bool:
-        self._incoming.settle()
         return self._closed or self._incoming.is_reset or self._incoming.has_ended
 
     def receive_into(self, buffer: memoryview) -> int:

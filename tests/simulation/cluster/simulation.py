@@ -34,6 +34,7 @@ from .world import ClusterPlace, ClusterWorld
 
 _SECONDS_OF_FAULTS = (8.0, 25.0)
 _SETTLED_SECONDS = 90.0
+_BACK_AT_ONCE = (0.05,)
 
 
 def simulate_cluster(seed: int, *, is_harsh: bool = False) -> Result:
@@ -72,7 +73,7 @@ class ClusterSimulation:
         pace = self._rng.choice((0.1, 0.2, 0.5))
         group = GroupState()
         self._clients = [
-            *(IdempotentProducer(world, self.history, f"i{n}", pace * 2) for n in range(self._rng.randint(1, 2))),
+            *(IdempotentProducer(world, self.history, f"i{n}", pace) for n in range(self._rng.randint(1, 2))),
             *(
                 TransactionalProducer(world, self.history, f"t{n}", pace, is_v2=self._rng.random() < 0.5)
                 for n in range(self._rng.randint(1, 2))
@@ -300,6 +301,7 @@ class ClusterSimulation:
             place.heal()
         for machine in world.machines.values():
             machine.spare()
+            machine.restart_seconds = _BACK_AT_ONCE
         for machine in world.machines.values():
             await machine.wait_ready()
         world.log("world", "no more faults")
