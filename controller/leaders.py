@@ -50,12 +50,18 @@ class Leaders:
 
     # --- brokers that come and go -------------------------------------------------------------------------------------
 
-    async def fail_over(self) -> None:
-        """Set right what happened while no controller looked; as Kafka does, first who is gone, and then who leads."""
+    async def fail_over(self, stayed: Callable[[PartitionState], Collection[int]]) -> None:
+        """Set right what happened while no controller looked; as Kafka does, first who is gone, and then who leads.
+
+        ``stayed`` are the brokers that are alive and have not been away, as far as a partition is concerned.
+        """
         context = self._context
-        await self._change(
-            context.lasting(), lambda key, partition: failed_over_state(partition, context.brokers, context.epoch)
-        )
+
+        def decide(key: TopicPartition, partition: PartitionState) -> LeaderState | None:
+            state = partition.state
+            return state and failed_over_state(state, context.brokers, stayed(partition), context.epoch)
+
+        await self._change(context.lasting(), decide)
         await self._elect_in(context.lasting())
 
     async def elect(self) -> set[TopicPartition]:

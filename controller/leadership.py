@@ -11,18 +11,18 @@ the partition is right as it is.
 Each raises the leader epoch by one. *Online* is a replica whose broker is registered and whose data folder works,
 *eligible* is one that may lead and be in sync too: its broker is not shutting down.
 
-A broker that registered again after a partition's state was written has been away. What it had not synced may be gone, if
-its machine went down; the controller cannot know. So it counts as gone if another in-sync replica was not away, and does
-not lead on: as a leader it would have the others cut off what they have and it has lost. Kafka 3.9 does so for a bounce that its
-controller sees; one that no controller saw it passes over. If every in-sync replica was away there is none to be preferred.
+A broker that has registered again has been away. What it had not synced may be gone, if its machine went down; the controller
+cannot know. So it counts as gone if another in-sync replica was not away, and does not lead on: as a leader it would have the
+others cut off what they have and it has lost. Kafka 3.9 does so for a bounce that its controller sees; one that no controller
+saw it passes over, and ``known_brokers`` tells Ottla's of. If every in-sync replica was away there is none to be preferred.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
 from ..base.partitions import NO_LEADER
-from .context import LiveBroker, PartitionState
+from .context import PartitionState
 from .election import elect_first, elect_offline, isr_without
 from .znodes import LeaderState
 
@@ -59,15 +59,14 @@ def state_without(state: LeaderState, gone: Collection[int], controller_epoch: i
 
 
 def failed_over_state(
-    partition: PartitionState, brokers: Mapping[int, LiveBroker], controller_epoch: int
+    state: LeaderState, alive: Collection[int], stayed: Collection[int], controller_epoch: int
 ) -> LeaderState | None:
-    """Without the replicas that were away, or are; a leader that was away goes on if every in-sync replica was or is."""
-    state = partition.state
-    if state is None:
-        return None
-    online = [replica for replica in state.isr if replica in brokers]
-    stayed = [replica for replica in online if brokers[replica].epoch < partition.modified_zxid]
-    left = state_without(state, set(state.isr).difference(stayed or online), controller_epoch)
+    """Without the replicas that were away, or are; a leader that was away goes on if every in-sync replica was or is.
+
+    ``stayed``: the brokers among those ``alive`` that have not been away.
+    """
+    online = [replica for replica in state.isr if replica in alive]
+    left = state_without(state, set(state.isr).difference(set(online).intersection(stayed) or online), controller_epoch)
     if left is None and state.leader in online and state.leader not in stayed:
         return state._replace(leader_epoch=state.leader_epoch + 1, controller_epoch=controller_epoch)
     return left

@@ -34,6 +34,7 @@ from .controlled_shutdown import shut_down
 from .deletion import Deletions
 from .features import set_up_features
 from .figures import ElectionFigures
+from .known_brokers import KnownBrokers
 from .leaders import Leaders
 from .loading import load_brokers, load_states, notifications, read_notifications
 from .partition_states import fenced_multi
@@ -97,6 +98,7 @@ class Term:
         self._admin_nodes = AdminNodes(
             store, context, self.reassignments, self.elections, watches.reassignments, watches.elections
         )
+        self._known_brokers = KnownBrokers(store, context)
 
     def update_log_settings(self, settings: LogSettings) -> None:
         """The defaults of topics changed; among them whether a replica that is not in sync may lead."""
@@ -114,9 +116,12 @@ class Term:
         await self.deletions.load(marked, is_allowed=self._settings.delete_topic_enable)
         self._senders.follow(context.brokers)
         self._leaders.tell_all_brokers(())  # they have to know one another before they replicate
-        await self._leaders.fail_over()
+        await self._known_brokers.load()
+        await self._known_brokers.begin()
+        await self._leaders.fail_over(self._known_brokers.stayed)
         keys = [key for key, _ in context.lasting()]
         self._leaders.tell(keys)
+        await self._known_brokers.save()
         await self.reassignments.resume()
         await self.follow_reassignment_node()
         await self.deletions.resume()
@@ -151,6 +156,7 @@ class Term:
         await self._brokers_failed(bounced)
         await self._brokers_started({b: found[b] for b in bounced})
         await self._brokers_failed(dead)
+        await self._known_brokers.save()
 
     async def _brokers_failed(self, gone: Collection[int]) -> None:
         if not gone:

@@ -20,6 +20,7 @@
 ``/feature``                         version 2: what the brokers of the cluster have finalized (KIP-584)
 ``/brokers/seqid``                   its version is the number of broker ids that were made up
 ``/ottla_move``                      Ottla's own: a broker moves the state of its cluster into this store (see ``state_move``)
+``/ottla_known_brokers``             Ottla's own: the registrations that its controllers go by (see ``known_brokers``)
 ``/log_dir_event_notification/log_dir_event_N``  a data folder of a broker has failed; the controller removes it
 ``/isr_change_notification/isr_change_N``  a leader of an older Kafka has written states itself; the controller removes it
 ==================================== ==================================================================
@@ -53,6 +54,7 @@ BROKER_SEQUENCE = "/brokers/seqid"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 FEATURE = "/feature"
 STATE_MOVE = "/ottla_move"
+KNOWN_BROKERS = "/ottla_known_brokers"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 LOG_DIR_EVENT_PREFIX = LOG_DIR_EVENTS + "/log_dir_event_"
 ISR_CHANGES = "/isr_change_notification"
@@ -160,6 +162,13 @@ class LeaderState(NamedTuple):
     isr: tuple[int, ...]
     controller_epoch: int
     is_recovering: bool = False
+
+
+class KnownRegistrations(NamedTuple):
+    """The broker epochs that a controller went by, by broker, and that controller's own epoch."""
+
+    controller_epoch: int
+    epochs: Mapping[int, int]
 
 
 def broker_path(broker_id: int) -> str:
@@ -344,6 +353,17 @@ def decode_state_move(data: bytes) -> tuple[int, str]:
     """The broker that moves the state of its cluster, and that cluster's id."""
     fields = json.loads(data)
     return int(fields["broker"]), str(fields["cluster"])
+
+
+def encode_known_brokers(known: KnownRegistrations) -> bytes:
+    brokers = {str(broker_id): epoch for broker_id, epoch in known.epochs.items()}
+    return _dump({"version": 1, "controller_epoch": known.controller_epoch, "brokers": brokers})
+
+
+def decode_known_brokers(data: bytes) -> KnownRegistrations:
+    fields = json.loads(data)
+    epochs = {int(broker_id): int(epoch) for broker_id, epoch in fields["brokers"].items()}
+    return KnownRegistrations(int(fields["controller_epoch"]), epochs)
 
 
 def encode_features(features: Mapping[str, int]) -> bytes:

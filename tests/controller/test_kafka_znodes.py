@@ -1,9 +1,10 @@
 """What Ottla's controller makes of a real ZooKeeper is what Apache Kafka 3.9.2 made of one, node for node and byte for byte.
 
 ``kafka-3.9.2-znodes.txt`` is what three Kafka brokers left there. The same is done here, at the same times and with the same
-random topic ids, so nothing is left out of the comparison: paths, versions, which nodes are ephemeral, and all data. In which
-order nodes are written, and how many of them at once, is not compared. Nor is the order of the keys of a Scala or Java map
-with more than a few entries, which is a hash's in Kafka and ascending here: no topic of the file has so many partitions.
+random topic ids, so nothing but a node of Ottla's own is left out of the comparison: paths, versions, which nodes are
+ephemeral, and all data. In which order nodes are written, and how many of them at once, is not compared. Nor is the order of
+the keys of a Scala or Java map with more than a few entries, which is a hash's in Kafka and ascending here: no topic of the
+file has so many partitions.
 """
 
 from __future__ import annotations
@@ -68,10 +69,12 @@ def trees() -> dict[str, Tree]:
 
 
 async def read_tree(store: ClusterStore, folder: str = "") -> Tree:
-    """Every node below ``folder``."""
+    """Every node below ``folder`` but Ottla's own."""
     tree: Tree = {}
     for name in await store.children(folder or "/"):
         path = f"{folder}/{name}"
+        if path == znodes.KNOWN_BROKERS:
+            continue
         node = await store.get(path)
         flags = "ephemeral " if node.stat.ephemeral_owner else ""
         tree[path] = (f"[{flags}version={node.stat.version}]", node.data.decode())

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.controller.context import LiveBroker, PartitionState
+from ottla.controller.context import PartitionState
 from ottla.controller.election import Election, elect_first, elect_offline, elect_preferred, isr_without
 from ottla.controller.leadership import elected_state, failed_over_state, shut_down_state, state_without
-from ottla.controller.znodes import BrokerRegistration, LeaderState, ReplicaAssignment
+from ottla.controller.znodes import LeaderState, ReplicaAssignment
 
 WRITTEN = 50
 EPOCH = 9
@@ -90,8 +90,8 @@ def test_who_leaves_the_in_sync_replicas(state: PartitionState, gone: set[int], 
 def test_what_a_new_controller_makes_of_what_it_finds(
     state: PartitionState, alive: set[int], away: set[int], expected: LeaderState | None
 ) -> None:
-    brokers = {b: LiveBroker(BrokerRegistration(b, ()), WRITTEN + 10 if b in away else 10) for b in alive | away}
-    assert failed_over_state(state, brokers, EPOCH) == expected
+    assert state.state is not None
+    assert failed_over_state(state.state, alive | away, alive, EPOCH) == expected
 
 
 @pytest.mark.parametrize(

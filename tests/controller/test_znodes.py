@@ -1,4 +1,4 @@
-"""The JSON of Kafka's nodes, exactly as Kafka 3.9 wrote them."""
+"""The JSON of Kafka's nodes, exactly as Kafka 3.9 wrote them, and of one of Ottla's own."""
 
 from __future__ import annotations
 
@@ -103,3 +103,10 @@ def test_paths() -> None:
     assert znodes.delete_topic_path("t") == "/admin/delete_topics/t"
     assert znodes.broker_path(1) == "/brokers/ids/1"
     assert znodes.CONFIG_CHANGE_PREFIX == "/config/changes/config_change_"
+
+
+def test_known_brokers() -> None:
+    known = znodes.KnownRegistrations(7, {1: 25, 10: 4294967312})
+    data = b'{"version":1,"controller_epoch":7,"brokers":{"1":25,"10":4294967312}}'
+    assert znodes.encode_known_brokers(known) == data
+    assert znodes.decode_known_brokers(data) == known

@@ -15,7 +15,9 @@ import pytest
 from ottla.base.partitions import NO_BROKER_EPOCH
 from ottla.controller import leadership, partition_states
 from ottla.controller.alter_partition import AlterPartitions
+from ottla.controller.context import PartitionState
 from ottla.controller.deletion import Deletions
+from ottla.controller.known_brokers import KnownBrokers
 from ottla.controller.leaders import Leaders
 from ottla.controller.loading import load_brokers
 from ottla.controller.term import Term
@@ -112,10 +114,9 @@ def bounced_leader_goes_on(patch: pytest.MonkeyPatch) -> None:
         registered = await load_brokers(self._store)
         await failed(self, [broker_id for broker_id in gone if broker_id not in registered])
 
-    def failed_over_state(partition: Any, brokers: Any, controller_epoch: int) -> Any:
-        state = partition.state
-        gone = () if state is None else {replica for replica in (*state.isr, state.leader) if replica not in brokers}
-        return None if state is None else leadership.state_without(state, gone, controller_epoch)
+    def failed_over_state(state: Any, alive: Any, stayed: Any, controller_epoch: int) -> Any:
+        gone = {replica for replica in (*state.isr, state.leader) if replica not in alive}
+        return leadership.state_without(state, gone, controller_epoch)
 
     patch.setattr(Term, "_brokers_failed", brokers_failed)
     patch.setattr("ottla.controller.leaders.failed_over_state", failed_over_state)
@@ -140,6 +141,16 @@ def removed_replicas_stay(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ReplicaManager, "_delete_removed", lambda self, update: None)
 
 
+def a_write_hides_a_bounce(patch: pytest.MonkeyPatch) -> None:
+    """A new controller goes by when a partition's state was written, whatever the one before it had seen then."""
+
+    def stayed(self: KnownBrokers, partition: PartitionState) -> set[int]:
+        brokers = self._context.brokers
+        return {b for b, broker in brokers.items() if broker.epoch < partition.modified_zxid}
+
+    patch.setattr(KnownBrokers, "stayed", stayed)
+
+
 BREAKAGES: dict[str, Breakage] = {
     breakage.__name__: breakage
     for breakage in (
@@ -153,5 +164,6 @@ BREAKAGES: dict[str, Breakage] = {
         bounced_leader_goes_on,
         move_without_waiting,
         removed_replicas_stay,
+        a_write_hides_a_bounce,
     )
 }

@@ -13,6 +13,7 @@ from types import MappingProxyType
 import trio
 
 from ottla.controller import znodes
+from ottla.replication.isr import PendingExpand
 from ottla.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -146,6 +147,13 @@ class Stage:
                 return partition.log.latest_epoch, partition.log.log_end_offset
         return NOTHING
 
+    def is_expanding(self, broker_id: int) -> bool:
+        """Whether a broker, as the leader, has asked for another replica in sync."""
+        for partition in self.inspector.partitions(broker_id):
+            if (partition.topic, partition.log.partition) == PARTITION and partition.leader is not None:
+                return isinstance(partition.leader.isr, PendingExpand)
+        return False
+
     # --- what a script has happen -------------------------------------------------------------------------------------
 
     def ways(self, *, cut: Ways = (), choked: Ways = ()) -> None:
@@ -172,14 +180,19 @@ class Stage:
         machine.is_held = False
         await machine.wait_ready()
 
-    async def bounce(self, broker_id: int, unseen_by: int) -> None:
-        """A broker's machine loses power and is back before the controller ``unseen_by`` looks; it cannot yet."""
+    async def bounce(self, broker_id: int, unseen_by: int | None = None) -> None:
+        """A broker's machine loses power and is back at once, before the controller ``unseen_by`` looks; it cannot yet."""
         before = self._registration(broker_id)
         self.kill(broker_id, power_lost=True)
-        self.world.places[unseen_by].cut_from_store()
+        if unseen_by is not None:
+            self.world.places[unseen_by].cut_from_store()
         await self.forget(broker_id)
         self._machine(broker_id).is_held = False
         await self.until(lambda: self._registration(broker_id) not in (None, before))
+
+    def slow_store(self, broker_id: int, seconds: float) -> None:
+        """From now on every request of a broker to the store takes so long to get there, and its answer back."""
+        self.world.places[broker_id].link.latency = lambda: seconds
 
     async def forget(self, broker_id: int) -> None:
         """A broker's session expires."""

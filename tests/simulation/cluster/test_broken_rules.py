@@ -183,6 +183,29 @@ async def a_move_from_a_broker_that_is_dead(stage: Stage) -> None:
     mover.check()
 
 
+async def a_bounce_while_a_leader_asks(stage: Stage) -> None:
+    """A leader asks for another replica in sync, and is back from a loss of power when that is written.
+
+    Then the controller dies, before it looks.
+    """
+    writer = await stage.writer("w")
+    stage.ways(cut=[(1, 3), (3, 1)])
+    await writer.write(10)
+    await stage.until(lambda: stage.isr == {1, 2})
+    stage.slow_store(4, 1.0)
+    stage.ways()
+    await stage.until(lambda: stage.is_expanding(1))
+    await trio.sleep(0.1)
+    await stage.bounce(1)
+    assert stage.isr == {1, 2}
+    await stage.until(lambda: stage.isr == {1, 2, 3})
+    stage.kill(4)
+    await stage.forget(4)
+    await stage.until(lambda: stage.world.controller() in (1, 2, 3))
+    await trio.sleep(1)
+    await writer.write()
+
+
 class Case(NamedTuple):
     """A rule and the scenario that needs it; ``controller`` is the broker that is it at first."""
 
@@ -203,6 +226,7 @@ CASES = [
     Case("bounced_leader_goes_on", a_bounce_that_nobody_saw, mode=Mode.POWER_OF_ONE),
     Case("move_without_waiting", a_move_to_a_replica_that_hears_nothing, controller=4),
     Case("removed_replicas_stay", a_move_from_a_broker_that_is_dead, controller=4),
+    Case("a_write_hides_a_bounce", a_bounce_while_a_leader_asks, controller=4, mode=Mode.POWER_OF_ONE),
 ]
 
 

@@ -33,6 +33,7 @@ from .network import ClusterNetwork, Host
 
 PORT = 9092
 _decode_state = functools.lru_cache(1024)(znodes.decode_state)
+_decode_known_brokers = functools.lru_cache(64)(znodes.decode_known_brokers)
 _decode_topic = functools.lru_cache(64)(znodes.decode_topic)
 _RESTART_SECONDS = (0.05, 0.5, 3.0, 8.0)
 _STORE_LATENCY_SECONDS = 0.003
@@ -40,7 +41,8 @@ _STORE_LATENCY_SECONDS = 0.003
 CLUSTER_CONFIG = {
     **CONFIG,
     "replica.fetch.backoff.ms": "200",
-    "replica.fetch.wait.max.ms": "300",
+    "log.cleaner.backoff.ms": "1500",
+    "replica.fetch.wait.max.ms": "500",
     "replica.high.watermark.checkpoint.interval.ms": "900",
     "replica.lag.time.max.ms": "2000",
     "replica.socket.timeout.ms": "3000",
@@ -184,17 +186,15 @@ class ClusterWorld(Run):
         return may
 
     def is_member(self, broker_id: int) -> bool:
-        """Whether a broker is in the cluster, and nothing is about to change that."""
-        is_registered = znodes.broker_path(broker_id) in self.store.tree.nodes
+        """Whether a broker is in the cluster, a controller has taken account of that, and nothing is about to change it."""
+        nodes = self.store.tree.nodes
+        own, known = nodes.get(znodes.broker_path(broker_id)), nodes.get(znodes.KNOWN_BROKERS)
+        epochs = {} if known is None else _decode_known_brokers(known.data).epochs
+        is_registered = own is not None and epochs.get(broker_id) == own.czxid
         silent_since = self.places[broker_id].link.silent_since
         machine = self.machines[broker_id]
         is_well = machine.ready.is_set() and not machine.is_stopping and not machine.is_faulty
         return is_registered and silent_since is None and is_well
-
-    def has_stayed(self, broker_id: int, partition: TopicPartition) -> bool:
-        """Whether a registered broker has not registered anew since the partition's state was written, as controllers see it."""
-        nodes = self.store.tree.nodes
-        return nodes[znodes.broker_path(broker_id)].czxid < nodes[znodes.state_path(*partition)].mzxid
 
     # --- what the store has -------------------------------------------------------------------------------------------
 
@@ -273,10 +273,7 @@ class Damage:
         """Whether every partition has an intact replica in sync elsewhere."""
         members = {other for other in self._world.machines if other != broker_id and self._world.is_member(other)}
         return all(
-            any(
-                other in members and not self.has(other, partition) and self._world.has_stayed(other, partition)
-                for other in state.isr
-            )
+            any(other in members and not self.has(other, partition) for other in state.isr)
             for partition, state in self._world.states().items()
         )
 
