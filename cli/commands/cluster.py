@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,7 +18,15 @@ from .options import (
     run,
 )
 
-app = group_app("cluster", "Describe the cluster, elect leaders, drain a broker.")
+app = group_app("cluster", "Describe the cluster, elect leaders, move replicas, drain a broker.")
+
+Throttle = Annotated[
+    int | None,
+    typer.Option(metavar="BYTES", min=1, help="The most bytes a second that a broker sends and fetches for the moves."),
+]
+MoveTimeout = Annotated[
+    int | None, typer.Option(metavar="MS", min=0, help="How long to wait for the moves. [as long as they take]")
+]
 
 
 @app.command()
@@ -109,6 +118,87 @@ def wait(
 
 
 @app.command()
+def reassign(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="Which replicas are to be where. [what is under way]")
+    ] = None,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    throttle: Throttle = None,
+    timeout_ms: MoveTimeout = None,
+    generate: Annotated[
+        bool, typer.Option("--generate", help="Move nothing, but print a file that spreads topics over brokers evenly.")
+    ] = False,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic", metavar="NAME[:0,1,…]", help="With --generate: a topic, or partitions; may be repeated."
+        ),
+    ] = None,
+    brokers: Annotated[
+        str | None, typer.Option(metavar="1,2,…", help="With --generate: where to. [all brokers]")
+    ] = None,
+    cancel: Annotated[
+        bool, typer.Option("--cancel", help="Cancel what the file names and is under way; without a file, everything.")
+    ] = False,
+    as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Move replicas between brokers, as a file says that kafka-reassign-partitions takes, too; wait until they have arrived.
+
+    Progress is told on the standard error. The cluster moves by itself: after Ctrl-C the same command takes up the waiting,
+    and without a file it waits for all that is under way. A throttle is removed at the end. Exit status: 0 all replicas are
+    where the file has them, 1 they are not, 2 the options make no sense.
+
+    \b
+    Examples:
+      ottla cluster reassign --generate --topic orders --brokers 1,2,3,4 > orders.json
+      ottla cluster reassign orders.json --throttle 50000000
+      ottla cluster reassign --cancel
+    """
+    from ..tools import carry_out, client, reassign
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    if generate:
+        run(debug, reassign.generate, connection, topic, brokers)
+    if cancel:
+        run(debug, reassign.cancel, connection, file, as_json=as_json)
+    run(debug, reassign.reassign, connection, file, carry_out.Limits(throttle, timeout_ms), as_json=as_json)
+
+
+@app.command("add-replicas")
+def add_replicas(
+    topic: Annotated[
+        list[str],
+        typer.Option("--topic", metavar="NAME[:0,1,…]", help="A topic, or some partitions of it; may be repeated."),
+    ],
+    replication_factor: Annotated[int, typer.Option(metavar="N", min=1, help="How many replicas there are to be.")],
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    throttle: Throttle = None,
+    timeout_ms: MoveTimeout = None,
+    as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Have partitions get more replicas, in other racks where there are any; wait until they are in sync.
+
+    What has as many already stays as it is. Progress, interruptions and the throttle are as with 'ottla cluster reassign'.
+
+    \b
+    Examples:
+      ottla cluster add-replicas --topic orders --replication-factor 3
+      ottla cluster add-replicas --topic orders:0,1 --replication-factor 3 --throttle 50000000
+    """
+    from ..tools import carry_out, client, reassign
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    limits = carry_out.Limits(throttle, timeout_ms)
+    run(debug, reassign.add_replicas, connection, topic, limits, replication_factor=replication_factor, as_json=as_json)
+
+
+@app.command()
 def drain(
     broker: Annotated[int, typer.Argument(metavar="BROKER", help="The id of the broker.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
@@ -116,29 +206,44 @@ def drain(
         bool,
         typer.Option("--force", help="Also where fewer replicas in sync are left than min.insync.replicas."),
     ] = False,
+    replicas: Annotated[
+        bool, typer.Option("--replicas", help="Every replica goes to another broker: this one is not to come back.")
+    ] = False,
+    throttle: Throttle = None,
     timeout_ms: Annotated[
-        int,
+        int | None,
         typer.Option(
-            metavar="MS", min=0, help="How long to wait for replicas that get in sync, and for clients to be told."
+            metavar="MS",
+            min=0,
+            help="How long to wait for replicas that get in sync, and for clients to be told. "
+            "[60000; with --replicas as long as it takes]",
         ),
-    ] = 60_000,
+    ] = None,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Move what a broker leads to other replicas in sync, before it is stopped.
+    """Move what a broker leads to other replicas in sync, before it is stopped; with --replicas all it has, before it goes.
 
     The broker is then as one that is about to stop: where it follows it is not in sync any more, and it is not elected again
     before it is started anew. Nothing is moved if producers with acks=all would be refused by that. Works with Ottla, and with
     Kafka in ZooKeeper mode. Exit status: 0 it leads nothing that another replica could, 1 it does, or nothing was done.
 
+    With --replicas the broker is left alone otherwise, and may even be down. Its replicas go to other racks than those beside
+    them where there are any. Progress, interruptions and the throttle are as with 'ottla cluster reassign'; any Kafka since 2.4
+    has it. Exit status: 0 no replica is left on it, 1 some are.
+
     \b
     Examples:
       ottla cluster drain 2 && ssh host-2 systemctl restart ottla@2
       ottla cluster drain 2 --json | jq .left
+      ottla cluster drain 2 --replicas --throttle 50000000
     """
-    from ..tools import client, drain
+    from ..tools import carry_out, client, drain, replica_drain
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, drain.drain, connection, broker, force=force, timeout_ms=timeout_ms, as_json=as_json)
+    if replicas:
+        limits = carry_out.Limits(throttle, timeout_ms)
+        run(debug, replica_drain.drain_replicas, connection, broker, limits, force=force, as_json=as_json)
+    run(debug, drain.drain, connection, broker, force=force, throttle=throttle, timeout_ms=timeout_ms, as_json=as_json)

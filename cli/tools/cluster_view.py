@@ -202,7 +202,7 @@ def on_leaders(admin: Admin, topics: Sequence[Topic]) -> dict[Key, OnLeader]:
         try:
             starts = admin.list_partition_offsets(dict.fromkeys(led, OffsetSpec.EARLIEST), timeout_ms=_LEADER_MS)
             ends = admin.list_partition_offsets(dict.fromkeys(led, OffsetSpec.LATEST), timeout_ms=_LEADER_MS)
-            sizes = _sizes(admin, leader, led)
+            sizes = sizes_on(admin, leader, led)
         except kafka.errors.KafkaError:
             continue
         for where in led:
@@ -211,7 +211,7 @@ def on_leaders(admin: Admin, topics: Sequence[Topic]) -> dict[Key, OnLeader]:
     return found
 
 
-def _sizes(admin: Admin, broker_id: int, partitions: Iterable[TopicPartition]) -> dict[Key, int]:
+def sizes_on(admin: Admin, broker_id: int, partitions: Iterable[TopicPartition]) -> dict[Key, int]:
     """Bytes of partitions on one broker."""
     wanted: dict[str, list[int]] = {}
     for topic, number in partitions:

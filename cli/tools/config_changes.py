@@ -27,6 +27,11 @@ def change_configs(
     for resource in resources:
         resource.configs = {name: (AlterConfigOp.SET, value) for name, value in set_to.items()}
         resource.configs |= dict.fromkeys(unset, (AlterConfigOp.DELETE, None))
+    apply_changes(admin, resources)
+
+
+def apply_changes(admin: Admin, resources: Sequence[ConfigResource]) -> None:
+    """Have the changes made that the resources name, each its own. Raises ToolError with the refusals."""
     answer = admin.alter_configs(list(resources), incremental=True, raise_on_unknown=False)
     refused = []
     for resource in resources:

@@ -20,7 +20,7 @@ from ...wire.messages.controlled_shutdown import ControlledShutdownRequest
 from .client import Admin, Connection
 from .cluster_view import Key, Partition, find_topics, topic_settings
 from .output import Column, as_object, print_json, print_rows
-from .running import ToolError, refusal
+from .running import ToolError, UsageError, refusal
 from .wire_request import WireRequest
 
 _VERSIONS = (1, 3)
@@ -28,6 +28,7 @@ _ANY_EPOCH = -1
 _ASK_AGAIN_S = 0.5
 _LOOK_AGAIN_S = 0.05
 _MOST_NAMED = 3
+_TIMEOUT_MS = 60_000
 
 LEFT = (
     Column("topic"),
@@ -48,9 +49,13 @@ class Outcome(NamedTuple):
     alone: Sequence[Key]
 
 
-def drain(connection: Connection, broker_id: int, *, force: bool, timeout_ms: int, as_json: bool) -> None:
+def drain(
+    connection: Connection, broker_id: int, *, force: bool, throttle: int | None, timeout_ms: int | None, as_json: bool
+) -> None:
     """Move the leaderships away, wait until clients are told, and say what became of them. Raises ToolError if some stay."""
-    until = time.monotonic() + timeout_ms / 1000
+    if throttle is not None:
+        raise UsageError("--throttle is for --replicas: leaderships move without data")
+    until = time.monotonic() + (_TIMEOUT_MS if timeout_ms is None else timeout_ms) / 1000
     with closing(connection.admin()) as admin:
         if not admin.knows(WireRequest(_request(broker_id), *_VERSIONS)):
             raise ToolError(

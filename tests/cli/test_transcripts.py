@@ -22,6 +22,7 @@ import pytest
 import ottla
 from ottla.cli.help_page import commands
 from ottla.compat_tests import toolchains
+from ottla.compat_tests.java.tools import write_scripts
 from ottla.testing.cluster import Cluster
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -54,6 +55,7 @@ class Terminal:
     """A shell in a folder of its own, and the broker that the page starts: the page's address stands for that broker's.
 
     A page on two clusters has a second address. What a page does with systemd is done to the brokers of ``cluster``.
+    ``also`` is a folder of programs that it uses.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Terminal:
         bootstrap_servers: str | None = None,
         second: str = SECOND_ADDRESS,
         cluster: Cluster | None = None,
+        also: Path | None = None,
     ) -> None:
         self._folder = folder
         self._cluster = cluster
@@ -74,7 +77,7 @@ class Terminal:
         program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m ottla "$@"\n')
         program.chmod(0o755)
         self._variables = {
-            "PATH": f"{programs}:{os.environ['PATH']}",
+            "PATH": ":".join(map(str, (programs, *([also] if also else []), os.environ["PATH"]))),
             "TERM": "dumb",
             "COLUMNS": "110",
             "PYTHONIOENCODING": "utf-8",
@@ -187,10 +190,11 @@ def test_the_page_shows_what_happens(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_page_on_clusters_shows_what_happens(tmp_path: Path) -> None:
+def test_the_page_on_clusters_shows_what_happens(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    tools = write_scripts(tmp_path_factory.mktemp("kafka"))
     with (
         ottla.Cluster(3, properties={"auto.leader.rebalance.enable": "false"}) as cluster,
-        Terminal(tmp_path, cluster.bootstrap_servers, cluster=cluster) as terminal,
+        Terminal(tmp_path, cluster.bootstrap_servers, cluster=cluster, also=tools) as terminal,
     ):
         follow(CLUSTER_PAGE, terminal)
 

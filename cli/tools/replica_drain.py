@@ -1,0 +1,66 @@
+"""``ottla cluster drain BROKER --replicas``: a broker that is to go for good hands over all it has.
+
+Every replica on it goes to another broker, in a rack that the partition is not in yet where there is one. It may be down.
+What is begun goes on by itself; given again, the command waits for that and moves what is left, topics that are new meanwhile
+among it.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from ...base.wording import counted
+from .carry_out import Limits, Outcome, carry_out
+from .client import Connection
+from .moves import Layout, named
+from .output import print_json
+from .replica_plan import without_broker
+from .running import ToolError, UsageError
+
+
+def drain_replicas(connection: Connection, broker_id: int, limits: Limits, *, force: bool, as_json: bool) -> None:
+    """Move every replica of a broker elsewhere, and say what became of them. Raises ToolError if some stay."""
+    if force:
+        raise UsageError("--force and --replicas exclude each other: every partition keeps as many replicas")
+    outcomes: list[Outcome] = []
+    with closing(connection.admin()) as admin:
+        layout = Layout(admin)
+        _check_broker(layout, broker_id)
+        while targets := _targets(layout, broker_id):
+            outcomes.append(carry_out(admin, layout, targets, limits))
+            if any(row[-1] != "moved" for row in outcomes[-1].rows):
+                break
+            layout = Layout(admin)
+    rows = [row for outcome in outcomes for row in outcome.rows]
+    outcome = Outcome(rows, any(each.keeps_throttle for each in outcomes[-1:]))
+    moved = sum(row[-1] == "moved" for row in rows)
+    if as_json:
+        print_json({"broker": broker_id, "drained": moved == len(rows), "partitions": outcome.as_objects})
+    else:
+        outcome.show()
+        if moved == len(rows):
+            print(f"Moved {counted(moved, 'replica')} of broker {broker_id}, which has none any more.")
+    outcome.check()
+
+
+def _targets(layout: Layout, broker_id: int) -> dict[tuple[str, int], tuple[int, ...]]:
+    """What is to be done, and is being done. Raises ToolError where it cannot be."""
+    plan = without_broker(layout.targets, broker_id, layout.racks)
+    if plan.stuck:
+        others = len(layout.racks.keys() - {broker_id})
+        raise ToolError(
+            f"there is no other broker for {counted(len(plan.stuck), 'replica')}, of {named(plan.stuck)}: besides broker "
+            f"{broker_id} there are {counted(others, 'broker')}; add one first"
+        )
+    if dead := [key for key in plan.changes if layout.partitions[key].leader is None]:
+        raise ToolError(f"{named(dead)} have no leader to copy from; nothing was moved")
+    leaving = {key: layout.targets[key] for key, move in layout.moves.items() if broker_id in move.removing}
+    return leaving | plan.changes
+
+
+def _check_broker(layout: Layout, broker_id: int) -> None:
+    known = layout.racks.keys() | {
+        replica for partition in layout.partitions.values() for replica in partition.replicas
+    }
+    if broker_id not in known:
+        raise ToolError(f"there is no broker {broker_id}, only {', '.join(map(str, sorted(known)))}")
