@@ -283,7 +283,8 @@ class ReplicaManager:
         """Delete the replicas that were moved to other brokers while this one was away.
 
         The controller asked for it once, by StopReplica. Here the newest controller says, of the topic with the id that the
-        log has and of a later election than this broker has heard of, that this broker neither has a replica nor is in sync.
+        log has (or had, before a crash) and of a later election than this broker has heard of, that this broker neither has a
+        replica nor is in sync.
         Kafka's brokers find such logs in KRaft mode only.
         """
         for topic_state in update.topic_states:
@@ -292,7 +293,11 @@ class ReplicaManager:
                     continue
                 topic, number = topic_state.topic_name, state.partition_index
                 log, partition = self._logs.get(topic, number), self._partitions.get(topic, {}).get(number)
-                if log is None or log.topic_id != topic_state.topic_id or log.topic_id == ZERO_UUID:
+                if (
+                    log is None
+                    or topic_state.topic_id == ZERO_UUID
+                    or log.topic_id not in (topic_state.topic_id, ZERO_UUID)
+                ):
                     continue
                 if partition is None or partition.leader_epoch < state.leader_epoch:
                     logger.info("%s-%d was moved to %s, and is deleted here", topic, number, state.replicas)

@@ -5,6 +5,8 @@ On a real log in a simulated disk, with a clock that jumps to the next deadline.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
@@ -20,7 +22,7 @@ from ottla.wire.messages.write_txn_markers import WritableTxnMarker
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import ZERO_UUID
 
-from .replicas import ME, NOW_MS, OTHER, TOPIC_ID, batch, refused, replicas
+from .replicas import ME, NOW_MS, OTHER, THIRD, TOPIC_ID, batch, refused, replicas
 
 # --- the high watermark -----------------------------------------------------------------------------------------------
 
@@ -213,6 +215,41 @@ async def test_a_stopped_partition_is_kept_a_deleted_one_begins_anew() -> None:
         world.stop(delete=True)
         world.lead(epoch=0, topic_id=b"j" * 16)
         assert (world.partition.log.log_end_offset, world.partition.log.high_watermark) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("change", "stays"),
+    [
+        ({}, False),
+        ({"leader_epoch": 1}, True),  # which this broker has heard of
+        ({"replicas": [OTHER, ME]}, True),
+        ({"isr": [OTHER, ME]}, True),
+        ({"leader": -2}, True),  # its topic is being deleted, for which there is another request
+    ],
+)
+async def test_a_replica_that_is_elsewhere_now_is_deleted(change: dict[str, Any], stays: bool) -> None:
+    async with replicas() as world:
+        world.lead(epoch=1, replicas=(ME, OTHER))
+        world.partition.append(batch(), NOW_MS)
+        moved = {"leader": OTHER, "leader_epoch": 2, "isr": [OTHER, THIRD], "replicas": [OTHER, THIRD], **change}
+        world.metadata.update(update(TOPIC_ID, UpdateMetadataPartitionState(**moved)))
+        assert (world.logs.get("t", 0) is not None) == stays
+        assert (world.told[-1] == ("t", 0, None)) != stays
+
+
+async def test_a_replica_of_an_earlier_topic_is_not_elsewhere() -> None:
+    async with replicas() as world:
+        world.lead(epoch=1)
+        moved = UpdateMetadataPartitionState(leader=OTHER, leader_epoch=2, isr=[OTHER], replicas=[OTHER])
+        world.metadata.update(update(b"j" * 16, moved))
+        world.metadata.update(update(ZERO_UUID, moved))
+        assert world.logs.get("t", 0) is not None
+
+
+def update(topic_id: bytes, state: UpdateMetadataPartitionState) -> UpdateMetadataRequest:
+    """What the controller tells every broker of the partition."""
+    topic = UpdateMetadataTopicState(topic_name="t", topic_id=topic_id, partition_states=[state])
+    return UpdateMetadataRequest(controller_epoch=1, topic_states=[topic])
 
 
 # --- those who wait for the high watermark ----------------------------------------------------------------------------
