@@ -14,23 +14,19 @@ import platform
 import re
 import shlex
 import tempfile
-from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from confluent_kafka import KafkaException
-from rich.console import Console
 
 from .brokers import ApacheKafka, Kind, Ottla, ProfiledOttla, RunningBroker
 from .cluster import LOADS as CLUSTER_LOADS
 from .cluster import MANY, measure_clusters
-from .java import ToolFailed
 from .many_and_large import MANY_AND_LARGE
 from .metrics_cost import main as measure_metrics
-from .report import Results, profile_table
-from .rows import LIFECYCLES, LOADS, WARM_UP, Figure
+from .report import profile_table
+from .rows import LIFECYCLES, LOADS, WARM_UP
+from .run import Run
 
 _PAIRS = 3
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -38,30 +34,12 @@ _PAGE = _DOCS / "bench.md"
 _CLUSTER_PAGE = _DOCS / "bench-cluster.md"
 
 
-class Bench:
-    """One run: its brokers, what it has found so far, and where it says so."""
+class Bench(Run):
+    """Single brokers of several kinds."""
 
     def __init__(self, kinds: list[Kind], pairs: int, scale: float, folder: Path) -> None:
+        super().__init__([kind.name for kind in kinds])
         self._kinds, self._pairs, self._scale, self._folder = kinds, pairs, scale, folder
-        self.results = Results(kinds[0].name, kinds[1].name if len(kinds) > 1 else None)
-        self.failures: list[str] = []
-        self.profiles: dict[str, Counter[str]] = {}
-        self._console = Console(stderr=True, highlight=False)
-
-    def _measure(self, name: str, broker: str, pair: int, figures: Iterable[Figure]) -> None:
-        """Take what a load yields while it runs; one that fails doesn't hide the others."""
-        try:
-            found = self.results.add(broker, pair, figures)
-        except (ToolFailed, RuntimeError, OSError, KafkaException) as error:
-            self.failures.append(f"{name}, {broker}")
-            self._console.print(f"[red]{name}, {broker}: {error}[/red]")
-            return
-        shown = ", ".join(f"{figure.value:,.4g} {figure.unit}" for figure in found)
-        self._console.print(f"{name}, {broker}: {shown}")
-
-    def _warm_up(self, broker: RunningBroker) -> None:
-        rate = next(iter(WARM_UP.run(broker, self._scale / 2))).value
-        self._console.print(f"warm-up, {broker.name}: {rate:,.4g} records/s, not counted")
 
     def lifecycles(self, rows: re.Pattern[str]) -> None:
         """Rows that start brokers of their own; nothing else runs meanwhile."""
@@ -82,7 +60,7 @@ class Bench:
                 for number, kind in enumerate(self._kinds)
             ]
             for broker in brokers:
-                self._warm_up(broker)
+                self._warm_up(broker.name, WARM_UP.run(broker, self._scale / 2))
             for load in chosen:
                 for pair, broker in itertools.product(range(self._pairs), brokers):
                     self._measure(load.name, broker.name, pair, load.run(broker, self._scale))

@@ -15,20 +15,17 @@ import re
 import shlex
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-
-from confluent_kafka import KafkaException
-from rich.console import Console
 
 from ottla.compat_tests.brokers import BrokerProcess
 from ottla.compat_tests.clusters import BrokerCluster
 
 from . import java
 from .cluster_kinds import KINDS, PROFILED, MeasuredCluster, wait_for
-from .report import Results, profile_table
+from .report import profile_table
 from .rows import Figure, at_least, at_most
+from .run import Run
 from .usage import Span
 
 _PARTITIONS = 12
@@ -36,7 +33,6 @@ _AWAY = 3
 """The broker that is away while a load is written, and catches up then."""
 _TOPICS, _PARTITIONS_EACH = 10, 100
 _MANY = _TOPICS * _PARTITIONS_EACH
-_FAILURES = (java.ToolFailed, KafkaException, RuntimeError, OSError, EOFError, AssertionError)
 _topic_numbers = itertools.count(1)
 
 Load = Callable[[MeasuredCluster, float], Iterator[Figure]]
@@ -138,27 +134,12 @@ WARM_UP = "produce, 100 B"
 MANY = "many partitions"
 
 
-class ClusterBench:
-    """One run: what it has found so far, and where it says so."""
+class ClusterBench(Run):
+    """Clusters of several kinds, by name."""
 
     def __init__(self, kinds: Mapping[str, type[BrokerCluster]], pairs: int, scale: float, folder: Path) -> None:
+        super().__init__(list(kinds))
         self._kinds, self._pairs, self._scale, self._folder = kinds, pairs, scale, folder
-        names = list(kinds)
-        self.results = Results(names[0], names[1] if len(names) > 1 else None)
-        self.failures: list[str] = []
-        self.profiles: dict[str, Counter[str]] = {}
-        self._console = Console(stderr=True, highlight=False)
-
-    def _measure(self, name: str, cluster: str, pair: int, figures: Iterable[Figure]) -> None:
-        """Take what a load yields while it runs; one that fails doesn't hide the others."""
-        try:
-            found = self.results.add(cluster, pair, figures)
-        except _FAILURES as error:
-            self.failures.append(f"{name}, {cluster}")
-            self._console.print(f"[red]{name}, {cluster}: {error}[/red]")
-            return
-        shown = ", ".join(f"{figure.value:,.4g} {figure.unit}" for figure in found)
-        self._console.print(f"{name}, {cluster}: {shown}")
 
     def loads(self, rows: re.Pattern[str]) -> None:
         """On clusters that stay up from the first to the last; the first load of each is a warm-up, and not counted."""
@@ -171,8 +152,7 @@ class ClusterBench:
                 for number, (name, kind) in enumerate(self._kinds.items())
             ]
             for cluster in clusters:
-                rate = next(LOADS[WARM_UP](cluster, self._scale / 2)).value
-                self._console.print(f"warm-up, {cluster.name}: {rate:,.4g} records/s, not counted")
+                self._warm_up(cluster.name, LOADS[WARM_UP](cluster, self._scale / 2))
             for name, load in chosen.items():
                 for pair, cluster in itertools.product(range(self._pairs), clusters):
                     self._measure(name, cluster.name, pair, load(cluster, self._scale))
