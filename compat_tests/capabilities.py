@@ -182,7 +182,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "every advertised version is answered in its layout",
         "client id and header tags",
         "answers leave in the order of requests",
-        "requests that nobody can answer close the connection",
+        "requests that cannot be answered close the connection",
     ),
 }
 """Capabilities by the name of their group, in the order of the table."""

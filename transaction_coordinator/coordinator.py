@@ -70,8 +70,8 @@ class TransactionCoordinator:
     async def load(self, partition: int, leader_epoch: int) -> None:
         """This broker leads the partition from now on: replay its log, serve its ids, end what was decided.
 
-        Where it has led it all the time, and has another epoch since a replica is gone, nobody who waits is to look for
-        another coordinator (``Partition.makeLeader`` of Kafka tells its coordinators of new leaders only).
+        Where it has led it all the time, and has another epoch since a replica is gone, no client that waits is to look
+        for another coordinator (``Partition.makeLeader`` of Kafka tells its coordinators of new leaders only).
         """
         if self._shards.renew(partition, leader_epoch) or not self._shards.is_older(partition, leader_epoch):
             return

@@ -102,7 +102,7 @@ PLATFORMATIC_LACKS = {
     "timestamps: CreateTime": "1.35.0 garbles times in one batch that are more than 24 days apart",
     "timestamps: LogAppendTime": "it doesn't look at the type of a batch's timestamps",
     "timestamps: their type": "it doesn't look at the type of a batch's timestamps",
-    "topics that do not exist": "records of a partition that isn't there: it throws where nobody can catch",
+    "topics that do not exist": "records of a partition that isn't there: it throws where it cannot be caught",
     "transactions: many, over several partitions": "1.35.0 hides only the last of a producer's aborted ones in a fetch",
 }
 

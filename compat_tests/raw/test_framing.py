@@ -86,7 +86,7 @@ def test_bad_software_name(wire: Connection, software: tuple[str, str]) -> None:
     assert ApiKey.METADATA in api_versions(wire)
 
 
-@pytest.mark.capability("requests that nobody can answer close the connection")
+@pytest.mark.capability("requests that cannot be answered close the connection")
 @pytest.mark.parametrize(
     "frame",
     [
@@ -125,7 +125,7 @@ def test_closes(wire: Connection, connections: Callable[[], Connection], frame: 
     assert ApiKey.METADATA in api_versions(connections())
 
 
-@pytest.mark.capability("requests that nobody can answer close the connection")
+@pytest.mark.capability("requests that cannot be answered close the connection")
 @pytest.mark.parametrize("size", [-1, -0x80000000, 0x7FFFFFFF])
 def test_announced_size(wire: Connection, connections: Callable[[], Connection], size: int) -> None:
     wire.socket.sendall(struct.pack(">i", size))

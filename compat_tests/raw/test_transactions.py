@@ -49,7 +49,7 @@ NewProducer = Callable[..., RawProducer]
 
 @pytest.fixture
 def connection(wire: Connection) -> Connection:
-    """The connection of everybody in the test."""
+    """The connection of all in the test."""
     return wire
 
 

@@ -71,7 +71,7 @@ class Watcher(threading.Thread):
     """Asks the leader for the ends over and over, on a new connection when the old one breaks, and keeps each that went back.
 
     A leader that was a follower does not know at first how far its predecessor had come. So long it tells no end (KIP-207),
-    and what it says of the high watermark in answers to Fetch is an end for nobody.
+    and what it says of the high watermark in answers to Fetch is an end for no client.
     """
 
     def __init__(self, bootstrap: str, topic: str) -> None:
@@ -95,7 +95,7 @@ class Watcher(threading.Thread):
                 with connect(leader, timeout_s=10) as connection:
                     while self._look(connection) and not self._stopped.wait(0.001):
                         continue
-            except (OSError, EOFError, ValueError):  # ValueError: nobody leads it
+            except (OSError, EOFError, ValueError):  # ValueError: it has no leader
                 continue
 
     def _look(self, connection: Connection) -> bool:

@@ -79,7 +79,7 @@ def test_as_many_replicas_as_before() -> None:
         (MOVING, 1, (1, 2, 3, 4), (1, 2, 3, 4), (4, (2, 4))),
         (MOVING, 2, (1, 2, 3, 4), (1, 2, 3, 4), (2, (2, 4))),  # leads on
         (MOVING, 1, (1, 2, 3, 4), (1, 2, 3), (2, (2, 4))),
-        (MOVING, 1, (1, 2, 3, 4), (1, 3), None),  # nobody of them could lead
+        (MOVING, 1, (1, 2, 3, 4), (1, 3), None),  # none of them could lead
         (ReplicaAssignment((2, 1)), 1, (1, 2), (1, 2), (1, (1, 2))),  # another order only
         (ReplicaAssignment((1, 2)), 4, (4, 2), (1, 2, 4), (2, (2,))),  # cancelled, and the leader is one that goes
         (ReplicaAssignment((1, 2)), 4, (4, 2), (1, 4), (-1, (2,))),

@@ -93,14 +93,14 @@ def inconsistent_offsets(known: Operations) -> Iterator[Violation]:
 
 
 def phantoms(known: Operations) -> Iterator[Violation]:
-    """Values that were read where nobody has sent them."""
+    """Values that were read where they were not sent."""
     for poll in known.polls:
         for offset, value in poll.reads:
             send = known.sends.get(value)
             if send is None or send.partition != poll.partition:
                 yield Violation(
                     Kind.PHANTOM,
-                    f"{poll.process} read {value} at {offset} of {poll.partition}, where nobody has sent it",
+                    f"{poll.process} read {value} at {offset} of {poll.partition}, where it was not sent",
                 )
 
 
@@ -198,7 +198,7 @@ def _members(known: Operations) -> dict[tuple[str, str], set[str]]:
 
 
 def _visible(known: Operations, partition: Partition, isolation: str) -> Iterator[tuple[int, int]]:
-    """The values, with their offsets, that somebody has read with an isolation level."""
+    """The values, with their offsets, that were read with an isolation level."""
     for offset, values in known.offsets[partition].items():
         for value in values:
             if isolation in known.seen[value]:

@@ -1,7 +1,7 @@
 """What all clients of the workload have in common: a thread that works until it is told to stop, and records what it does.
 
 Each life of a client library's object is a process of its own in the history (``kafka-python.3``), for an object promises an
-order of its own records only. Clients give up soon enough (``GIVE_UP_S``) that a run has outcomes nobody knows.
+order of its own records only. Clients give up soon enough (``GIVE_UP_S``) that a run has unknown outcomes.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ threads of one process and write under one lock: a line that stands before anoth
 what is recorded *before* a call (``invoke``) is early enough, and what is recorded *after* it (``ok``, ``fail``, ``info``)
 late enough, to say that one came before the other.
 
-``info`` is an outcome that nobody knows: a request that was not answered in time may have been done, or be done later. ``fail``
+``info`` is an outcome that is not known: a request that was not answered in time may have been done, or be done later. ``fail``
 is said only of what certainly has not happened and never will.
 """
 

@@ -1,7 +1,7 @@
 """A world of its own for a run: namespaces for network, mounts and processes, which are gone with the run however it ends.
 
 The run starts itself again inside (``enter``). Its first process there is the first of its process namespace, so that the kernel
-ends every other with it, and the network and the mounts go when nobody is left in them. It is killed when the one outside is.
+ends every other with it, and the network and the mounts go when no process is left in them. It is killed when the one outside is.
 This needs Linux, root and two programs of util-linux; where they are not to be had, a run has 127.0.0.1 and its disk, and
 fewer faults.
 """

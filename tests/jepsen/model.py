@@ -58,7 +58,7 @@ class Queue:
         self._add(process, outcome, Act.SEND, offset=offset, **about)
 
     def finish(self, process: str, act: Act, outcome: Type) -> None:
-        """Commit or abort its transaction, if it has one; of an end of unknown outcome nobody is told."""
+        """Commit or abort its transaction, if it has one; of an end of unknown outcome the checker is not told."""
         transaction = self._open.pop(process, None)
         if transaction is None:
             return
@@ -123,7 +123,7 @@ def acknowledged(events: Sequence[Event]) -> list[Event]:
 
 
 def without(events: Sequence[Event], value: int) -> list[Event]:
-    """Nobody ever reads a value."""
+    """A value is never read."""
     return [
         dataclasses.replace(event, reads=tuple(read for read in event.reads if read.value != value)) for event in events
     ]

@@ -29,7 +29,7 @@ class Send:
 
 @dataclasses.dataclass
 class Transaction:
-    """``commit_invoked`` is the index of that event in the history, None as long as nobody has asked for it."""
+    """``commit_invoked`` is the index of that event in the history, None as long as it was not asked for."""
 
     name: str
     sends: list[Send] = dataclasses.field(default_factory=list)
@@ -43,7 +43,7 @@ class Transaction:
 
     @property
     def is_aborted(self) -> bool:
-        """Certainly: the abort was answered, or nobody ever asked for a commit."""
+        """Certainly: the abort was answered, or a commit was never asked for."""
         return self.commit is not Type.OK and (self.abort is Type.OK or self.commit_invoked is None)
 
 
@@ -78,13 +78,13 @@ class Operations:
         self.polls: list[Poll] = []
         self.finals: list[Final] = []
         self.offsets: dict[Partition, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
-        """The values of which somebody has said, or read, that they are at an offset."""
+        """The values that were said to be, or read, at an offset."""
         self.places: dict[int, set[tuple[Partition, int]]] = defaultdict(set)
         """Where a value is, likewise."""
         self.seen: dict[int, set[str]] = defaultdict(set)
         """The isolation levels by which a value was read."""
         self.seen_to: dict[Partition, int] = {}
-        """The highest offset of a partition that was read by anybody."""
+        """The highest offset of a partition that was read."""
         for index, event in enumerate(self.events):
             self._take(index, event)
 
@@ -148,7 +148,7 @@ class Operations:
         return None if send is None or send.transaction is None else self.transactions[send.transaction]
 
     def is_acknowledged(self, send: Send) -> bool:
-        """Whether it must be there: its producer was told so, or somebody has read another part of its transaction."""
+        """Whether it must be there: its producer was told so, or another part of its transaction was read."""
         if send.outcome is not Type.OK:
             return False
         if send.transaction is None:

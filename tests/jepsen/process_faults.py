@@ -104,7 +104,7 @@ class PauseZooKeeper(Fault):
 
 
 class ControllerChange(Fault):
-    """Its node is deleted, as somebody may do by hand: it resigns, and another broker, or the same one, is elected."""
+    """Its node is deleted, as an operator may do by hand: it resigns, and another broker, or the same one, is elected."""
 
     name = "controller-change"
     lasts_s = (0.5, 2.0)

@@ -165,7 +165,7 @@ def send_in_transaction(
 
 
 def commit(client: Client, producer: Any, process: str, transaction: str) -> bool:
-    """Commit, or abort if that cannot be; whether it was committed. Raises KafkaException where nobody knows."""
+    """Commit, or abort if that cannot be; whether it was committed. Raises KafkaException where it is not known."""
     told = partial(client.recorder.add, process, act=Act.COMMIT, transaction=transaction)
     told(type=Type.INVOKE)
     while True:
@@ -186,7 +186,7 @@ def commit(client: Client, producer: Any, process: str, transaction: str) -> boo
 
 
 def abort(client: Client, producer: Any, process: str, transaction: str) -> None:
-    """Raises KafkaException where nobody knows whether it was."""
+    """Raises KafkaException where it is not known whether it was."""
     told = partial(client.recorder.add, process, act=Act.ABORT, transaction=transaction)
     told(type=Type.INVOKE)
     while True:

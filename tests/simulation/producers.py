@@ -116,7 +116,7 @@ class Producer(Actor):
 
 
 class IdempotentProducer(Producer):
-    """Writes to any partition, with one batch under way to each: one that nobody leads does not hold up the others."""
+    """Writes to any partition, with one batch under way to each: one without a leader does not hold up the others."""
 
     async def run(self, until: trio.Event) -> None:
         await self.init()
