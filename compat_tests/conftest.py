@@ -157,7 +157,10 @@ def left_out(config: pytest.Config, items: Iterable[pytest.Item]) -> set[pytest.
 def why_not_on_cluster(item: pytest.Item) -> str | None:
     """Why a test is not run on a cluster; None when it is."""
     mark = item.get_closest_marker("one_broker")
-    return None if mark is None else str(mark.args[0])
+    if mark is not None:
+        return str(mark.args[0])
+    client = CLIENTS.get(client_of(item))
+    return None if client is None else client.fails_on_clusters.get(capability_of(item))
 
 
 def pytest_report_header(config: pytest.Config) -> str:

@@ -21,11 +21,15 @@ JAVA_SNAPPY = "snappy in the frames of Java's library"
 
 @dataclass(frozen=True)
 class Entry:
-    """A client under the name that ``--client`` takes; ``connect`` gives its driver for a bootstrap address."""
+    """A client under the name that ``--client`` takes; ``connect`` gives its driver for a bootstrap address.
+
+    ``fails_on_clusters``: what it has, but not with several brokers, Apache Kafka's neither.
+    """
 
     name: str
     connect: Callable[[str], model.Client]
     lacks: Mapping[str, str] = field(default_factory=dict)
+    fails_on_clusters: Mapping[str, str] = field(default_factory=dict)
 
     def sees(self, value: bytes | None) -> bytes | None:
         """What comes of a record's value when the client reads it."""
@@ -87,6 +91,10 @@ KAFKAJS_LACKS = {
     "static membership: fencing": "no group.instance.id",
 }
 
+KAFKAJS_FAILS_ON_CLUSTERS = {
+    "transactions: many, over several partitions": "of a send to several leaders it sends again what is under way to one, "
+    "under new sequence numbers, when another one has to be asked again"
+}
 PLATFORMATIC_LACKS = {
     "alter group offsets": "its call takes no metadata",
     "commit metadata": "its commit takes no metadata",
@@ -239,7 +247,7 @@ CLIENTS = {
         ),
         Entry("java", java("4.4.0"), JAVA_LACKS),
         Entry("java-3.9", java("3.9.2")),
-        Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS),
+        Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS, KAFKAJS_FAILS_ON_CLUSTERS),
         Entry("platformatic", javascript("@platformatic/kafka", "platformatic.mjs"), PLATFORMATIC_LACKS),
         Entry("rdkafka", rust("rdkafka"), RDKAFKA_LACKS),
         Entry("rskafka", rust("rskafka"), RSKAFKA_LACKS),

@@ -120,10 +120,11 @@ def test_invalid_names(client: ClientSession, name: str) -> None:
 
 
 @pytest.mark.capability("create partitions")
-def test_create_partitions(client: ClientSession, topic: str) -> None:
+def test_create_partitions(client: ClientSession, topic: str, operator: Operator) -> None:
     client.produce(topic, [b"kept"])
     client.admin.create_partitions(topic, 4)
     eventually(lambda: has_partitions(client.admin, topic, 4))
+    operator.wait_until_ready(topic, 4)  # the producer may ask another broker than the admin did
     assert client.produce(topic, [b"new"], partition=3) == [0]
     assert [message.value for message in client.read(topic, 1)] == [b"kept"]
     with pytest.raises(model.ClientFailure) as failure:
