@@ -114,7 +114,7 @@ class BrokerCluster(ABC):
     def make_broker(self, folder: Path, properties: Mapping[str, str]) -> BrokerProcess:
         """A broker of this kind, not started."""
 
-    def _before_start(self, broker: BrokerProcess) -> None:
+    def before_start(self, broker: BrokerProcess) -> None:
         """Wait until the registration that a killed broker of Kafka left behind is gone, since it does not start before."""
         if not isinstance(broker, KafkaZooKeeperProcess):
             return
@@ -145,7 +145,7 @@ class BrokerCluster(ABC):
             self.zookeeper.start()
         begun = [broker for broker in self.brokers if not broker.is_running]
         for broker in begun:
-            self._before_start(broker)
+            self.before_start(broker)
             broker.launch()
         for broker in begun:
             broker.wait_ready()
@@ -157,7 +157,7 @@ class BrokerCluster(ABC):
         After a kill that is not before the session that it left has ended. Raises RuntimeError, AssertionError.
         """
         broker = self.broker(broker_id)
-        self._before_start(broker)
+        self.before_start(broker)
         broker.start()
         self.wait_joined()
 

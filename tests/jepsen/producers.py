@@ -142,7 +142,7 @@ def transactional_producer(client: Client, transactional_id: str) -> Any:
             "socket.timeout.ms": 10_000,
             "reconnect.backoff.max.ms": BACKOFF_MS,
             "error_cb": client.failed,
-            "log_level": 0,
+            "debug": "eos",
         }
     )
     producer.init_transactions(60.0)

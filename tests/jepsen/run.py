@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import confluent_kafka
@@ -48,7 +49,11 @@ class Run:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         started = time.monotonic()
-        with (self.folder / HISTORY).open("w") as file, running(self.kind, self.folder) as system:
+        with (
+            (self.folder / HISTORY).open("w") as file,
+            _errors_to(self.folder / "clients.log"),
+            running(self.kind, self.folder) as system,
+        ):
             recorder = Recorder(file)
             operator = Operator(system.bootstrap)
             for topic in TOPICS:
@@ -165,3 +170,16 @@ class Run:
         except confluent_kafka.KafkaException as error:
             self._note(f"{PLAIN} has no end: {error.args[0]}")
             return dict.fromkeys(partitions_of(PLAIN), 0)
+
+
+@contextlib.contextmanager
+def _errors_to(file: Path) -> Iterator[None]:
+    """Have all that this process says on its standard error, as librdkafka does from its own threads, in a file for a while."""
+    before = os.dup(2)
+    try:
+        with file.open("wb") as log:
+            os.dup2(log.fileno(), 2)
+        yield
+    finally:
+        os.dup2(before, 2)
+        os.close(before)
