@@ -14,6 +14,7 @@ from .history import Act, Partition, Recorder, Type
 
 _INTERVAL_S = 0.1
 _FLUSH_S = GIVE_UP_S + 10
+_PATIENCE_S = 300
 TRANSACTION_TIMEOUT_S = 20.0
 _ABORTED = 0.2
 
@@ -63,7 +64,8 @@ class ConfluentProducer(Client):
             {
                 "bootstrap.servers": self.bootstrap,
                 "enable.idempotence": True,
-                "message.timeout.ms": int(GIVE_UP_S * 1000),
+                # One that gives up a message raises its epoch, and sends again what may be written already (librdkafka).
+                "message.timeout.ms": _PATIENCE_S * 1000,
                 "socket.timeout.ms": 10_000,
                 "reconnect.backoff.max.ms": BACKOFF_MS,
                 "error_cb": self.failed,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 import time
@@ -16,7 +17,7 @@ from ottla.compat_tests.wire_client import Operator
 from . import final_reads
 from .checker import check
 from .clients import PARTITIONS, PLAIN, TOPICS, Client, partitions_of
-from .consumers import ConfluentMember, KafkaPythonMember, Member
+from .consumers import ConfluentMember, KafkaPythonMember, Member, begin_group
 from .history import PROCESSED, READ_COMMITTED, READ_UNCOMMITTED, Act, Partition, Recorder, Type
 from .nemesis import Nemesis
 from .producers import TRANSACTION_TIMEOUT_S, ConfluentProducer, KafkaPythonProducer, TransactionalProducer
@@ -31,6 +32,7 @@ _CLIENTS_S = 90.0
 _SETTLE_S = 1.5
 """Followers hear of the last high watermark with their next fetch."""
 _TRANSFORM = "transform"
+_UNCOMMITTED = "uncommitted"
 
 
 class Run:
@@ -58,6 +60,7 @@ class Run:
             operator = Operator(system.bootstrap)
             for topic in TOPICS:
                 operator.create_topic(topic, PARTITIONS, {})
+            begin_group(system.bootstrap, _UNCOMMITTED)
             producers, transformers, members = self._clients(system, recorder)
             nemesis = Nemesis(system, recorder, self.seed, self.faults)
             clients: list[Client] = [*producers, *transformers, *members]
@@ -95,8 +98,8 @@ class Run:
         members: list[Member] = [
             ConfluentMember("committed-1", at, recorder, group="committed", **committed),
             ConfluentMember("committed-2", at, recorder, group="committed", rack=rack_of(2), **committed),
-            KafkaPythonMember("uncommitted-1", at, recorder, group="uncommitted", **uncommitted),
-            KafkaPythonMember("uncommitted-2", at, recorder, group="uncommitted", **uncommitted),
+            KafkaPythonMember("uncommitted-1", at, recorder, group=_UNCOMMITTED, **uncommitted),
+            KafkaPythonMember("uncommitted-2", at, recorder, group=_UNCOMMITTED, **uncommitted),
         ]
         return producers, transformers, members
 
@@ -132,7 +135,7 @@ class Run:
         except TimeoutError as error:
             self._note(str(error))
             return
-        for group, isolation in (("committed", READ_COMMITTED), ("uncommitted", READ_UNCOMMITTED)):
+        for group, isolation in (("committed", READ_COMMITTED), (_UNCOMMITTED, READ_UNCOMMITTED)):
             self._note(final_reads.wait_committed(system, group, read[isolation], _CLIENTS_S))
         self._stop(members)
 
@@ -174,12 +177,18 @@ class Run:
 
 @contextlib.contextmanager
 def _errors_to(file: Path) -> Iterator[None]:
-    """Have all that this process says on its standard error, as librdkafka does from its own threads, in a file for a while."""
+    """Have in a file what this process says on its standard error, as librdkafka does; and what kafka-python logs."""
     before = os.dup(2)
+    logger = logging.getLogger("kafka")
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
     try:
         with file.open("wb") as log:
             os.dup2(log.fileno(), 2)
         yield
     finally:
+        logger.removeHandler(handler)
         os.dup2(before, 2)
         os.close(before)
