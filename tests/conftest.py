@@ -39,16 +39,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "on_demand: takes minutes of processor time, and runs with --on-demand only")
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """Leave out what takes long; put the tests into lanes, before pytest-xdist looks."""
     if not config.getoption("--on-demand"):
         left_out = [item for item in items if item.get_closest_marker("on_demand")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("on_demand")]
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
-    """Put the tests into lanes, before pytest-xdist looks."""
     root = Path(__file__).parent
     files = {item: item.path.relative_to(root) for item in items if root in item.path.parents}
     is_in_lanes = config.getoption("loadgroup", False)  # in a process of pytest-xdist
