@@ -27,6 +27,7 @@ async def handle(call: Call, request: AlterPartitionReassignmentsRequest) -> Alt
         for topic in request.topics
         for partition in topic.partitions
     }
+    await call.flush()
     outcome = await call.broker.controller.reassign(wanted, factor_may_change=request.allow_replication_factor_change)
     topics: dict[str, ReassignableTopicResponse] = {}
     for key in wanted:

@@ -247,6 +247,35 @@ async def test_what_moves_is_refused_and_what_waits_for_it(autojump_clock: trio.
         assert await cluster.session.children(znodes.DELETE_TOPICS) == []
 
 
+async def test_a_leader_that_writes_its_in_sync_replicas_itself_ends_a_move_too(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """One of a Kafka before 2.7."""
+    async with running(brokers=3) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [1, 2]}))
+        await move(cluster, [3, 2])
+        state = znodes.encode_state(LeaderState(1, 1, (1, 2, 3), 1))
+        notice = b'{"version":1,"partitions":[{"topic":"t","partition":0}]}'
+        path = f"{znodes.ISR_CHANGES}/isr_change_0000000000"
+        await cluster.session.multi([Set(znodes.state_path(*KEY), state), Create(path, notice)])
+        await until_stored(cluster, ReplicaAssignment((3, 2)))
+        assert await cluster.state("t") == LeaderState(3, 2, (2, 3), 1)
+
+
+async def test_leaders_are_not_balanced_while_replicas_move(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(brokers=3) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [1, 2]}), NewTopic("u", assignment={0: [1, 2]}))
+        await cluster.controller.elect_again(TopicPartition("u", 0), leader=2)
+        await move(cluster, [1, 3])
+        term = cluster.controller._term
+        assert term is not None
+        await term.balance_leaders()
+        assert (await cluster.state("u")).leader == 2
+        await move(cluster, None)
+        await term.balance_leaders()
+        assert (await cluster.state("u")).leader == 1
+
+
 # --- brokers and controllers that come and go ---------------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from ottla.controller.known_brokers import KnownBrokers
 from ottla.controller.leaders import Leaders
 from ottla.controller.loading import load_brokers
 from ottla.controller.term import Term
+from ottla.controller.znodes import LeaderState
 from ottla.log import follower_append
 from ottla.replication import follower
 from ottla.replication.isr import Committed, PendingExpand
@@ -129,7 +130,7 @@ def move_without_waiting(patch: pytest.MonkeyPatch) -> None:
         state, target = partition.state, partition.assignment.target
         if state is None:
             return None
-        return state._replace(leader=target[0], leader_epoch=state.leader_epoch + 1, isr=target)
+        return LeaderState(target[0], state.leader_epoch + 1, target, controller_epoch)
 
     patch.setattr("ottla.controller.reassignment.finished_state", finished_state)
 
