@@ -26,7 +26,7 @@ from ..log.settings import LogSettings
 from .channels import Connect
 from .config_store import ConfigStore
 from .context import ControllerContext
-from .controller_node import is_controller, stand_for_election
+from .controller_node import is_controller, stand_for_election, withdraw
 from .events import EventQueue
 from .figures import ControllerFigures
 from .partition_states import refusal
@@ -36,6 +36,7 @@ from .store import (
     ClusterStore,
     ControllerMovedError,
     EventType,
+    OlderBrokerError,
     SessionExpiredError,
     StoreError,
     StoreFailedError,
@@ -97,6 +98,7 @@ class Candidate:
         self._retries: trio.Nursery | None = None
         self._is_candidate = False
         self._is_resting = False
+        self._is_held_back = False  # by a broker too old, until other brokers are registered
         self._is_suspended = False
         self._last_loss = ""
 
@@ -133,7 +135,7 @@ class Candidate:
 
     async def elect(self) -> None:
         """Stand for election, and from now on whenever there is no controller. Raises StoreError."""
-        self._is_candidate = True
+        self._is_candidate, self._is_held_back = True, False
         await self._events.ask(self._elect)
 
     async def resign(self) -> None:
@@ -235,7 +237,7 @@ class Candidate:
                 changed(event)
 
         return Watches(
-            brokers=watch(lambda term: term.follow_brokers()),
+            brokers=lambda _: self._events.put(self._follow_brokers),
             topics=watch(lambda term: term.topic_changes.follow()),
             topic=note_topic,
             deletions=watch(lambda term: term.follow_deletions()),
@@ -248,8 +250,15 @@ class Candidate:
     def _answered(self, answer: Answer) -> None:
         self._events.put(functools.partial(self._follow, lambda term: term.take_answer(answer)))
 
+    async def _follow_brokers(self) -> None:
+        if self._is_held_back:
+            self._is_held_back = False
+            await self._check_controller()
+        else:
+            await self._follow(lambda term: term.follow_brokers())
+
     async def _check_controller(self) -> None:
-        if not self._is_candidate or self._is_resting:
+        if not self._is_candidate or self._is_resting or self._is_held_back:
             return
         try:
             if self._term is not None and not await is_controller(self._store, self._controller_changed):
@@ -294,6 +303,8 @@ class Candidate:
             pass  # suspended; everything is looked at when it goes on
         except (ControllerMovedError, SessionExpiredError):
             pass  # it has resigned
+        except OlderBrokerError as error:
+            await self._hold_back(error)
         except StoreError as error:
             self._log_lost(error)
             if not isinstance(error, StoreFailedError):
@@ -311,6 +322,9 @@ class Candidate:
                 await term.take_over()
             except ControllerMovedError:
                 await self._give_up()
+            except OlderBrokerError as error:
+                await self._hold_back(error)
+                return
             except StoreError:
                 await self._give_up()
                 raise
@@ -339,6 +353,14 @@ class Candidate:
         if str(error) != self._last_loss:
             logger.error("The controller cannot follow the cluster: %s", error)
         self._last_loss = str(error)
+
+    async def _hold_back(self, error: OlderBrokerError) -> None:
+        """Resign, and be no candidate while that broker is in the cluster; one as old may be the controller."""
+        self._log_lost(error)
+        self._is_held_back = True
+        await self._give_up()
+        with contextlib.suppress(StoreError):  # the node goes with the session, and is looked at in the next one
+            await withdraw(self._store)
 
     async def _stand_down(self, term: Term) -> None:
         """The term is over, and this broker a candidate as any other."""

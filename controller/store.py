@@ -50,6 +50,10 @@ class ControllerMovedError(StoreError):
     """A controller's write was refused because ``/controller_epoch`` is not that of its own election."""
 
 
+class OlderBrokerError(StoreError):
+    """A broker is registered that this one cannot be the controller of."""
+
+
 class SessionExpiredError(StoreError):
     """The session is over and its ephemeral nodes are gone; a new session has to be opened."""
 

@@ -44,10 +44,10 @@ from .replica_elections import ReplicaElections
 from .sender import Answer, Senders
 from .settings import ControllerSettings
 from .state_messages import leader_and_isr_requests, update_metadata_requests
-from .store import ClusterStore, Delete, Watch
+from .store import ClusterStore, Delete, OlderBrokerError, Watch
 from .topic_changes import TopicChanges
 from .topics import Topics
-from .znodes import LeaderState
+from .znodes import BROKER_VERSION, LeaderState
 
 logger = logging.getLogger(__name__)
 
@@ -108,7 +108,7 @@ class Term:
         """Load the cluster, set leaders right, and tell every broker everything, in the order of Kafka's failover."""
         context = self.context
         await set_up_features(self._store, context)
-        context.brokers = await load_brokers(self._store, self._watches.brokers)
+        context.brokers = await self._load_brokers()
         await self._remove(await notifications(self._store, znodes.LOG_DIR_EVENTS, self._watches.folders))
         await self._remove(await notifications(self._store, znodes.ISR_CHANGES, self._watches.isr_changes))
         await self.topic_changes.load()
@@ -136,6 +136,16 @@ class Term:
 
     # --- brokers ------------------------------------------------------------------------------------------------------
 
+    async def _load_brokers(self) -> dict[int, LiveBroker]:
+        """Raises OlderBrokerError, too: what a controller says here, a broker of Kafka before 2.7 does not understand."""
+        brokers = await load_brokers(self._store, self._watches.brokers)
+        for broker_id, broker in brokers.items():
+            version = broker.registration.version
+            if version < BROKER_VERSION:
+                why = f"a Kafka before 2.7 has registered (version {version}), of which Ottla cannot be the controller"
+                raise OlderBrokerError(znodes.broker_path(broker_id), why)
+        return brokers
+
     async def follow_brokers(self) -> None:
         """Take over which brokers are alive. One that was restarted between two looks has failed, and then started."""
         began = trio.current_time()
@@ -144,7 +154,7 @@ class Term:
 
     async def _take_over_brokers(self) -> None:
         context = self.context
-        found = await load_brokers(self._store, self._watches.brokers)
+        found = await self._load_brokers()
         known = context.brokers
         dead = known.keys() - found.keys()
         bounced = {b for b in known.keys() & found.keys() if found[b].epoch != known[b].epoch}

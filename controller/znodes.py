@@ -98,13 +98,18 @@ class BrokerEndpoint(NamedTuple):
     security_protocol: str = "PLAINTEXT"
 
 
+BROKER_VERSION = 5
+"""Of the layout of a broker's node, in which it tells its features (KIP-584)."""
+
+
 @dataclasses.dataclass(frozen=True)
 class BrokerRegistration:
-    """A broker as ``/brokers/ids/N`` tells it."""
+    """A broker as ``/brokers/ids/N`` tells it, in a layout whose ``version`` is 5 since Kafka 2.7."""
 
     broker_id: int
     endpoints: tuple[BrokerEndpoint, ...]
     rack: str | None = None
+    version: int = BROKER_VERSION
 
     def endpoint(self, listener: str) -> BrokerEndpoint | None:
         """Where the listener of this name is reached, if the broker has one."""
@@ -224,7 +229,7 @@ def encode_broker(registration: BrokerRegistration, now_ms: int) -> bytes:
         "jmx_port": -1,
         "port": plaintext.port if plaintext else -1,
         "host": plaintext.host if plaintext else None,
-        "version": 5,
+        "version": BROKER_VERSION,
         "timestamp": str(now_ms),
     }
     if registration.rack is not None:
@@ -234,15 +239,16 @@ def encode_broker(registration: BrokerRegistration, now_ms: int) -> bytes:
 
 def decode_broker(broker_id: int, data: bytes) -> BrokerRegistration:
     fields = json.loads(data)
+    version = int(fields["version"])
     protocols = fields.get("listener_security_protocol_map", {})
     endpoints = []
-    for text in fields["endpoints"]:
+    for text in fields["endpoints"] if version > 1 else ():  # the first layout has a host and a port only
         match = _ENDPOINT.fullmatch(text)
         if match is None:
             raise ValueError(f"{broker_path(broker_id)}: {text!r} is not an endpoint")
         listener = match[1]
         endpoints.append(BrokerEndpoint(listener, match[2], int(match[3]), protocols.get(listener, listener)))
-    return BrokerRegistration(broker_id, tuple(endpoints), fields.get("rack"))
+    return BrokerRegistration(broker_id, tuple(endpoints), fields.get("rack"), version)
 
 
 def encode_topic(assignment: TopicAssignment) -> bytes:

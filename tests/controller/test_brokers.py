@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import random
+from collections.abc import Awaitable, Callable
 
 import pytest
+import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.base.partitions import TopicPartition
+from ottla.base.seams import SystemClock
 from ottla.controller import znodes
 from ottla.controller.config_store import TOPICS
+from ottla.controller.embedded_store import EmbeddedStore
+from ottla.controller.registration import ensure_cluster
 from ottla.controller.sender import Answer
-from ottla.controller.store import Set
+from ottla.controller.store import Create, Set
 from ottla.controller.topics import NewTopic
 from ottla.controller.znodes import BrokerEndpoint, LeaderState
 from ottla.tests.controller.cluster import Cluster, registration, running, until
@@ -278,3 +284,62 @@ async def test_a_registration_that_is_not_understood_is_passed_over(caplog: pyte
         await until(lambda: not cluster.brokers[1].metadata.is_alive(2))
         assert "/brokers/ids/2 is passed over" in caplog.text
         assert cluster.controller.is_active
+
+
+# --- a Kafka that is too old ------------------------------------------------------------------------------------------
+
+_FIRST_LAYOUT = b'{"version":1,"host":"10.0.0.9","port":9092,"jmx_port":-1,"timestamp":"1"}'
+_LAYOUT_4 = (
+    b'{"version":4,"endpoints":["PLAINTEXT://10.0.0.9:9092"],"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},'
+    b'"host":"10.0.0.9","port":9092,"jmx_port":-1,"timestamp":"1"}'
+)
+
+
+async def until_true(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Return once ``condition`` holds. Raises trio.TooSlowError."""
+    with trio.fail_after(10):
+        while not await condition():
+            await trio.sleep(0.005)
+
+
+async def has_resigned(cluster: Cluster) -> bool:
+    return not cluster.controller.is_active and await cluster.session.exists(znodes.CONTROLLER) is None
+
+
+@pytest.mark.parametrize("layout", [_FIRST_LAYOUT, _LAYOUT_4], ids=["1", "4"])
+async def test_a_controller_that_sees_a_broker_of_kafka_before_2_7_says_so_and_resigns(
+    layout: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(brokers=2) as cluster:
+        await cluster.create(NewTopic("t", assignment={0: [2, 1]}))
+        old = cluster.store.session()
+        await old.multi([Create(znodes.broker_path(9), layout, ephemeral=True)])
+        await until_true(lambda: has_resigned(cluster))
+        told = [text for level, text in said(caplog) if level == "ERROR"]
+        version = 1 if layout is _FIRST_LAYOUT else 4
+        why = f"a Kafka before 2.7 has registered (version {version}), of which Ottla cannot be the controller"
+        assert told == [f"The controller cannot follow the cluster: /brokers/ids/9: {why}"]
+        await cluster.sessions[2].expire()  # others come and go meanwhile
+        await old.multi([Set(znodes.broker_path(9), layout)])
+        await until_true(lambda: has_resigned(cluster))
+        assert len([text for level, text in said(caplog) if level == "ERROR"]) == 1
+        await old.expire()
+
+        async def is_led_by_1() -> bool:
+            state = await cluster.state("t")
+            return (state.leader, state.isr) == (1, (1,))
+
+        await until_true(is_led_by_1)
+        assert cluster.controller.is_active
+
+
+async def test_and_stands_for_no_election_where_one_is_there_already(caplog: pytest.LogCaptureFixture) -> None:
+    store = EmbeddedStore(SystemClock())
+    await store.open()
+    old = store.session()
+    await ensure_cluster(old, random.Random(1))
+    await old.multi([Create(znodes.broker_path(9), _LAYOUT_4, ephemeral=True)])
+    async with running(store=store) as cluster:
+        assert await has_resigned(cluster)
+        await old.expire()
+        await until(lambda: cluster.controller.is_active)
