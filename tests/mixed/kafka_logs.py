@@ -16,9 +16,12 @@ _KAFKA_BAD = re.compile(r"\] (?:ERROR|FATAL) |Exception\b|^\s+at \S+\(", re.MULT
 _OTTLA_BAD = re.compile(r"\b(?:ERROR|CRITICAL)\b|^Traceback ", re.MULTILINE)
 
 ALLOWED_OF_KAFKA = {
-    r"log4j:ERROR|log4j:WARN": "of the logging itself",
+    r"java\.io\.IOException: Connection to [\d.:]+ \(id: \d+ rack: null\) failed": "a broker that a test has stopped is away",
+    r"java\.io\.IOException: Connection to \d+ was disconnected before the response was read": "the same, in the middle of it",
+    r"fails to send request .*\njava\.lang\.InterruptedException": "a controller repeats nothing to a broker that is gone",
+    r"SessionTimeoutException: Client session timed out": "the test has paused this broker",
 }
-"""By what an entry matches, why it is no trouble between the two kinds of brokers."""
+"""By what an entry has in it, why it is no trouble between the two kinds of brokers."""
 
 ALLOWED_OF_OTTLA: dict[str, str] = {}
 

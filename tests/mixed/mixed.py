@@ -12,6 +12,7 @@ from confluent_kafka import Consumer, ElectionType, KafkaError, KafkaException, 
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ottla.compat_tests.clusters import KINDS, MixedCluster
+from ottla.compat_tests.raw.requests import list_offset
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection, connect, topic_metadata
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
@@ -24,8 +25,8 @@ PATIENCE_S = 90.0
 """For what ends with a session, on a busy machine."""
 
 PROPERTIES = {
-    "zookeeper.session.timeout.ms": "6000",
-    "replica.lag.time.max.ms": "3000",
+    "zookeeper.session.timeout.ms": "9000",
+    "replica.lag.time.max.ms": "2000",
     "auto.leader.rebalance.enable": "false",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
@@ -70,13 +71,17 @@ class Mixed:
         self.wait(topic, {number: each[0] for number, each in enumerate(replicas)})
 
     def asked(self, request: Callable[[], Future[Any]]) -> Any:
-        """What the controller answers: this client goes to the last one it knew first, and reports that it is none."""
+        """What the controller answers: this client goes to the last one it knew first, and reports that it is none.
+
+        A topic that is still being deleted is made again once it is gone.
+        """
 
         def answer() -> tuple[Any] | None:
             try:
                 return (request().result(PATIENCE_S),)
             except KafkaException as error:
-                if error.args[0].code() != KafkaError.NOT_CONTROLLER:
+                is_deleted_still = "marked for deletion" in error.args[0].str()
+                if error.args[0].code() != KafkaError.NOT_CONTROLLER and not is_deleted_still:
                     raise
                 self.admin.list_topics(timeout=PATIENCE_S)
                 return None
@@ -142,6 +147,14 @@ class Mixed:
 
         with contextlib.closing(consumer):
             eventually(read, PATIENCE_S)
+        return values
+
+    def read_until(self, topic: str, last: bytes) -> list[bytes]:
+        """The values of partition 0, up to this one."""
+        with self.connect(self.leaders(topic, self.running()[0])[0]) as connection:
+            count = list_offset(connection, topic, -1, 5).offset
+        values = self.read(topic, count)
+        assert values[-1] == last
         return values
 
     def segment(self, broker_id: int, topic: str, partition: int = 0) -> bytes:

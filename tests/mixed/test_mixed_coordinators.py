@@ -43,18 +43,15 @@ def coordinator(mixed: Mixed, key_type: int, key: str) -> int:
 def coordinated_by(mixed: Mixed, key_type: int, broker_id: int, name: str) -> str:
     """A group or a transactional id that a broker coordinates."""
     coordinator(mixed, key_type, "any")  # the topic is there
-    eventually(lambda: all(len(isr_of_internal(mixed, key_type, each)) == 3 for each in range(3)), PATIENCE_S)
-    with contextlib.suppress(KafkaException):
-        mixed.elect_preferred(INTERNAL[key_type], 0, 1, 2)
-    for number in range(60):
-        key = f"{name}-{number}"
-        if coordinator(mixed, key_type, key) == broker_id:
-            return key
-    raise AssertionError(f"broker {broker_id} leads nothing of {INTERNAL[key_type]}")
+    topic = INTERNAL[key_type]
 
+    def leads() -> bool:
+        mixed.elect_preferred(topic, 0, 1, 2)
+        return all(broker_id in mixed.leaders(topic, each).values() for each in mixed.ids)
 
-def isr_of_internal(mixed: Mixed, key_type: int, partition: int) -> list[int]:
-    return mixed.isr(INTERNAL[key_type], mixed.ids[0], partition)
+    eventually(leads, PATIENCE_S)
+    keys = (f"{name}-{number}" for number in itertools.count())
+    return next(key for key in keys if coordinator(mixed, key_type, key) == broker_id)
 
 
 class Transactions:
