@@ -45,8 +45,11 @@ from .store import (
 
 logger = logging.getLogger(__name__)
 
-ASK_AFTER = 1 / 6
-"""The part of the time-out after which ZooKeeper is asked for a sign of life."""
+ASK_AFTER = 1 / 3
+"""The part of the time-out after which ZooKeeper is asked for a sign of life, as by its own client (``ClientCnxn``).
+
+Asked more often, the session of a broker that was killed would end later: it lasts from the last sign of life on.
+"""
 
 CLOSE_SECONDS = 5.0
 """How long the end of a session may take; ZooKeeper ends one that it was not told of when its time is up."""

@@ -29,6 +29,8 @@ _STOP_S = 150.0
 _BACKOFF_MS = 200
 _PATIENCE = {"reconnect.backoff.max.ms": _BACKOFF_MS, "retry.backoff.max.ms": _BACKOFF_MS}
 """The longest that clients wait before they try again. Their defaults, of 1 to 30 s, would be most of what is measured."""
+_LIBRDKAFKA_PATIENCE = {**_PATIENCE, "topic.metadata.refresh.interval.ms": _BACKOFF_MS}
+"""It looks once a second for the leader of a partition whose leader is down, and at the first answer it forgets the new one."""
 
 
 class Ack(NamedTuple):
@@ -104,7 +106,7 @@ class ConfluentProducer(ProducerLoad):
                 "bootstrap.servers": self._bootstrap,
                 "enable.idempotence": True,
                 "message.timeout.ms": _GIVE_UP_MS,
-                **_PATIENCE,
+                **_LIBRDKAFKA_PATIENCE,
                 "log_level": 0,
             }
         )
@@ -132,7 +134,7 @@ class ConfluentTransactions(ProducerLoad):
                 "bootstrap.servers": self._bootstrap,
                 "transactional.id": self.topic,
                 "transaction.timeout.ms": 60_000,
-                **_PATIENCE,
+                **_LIBRDKAFKA_PATIENCE,
                 "log_level": 0,
             }
         )
@@ -175,7 +177,7 @@ class ConfluentGroup(GroupLoad):
                 "auto.offset.reset": "earliest",
                 "auto.commit.interval.ms": 500,
                 "isolation.level": "read_committed",
-                **_PATIENCE,
+                **_LIBRDKAFKA_PATIENCE,
                 "log_level": 0,
             }
         )
