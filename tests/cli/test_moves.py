@@ -24,6 +24,7 @@ from .conftest import Command
 
 pytestmark = pytest.mark.slow
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
+SESSION_S = 20
 RECORDS = 60
 SIZE = 10_000
 _numbers = itertools.count()
@@ -33,6 +34,7 @@ _numbers = itertools.count()
 def cluster() -> Iterator[Cluster]:
     own = {broker_id: {"broker.rack": rack} for broker_id, rack in RACKS.items()}
     properties = {"auto.leader.rebalance.enable": "false", "replica.fetch.max.bytes": str(2 * SIZE)}
+    properties["zookeeper.session.timeout.ms"] = str(1000 * SESSION_S)
     with ottla.Cluster(4, broker_properties=own, properties=properties) as running:
         yield running
 
@@ -198,6 +200,20 @@ def test_a_drain_without_room_moves_nothing(command: Command, admin: Admin, topi
     assert replicas_of(admin, name) == {0: (1, 2, 3, 4)}
     assert "--force" in command.refused("cluster", "drain", "2", "--replicas", "--force", code=2)
     assert "--replicas" in command.refused("cluster", "drain", "2", "--throttle", "7", code=2)
+
+
+def test_a_broker_that_is_down_is_drained(
+    cluster: Cluster, command: Command, admin: Admin, topic: Callable[..., str]
+) -> None:
+    name = topic({0: [4, 2], 1: [3, 4]})
+    cluster.kill(4)
+    cluster.clock.advance(seconds=SESSION_S + 1)
+    cluster.wait_in_sync(name)
+    drained: Any = command.json("cluster", "drain", "4", "--replicas", "--throttle", "100000000")
+    assert (drained["drained"], len(drained["partitions"])) == (True, 2)
+    assert replicas_of(admin, name) == {0: (1, 2), 1: (3, 1)}, "broker 1 is in the rack that broker 4 was in"
+    assert read(cluster, name, 2) == 2 * RECORDS
+    cluster.restart(4)
 
 
 def test_moves_are_cancelled(command: Command, admin: Admin, topic: Callable[..., str], tmp_path: Path) -> None:
