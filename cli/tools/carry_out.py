@@ -100,10 +100,10 @@ def carry_out(admin: Admin, layout: Layout, targets: Mapping[Key, Replicas], lim
         raise
     except ToolError:
         if is_throttled and not any(key in targets for key in under_way(admin)):
-            remove_throttle(admin, layout, targets)
+            remove_throttle(admin, targets)
         raise
     if is_throttled and not left:
-        keeps = remove_throttle(admin, layout, targets)
+        keeps = remove_throttle(admin, targets)
     now = _settled(admin, {key: target for key, target in targets.items() if key not in left})
     rows = [
         (*key, list(layout.partitions[key].replicas), list(target), _outcome(key in left, now.get(key), target))
@@ -112,12 +112,13 @@ def carry_out(admin: Admin, layout: Layout, targets: Mapping[Key, Replicas], lim
     return Outcome(rows, keeps)
 
 
-def remove_throttle(admin: Admin, layout: Layout, keys: Iterable[Key]) -> bool:
+def remove_throttle(admin: Admin, keys: Iterable[Key]) -> bool:
     """After the moves of these partitions; whether the brokers' limits stay, for moves of others. Raises ToolError."""
     others = under_way(admin)
     there = {topic.name for topic in find_topics(admin, None)}
     topics = {topic for topic, _ in keys} & there - {topic for topic, _ in others}
-    unthrottle(admin, topics, () if others else layout.racks.keys())
+    live = [broker["broker_id"] for broker in admin.describe_cluster()["brokers"]]  # others can't be told
+    unthrottle(admin, topics, () if others else live)
     return bool(others)
 
 

@@ -109,6 +109,7 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
                 "no broker is the controller just now: one is being elected, or none reaches ZooKeeper; try again in a moment"
             ) from None
         except _UNREACHED as error:
+            self._controller_id = None  # the next request asks who it is by then
             raise ToolError(
                 f"the controller is not reached ({error}); if its broker is gone, another one takes over when its session "
                 "has ended: try again in a moment"

@@ -25,6 +25,7 @@ from .running import ToolError
 _LOOK_EACH_S = 1.0
 _FIRST_PAUSE_S = 0.1
 _LINE_EACH_S = 10.0
+_PATIENCE_S = 60.0
 
 Show = Callable[["Progress", float], None]
 
@@ -73,18 +74,24 @@ class Progress:
 def wait(admin: Admin, keys: Collection[Key], timeout_s: float) -> Mapping[Key, Move]:
     """Return when none of these partitions is on its way any more, or the time is over: those that still are.
 
-    On the standard error stands how far it is. Raises ToolError.
+    On the standard error stands how far it is. Raises ToolError, KafkaError, when the controller has not answered for a minute.
     """
-    began = time.monotonic()
+    began = answered = time.monotonic()
+    moves: Mapping[Key, Move] = dict.fromkeys(keys, Move((), (), ()))
     progress = Progress()
     with _shown() as show:
         while True:
-            moves = {key: move for key, move in under_way(admin).items() if key in keys}
             now = time.monotonic()
+            try:
+                moves = {key: move for key, move in under_way(admin).items() if key in keys}
+                answered = now
+                progress.look(_sizes(admin, moves), now)
+                show(progress, now)
+            except (ToolError, kafka.errors.KafkaError):  # another broker becomes the controller soon
+                if now - answered >= _PATIENCE_S:
+                    raise
             if not moves or now - began >= timeout_s:
                 return moves
-            progress.look(_sizes(admin, moves), now)
-            show(progress, now)
             time.sleep(min(_FIRST_PAUSE_S + (now - began) / 5, _LOOK_EACH_S, max(began + timeout_s - now, 0)))
 
 

@@ -80,7 +80,7 @@ def cancel(connection: Connection, path: Path | None, *, as_json: bool) -> None:
         if keys:
             submit(admin, dict.fromkeys(keys))
             left = wait(admin, keys, _CANCEL_S)
-            remove_throttle(admin, layout, keys)
+            remove_throttle(admin, keys)
     if as_json:
         print_json([{"topic": topic, "partition": partition} for topic, partition in keys])
     else:

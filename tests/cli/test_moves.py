@@ -31,12 +31,21 @@ _numbers = itertools.count()
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def brokers() -> Iterator[Cluster]:
     own = {broker_id: {"broker.rack": rack} for broker_id, rack in RACKS.items()}
     properties = {"auto.leader.rebalance.enable": "false", "replica.fetch.max.bytes": str(2 * SIZE)}
     properties["zookeeper.session.timeout.ms"] = str(1000 * SESSION_S)
     with ottla.Cluster(4, broker_properties=own, properties=properties) as running:
         yield running
+
+
+@pytest.fixture
+def cluster(brokers: Cluster) -> Iterator[Cluster]:
+    """All four run at the end, too."""
+    yield brokers
+    for broker in brokers.brokers.values():
+        if not broker.is_running:
+            broker.start()
 
 
 @pytest.fixture
@@ -73,6 +82,7 @@ def topic(cluster: Cluster, admin: Admin) -> Iterator[Callable[[dict[int, list[i
 
 
 def replicas_of(admin: Admin, name: str) -> dict[int, tuple[int, ...]]:
+    admin._controller_id = None  # another test may have killed who it was
     return {number: p.replicas for (topic, number), p in Layout(admin).partitions.items() if topic == name}
 
 
@@ -213,7 +223,27 @@ def test_a_broker_that_is_down_is_drained(
     assert (drained["drained"], len(drained["partitions"])) == (True, 2)
     assert replicas_of(admin, name) == {0: (1, 2), 1: (3, 1)}, "broker 1 is in the rack that broker 4 was in"
     assert read(cluster, name, 2) == 2 * RECORDS
-    cluster.restart(4)
+
+
+def test_a_controller_that_dies_ends_no_wait(
+    cluster: Cluster, command: Command, admin: Admin, topic: Callable[..., str], tmp_path: Path
+) -> None:
+    controller = cluster.controller()
+    assert controller is not None
+    one, other, third = (broker for broker in RACKS if broker != controller)
+    name = topic({0: [one, other]})
+    path = plan_file(tmp_path, name, {0: [third, other]})
+    began = command.start("cluster", "reassign", path, "--throttle", "1")
+    eventually(lambda: bool(Layout(admin).moves))
+    cluster.kill(controller)
+    cluster.clock.advance(seconds=SESSION_S + 1)
+    eventually(lambda: cluster.controller() not in (controller, None))
+    replicas = [f"{side}.replication.throttled.replicas" for side in ("leader", "follower")]
+    Command(cluster.brokers[one].bootstrap_servers)("configs", "unset", "--topic", name, *replicas)
+    shown, errors = began.communicate(timeout=60)
+    assert (began.returncode, b"ottla: " in errors) == (0, False), errors
+    assert shown.decode() == f"{name}\t0\t{one},{other}\t{third},{other}\tmoved\n"
+    assert replicas_of(admin, name) == {0: (third, other)}
 
 
 def test_moves_are_cancelled(command: Command, admin: Admin, topic: Callable[..., str], tmp_path: Path) -> None:
