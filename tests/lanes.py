@@ -12,8 +12,10 @@ from pathlib import PurePath
 LONG = (
     "cli/test_transcripts",
     "kafka_files",
+    "mixed",
     "test_readme",
     "testing/test_failover",
+    "jepsen/test_jepsen",
     "test_packaging",
     "bench/test_failover",
     "controller",
@@ -23,14 +25,15 @@ LONG = (
     "compat/test_clusters",
     "cli/test_dev_cluster",
     "cli/test_cluster",
+    "cli/test_moves",
     "test_docs_site",
     "cli/test_produce_and_consume",
 )
 """Files and folders that take longer than others, the longest first."""
 APART = frozenset({"cli/test_transcripts", "testing/test_failover"})
 """Files whose tests take long, each by itself, and share nothing."""
-TOGETHER = frozenset({"controller", "kafka_files"})
-"""Folders whose files share Apache Kafka's data folders, or a ZooKeeper."""
+TOGETHER = frozenset({"controller", "kafka_files", "mixed"})
+"""Folders whose files share Apache Kafka's data folders, a ZooKeeper or a cluster."""
 
 
 def lane(file: PurePath) -> str | None:
