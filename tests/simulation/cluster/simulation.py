@@ -70,7 +70,7 @@ class ClusterSimulation:
             Reader(world, self.history, "uncommitted", committed=False),
             Reader(world, self.history, "committed", committed=True),
         ]
-        pace = self._rng.choice((0.1, 0.2, 0.5))
+        pace = self._rng.choice((0.15, 0.3, 0.6))
         group = GroupState()
         self._clients = [
             *(IdempotentProducer(world, self.history, f"i{n}", pace) for n in range(self._rng.randint(1, 2))),

@@ -17,7 +17,9 @@ import trio
 
 from ottla.tests.simulation.cluster.stage import PARTITION, Stage, Writer, perform
 from ottla.tests.simulation.network import Lost
+from ottla.tests.simulation.readers import LATEST
 from ottla.tests.simulation.run import Mode
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.records import build_batch
 
@@ -66,7 +68,12 @@ class Trial:
 
     async def writer(self) -> Writer:
         self._writers += 1
-        return await self.stage.writer(f"w{self._writers}")
+        writer = await self.stage.writer(f"w{self._writers}")
+        if not self._setting.acks:  # what it cannot send for want of a leader it does not take for written
+            wanted = ListOffsetsPartition(partition_index=PARTITION[1], timestamp=LATEST)
+            request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=PARTITION[0], partitions=[wanted])])
+            await writer.insist(request, 5, lambda answer: [answer.topics[0].partitions[0].error_code])
+        return writer
 
     async def _send(self, writer: Writer) -> None:
         """With acks=0 there is no answer: what was sent is written, as far as its producer knows."""

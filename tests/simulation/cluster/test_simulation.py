@@ -12,7 +12,7 @@ from ottla.tests.simulation.cluster.simulation import simulate_cluster
 
 pytestmark = pytest.mark.computes
 
-SEEDS = range(70)
+SEEDS = range(150)
 PARTS = 10
 """Into how many tests they are split, for the processes that run tests side by side."""
 
