@@ -77,6 +77,3 @@ def inter_broker_protocol(text: str) -> InterBrokerProtocol:
         version(_LIST_OFFSETS),
         position >= _NAMES.index(_ALLOCATES_PRODUCER_IDS_FROM),
     )
-
-
-NEWEST = inter_broker_protocol(LATEST)
