@@ -30,7 +30,6 @@ PROPERTIES = {
     "auto.leader.rebalance.enable": "false",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
-    "log.initial.task.delay.ms": "100",
 }
 
 

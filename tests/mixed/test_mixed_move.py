@@ -1,0 +1,110 @@
+"""A live cluster is moved from Apache Kafka to Ottla and back, as docs/mixed-cluster.md says, while clients write and read."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ottla.bench.failover.checks import has_read, read_all, wrong_in_group, wrong_in_log
+from ottla.bench.failover.loads import ConfluentGroup, ConfluentProducer, ConfluentTransactions, GroupLoad, ProducerLoad
+from ottla.bench.failover.outages import is_back
+from ottla.compat_tests.clusters import MixedCluster
+from ottla.compat_tests.java.tools import KafkaTools
+from ottla.compat_tests.session import eventually
+from ottla.compat_tests.zookeeper import ZooKeeperProcess
+
+from .mixed import KAFKA, OTTLA, PATIENCE_S, PROPERTIES, Mixed
+
+pytestmark = [pytest.mark.slow, pytest.mark.on_demand]
+
+OF_KAFKA, OF_OTTLA = [1, 2], [3, 4]
+TWO_REPLICAS = {
+    "default.replication.factor": "2",
+    "offsets.topic.replication.factor": "2",
+    "transaction.state.log.replication.factor": "2",
+    "transaction.state.log.min.isr": "1",
+}
+MOVED_S = 240.0
+
+
+class Moved(MixedCluster):
+    """Brokers 1 and 2 of Kafka, 3 and 4 of Ottla."""
+
+    def kind(self, broker_id: int) -> str:
+        return KAFKA if broker_id in OF_KAFKA else OTTLA
+
+
+def move(mixed: Mixed, tools: KafkaTools, to: Sequence[int]) -> None:
+    """Have all replicas of all topics on these two brokers, and return when the tool says that they are there."""
+    topics = mixed.admin.list_topics(timeout=PATIENCE_S).topics
+    replicas = [list(to), list(reversed(to))]
+    plan = [
+        {"topic": name, "partition": number, "replicas": replicas[number % 2]}
+        for name, topic in topics.items()
+        for number in topic.partitions
+    ]
+    path = tools.file(f"to-{to[0]}.json", json.dumps({"version": 1, "partitions": plan}))
+    tools.run("reassign-partitions", "--execute", "--reassignment-json-file", path)
+
+    def is_moved() -> bool:
+        described = mixed.admin.list_topics(timeout=PATIENCE_S).topics
+        return all(
+            sorted(partition.replicas) == sorted(partition.isrs) == sorted(to)
+            for topic in described.values()
+            for partition in topic.partitions.values()
+        )
+
+    eventually(is_moved, MOVED_S)
+    assert "still in progress" not in tools.run("reassign-partitions", "--verify", "--reassignment-json-file", path)
+
+
+def test_a_live_cluster_moves_from_kafka_to_ottla_and_back(
+    tmp_path: Path, zookeeper_server: ZooKeeperProcess, zookeeper: str
+) -> None:
+    root = zookeeper.removeprefix(zookeeper_server.address)
+    properties = {**PROPERTIES, **TWO_REPLICAS}
+    cluster = Moved(tmp_path, 4, zookeeper=zookeeper_server, root=root, properties=properties)
+    loads: list[tuple[ProducerLoad, GroupLoad]] = []
+    try:
+        for broker_id in OF_KAFKA:
+            cluster.start_broker(broker_id)
+        mixed = Mixed(cluster)
+        tools = KafkaTools(cluster.bootstrap, tmp_path)
+        for kind in (ConfluentProducer, ConfluentTransactions):
+            topic = f"load-{kind.__name__}"
+            mixed.create(topic, OF_KAFKA, OF_KAFKA[::-1])
+            loads.append((kind(topic, topic, cluster.bootstrap), ConfluentGroup("group", topic, cluster.bootstrap)))
+        for load in (each for pair in loads for each in pair):
+            load.start()
+
+        def settle() -> None:
+            now = time.time()
+            eventually(lambda: all(is_back(producer, now) for producer, _ in loads), PATIENCE_S)
+
+        settle()
+        for old, new in ((OF_KAFKA, OF_OTTLA), (OF_OTTLA, OF_KAFKA)):
+            for broker_id in new:
+                cluster.start_broker(broker_id)
+            move(mixed, tools, new)
+            settle()
+            for broker_id in old:
+                cluster.broker(broker_id).stop()
+            eventually(lambda new=new: cluster.controller() in new, PATIENCE_S)
+            settle()
+        for producer, _ in loads:
+            producer.stop()
+        for producer, group in loads:
+            logs = read_all(cluster.bootstrap, producer.topic)
+            eventually(lambda group=group, logs=logs: has_read(group, logs), PATIENCE_S)
+            group.stop()
+            assert producer.acks
+            assert [*wrong_in_log(producer, logs), *wrong_in_group(group, logs), *producer.errors] == []
+        assert mixed.troubles() == []
+    finally:
+        for load in (each for pair in loads for each in pair):
+            load.end()
+        cluster.close()
