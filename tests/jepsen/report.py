@@ -40,6 +40,7 @@ class Report:
             "",
             f"{sum(nemesis.done.values())} faults: {_counts(nemesis.done)}",
             f"brokers that ended themselves, as they may: {_counts(nemesis.ended)}",
+            f"starts of brokers that had to be tried again: {system.failed_starts}",
             *operations(events),
             "",
             *_of_clients(clients),

@@ -59,6 +59,7 @@ PROPERTIES: Mapping[str, str] = {
 _DISK = "192m"
 _LOOK_S = 0.25
 _FEW_DESCRIPTORS = 3
+_TRIES = 3
 
 
 class PartitionState(NamedTuple):
@@ -131,6 +132,7 @@ class System:
         self.kind = kind
         self.folder = folder
         self.lacks: list[str] = []
+        self.failed_starts = 0
         hosts = [ZOOKEEPER, *map(host_of, range(1, BROKERS + 1))]
         self.network = self._make_network(hosts)
         own = folder / ZOOKEEPER
@@ -184,9 +186,19 @@ class System:
         self.cluster.start()
 
     def start_broker(self, machine: Machine) -> None:
-        """Start one again; returns when it takes connections. RuntimeError when it does not."""
-        self.cluster.before_start(machine.broker)
-        machine.broker.start()
+        """Start one again; returns when it takes connections. RuntimeError when it does not, tried several times.
+
+        On a machine that has no time for it, its session expires before it has begun, and it ends: Kafka's does then, too.
+        """
+        for left in reversed(range(_TRIES)):
+            self.cluster.before_start(machine.broker)
+            try:
+                machine.broker.start()
+                return
+            except RuntimeError:
+                if not left or machine.broker.is_running:
+                    raise
+                self.failed_starts += 1
 
     def controller(self) -> int | None:
         """The id of the controller, as those say who can be reached."""
