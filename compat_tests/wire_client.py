@@ -32,6 +32,7 @@ from ottla.wire.schema import Message
 
 TIMEOUT_S = 20.0
 CLIENT_ID = "ottla-compat-wire"
+_NOT_NOW = (ErrorCode.NOT_CONTROLLER, ErrorCode.INVALID_REPLICATION_FACTOR)
 
 
 class Connection:
@@ -178,7 +179,10 @@ class Operator:
         self._at_controller(request, 6, lambda answer: answer.responses[0])
 
     def _at_controller(self, request: Message, version: int, result_of: Callable[[Any], Any]) -> Any:
-        """The result that the controller gives, which may have become another one meanwhile."""
+        """The result that the controller gives, which may have become another one meanwhile.
+
+        On a busy machine a broker's session may have ended, and there are too few for the replicas until it is back.
+        """
 
         def ask() -> Any:
             view = cluster_view(self._bootstrap, TIMEOUT_S)
@@ -186,7 +190,7 @@ class Operator:
                 return None
             with connect(view.brokers[view.controller]) as connection:
                 result = result_of(connection.call(request, version))
-            return None if result.error_code == ErrorCode.NOT_CONTROLLER else result
+            return None if result.error_code in _NOT_NOW else result
 
         return eventually(ask)
 

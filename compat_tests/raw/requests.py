@@ -19,6 +19,7 @@ from ottla.wire.records import Record, build_batch
 PRODUCE_VERSION = 9
 FETCH_VERSION = 12
 NAMES_TRIED = 1_000
+NO_V2 = "a cluster on ZooKeeper serves no request of transactions V2, of which is Produce from 12 on"
 NewName = Callable[[], str]
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.compat_tests.raw.requests import batch, fetch, fetch_request, partitions_of, produce, produce_request
+from ottla.compat_tests.raw.requests import NO_V2, batch, fetch, fetch_request, partitions_of, produce, produce_request
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.metadata import MetadataRequest
@@ -34,7 +34,7 @@ def test_pipelining(leader: Connection, topic: str) -> None:
 
 
 @pytest.mark.capability("acks=0")
-@pytest.mark.parametrize("version", range(3, 13))
+@pytest.mark.parametrize("version", [*range(3, 12), pytest.param(12, marks=pytest.mark.one_broker(NO_V2))])
 @pytest.mark.parametrize("client_id", [None, "me"])
 def test_no_answer_and_later_answers_flow(leader: Connection, topic: str, version: int, client_id: str | None) -> None:
     for _ in range(3):

@@ -66,7 +66,7 @@ def test_advertised_ranges(wire: Connection) -> None:
     ranges = api_versions(wire)
     # The minimum keeps librdkafka before 2.11.1 compressing (KAFKA-18659); versions 0 to 2 are refused all the same.
     assert ranges[ApiKey.PRODUCE][0] == 0
-    assert ranges[ApiKey.PRODUCE][1] >= 12
+    assert ranges[ApiKey.PRODUCE][1] >= 11
     # ListOffsets 0 means something else, and without InitProducerId default producers lose idempotence.
     assert ranges[ApiKey.LIST_OFFSETS][0] == 1
     assert ApiKey.INIT_PRODUCER_ID in ranges

@@ -12,7 +12,7 @@ from collections.abc import Callable
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.compat_tests.raw.requests import batch, produce
+from ottla.compat_tests.raw.requests import NO_V2, batch, produce
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection, Operator, connect, describe
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -128,6 +128,7 @@ def test_recreated_topic_has_a_new_id(
 
 
 @pytest.mark.capability("topic ids")
+@pytest.mark.one_broker(NO_V2)
 def test_unknown_ids_in_fetch_and_produce(leader: Connection, topic: str) -> None:
     known, unknown = describe(leader, topic).topics[0].topic_id, b"u" * 16
     data = [

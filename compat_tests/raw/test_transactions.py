@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.compat_tests.raw.requests import NewName
+from ottla.compat_tests.raw.requests import NO_V2, NewName
 from ottla.compat_tests.raw.transactional import (
     CLASSIC_END,
     CLASSIC_PRODUCE,
@@ -119,6 +119,7 @@ def test_overlapping_transactions(connection: Connection, new_producer: NewProdu
 
 
 @pytest.mark.capability("transactions: V2")
+@pytest.mark.one_broker(NO_V2)
 def test_v2(connection: Connection, new_producer: NewProducer, topic: str) -> None:
     producer = new_producer(version=5)
     assert producer.send(topic, b"a", version=V2_PRODUCE) == NONE
@@ -146,6 +147,7 @@ def test_v2(connection: Connection, new_producer: NewProducer, topic: str) -> No
 
 
 @pytest.mark.capability("transactions: V2, one right behind the other")
+@pytest.mark.one_broker(NO_V2)
 def test_v2_without_a_pause(connection: Connection, new_producer: NewProducer, topic: str) -> None:
     """The first batch of a transaction comes while the one before is decided, and its marker not written yet."""
     producer = new_producer(version=5)
@@ -191,6 +193,7 @@ def test_outside_of_a_transaction(connection: Connection, new_producer: NewProdu
 
 
 @pytest.mark.capability("transactions: fencing")
+@pytest.mark.one_broker(NO_V2)
 @pytest.mark.parametrize("produce_version", [CLASSIC_PRODUCE, V2_PRODUCE])
 def test_fencing(
     connection: Connection, new_producer: NewProducer, make_topic: Callable[[int], str], produce_version: int
@@ -260,6 +263,7 @@ def test_unknown_partitions(new_producer: NewProducer, topic: str) -> None:
 
 
 @pytest.mark.capability("transactions: what leaders ask the coordinator")
+@pytest.mark.one_broker(NO_V2)
 def test_batched_requests(connection: Connection, new_producer: NewProducer, make_topic: Callable[[int], str]) -> None:
     topic = make_topic(2)
     first, second = new_producer(), new_producer()
@@ -297,7 +301,9 @@ def test_batched_requests(connection: Connection, new_producer: NewProducer, mak
 
 
 @pytest.mark.capability("transactions: offsets")
-@pytest.mark.parametrize("is_v2", [False, True], ids=["classic", "v2"])
+@pytest.mark.parametrize(
+    "is_v2", [False, pytest.param(True, marks=pytest.mark.one_broker(NO_V2))], ids=["classic", "v2"]
+)
 def test_offsets(
     connection: Connection, new_producer: NewProducer, topic: str, new_group_id: NewName, is_v2: bool
 ) -> None:

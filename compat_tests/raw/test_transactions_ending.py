@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from ottla.base.errors import ErrorCode
-from ottla.compat_tests.raw.requests import NewName
+from ottla.compat_tests.raw.requests import NO_V2, NewName
 from ottla.compat_tests.raw.transactional import CLASSIC_END, V2_END, RawProducer
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -101,9 +101,12 @@ def _code(answer: Any) -> ErrorCode:
     return ErrorCode(answer.error_code)
 
 
-NEVER_FENCES: dict[str, tuple[Callable[[Producer], Message], int]] = {
+_V2_ENDS: dict[str, tuple[Callable[[Producer], Message], int]] = {
     "EndTxn 5 commit": (lambda producer: _end(producer, commit=True), V2_END),
     "EndTxn 5 abort": (lambda producer: _end(producer, commit=False), V2_END),
+}
+NEVER_FENCES: dict[str, tuple[Callable[[Producer], Message], int]] = {
+    **_V2_ENDS,
     "InitProducerId 4": (_init, 4),
     "AddPartitionsToTxn 3": (_add_partitions, 3),
     "AddOffsetsToTxn 3": (_add_offsets, 3),
@@ -118,7 +121,9 @@ CHECKS_THE_PRODUCER_FIRST: dict[str, tuple[Callable[[Producer], Message], int, E
 Ask = Callable[[Callable[[Producer], Message], int, int], tuple[ErrorCode, bool]]
 
 
-@pytest.fixture(params=[CLASSIC_END, V2_END], ids=["classic-end", "v2-end"])
+@pytest.fixture(
+    params=[CLASSIC_END, pytest.param(V2_END, marks=pytest.mark.one_broker(NO_V2))], ids=["classic-end", "v2-end"]
+)
 def ask(
     request: pytest.FixtureRequest,
     wire: Connection,
@@ -148,7 +153,9 @@ def ask(
 
 
 @pytest.mark.capability("transactions: requests while the one before is ending")
-@pytest.mark.parametrize("api", NEVER_FENCES)
+@pytest.mark.parametrize(
+    "api", [pytest.param(api, marks=pytest.mark.one_broker(NO_V2)) if api in _V2_ENDS else api for api in NEVER_FENCES]
+)
 def test_every_epoch_is_told_to_wait(ask: Ask, api: str) -> None:
     make, version = NEVER_FENCES[api]
     for difference in FROM_THE_EPOCH_AT_THE_DECISION:
