@@ -13,7 +13,7 @@ from ottla.tests.simulation.cluster.simulation import simulate_cluster
 pytestmark = pytest.mark.computes
 
 SEEDS = range(150)
-PARTS = 10
+PARTS = 30
 """Into how many tests they are split, for the processes that run tests side by side."""
 
 
