@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -38,17 +39,16 @@ class Moved(MixedCluster):
         return KAFKA if broker_id in OF_KAFKA else OTTLA
 
 
-def move(mixed: Mixed, tools: KafkaTools, to: Sequence[int]) -> None:
-    """Have all replicas of all topics on these two brokers, and return when the tool says that they are there."""
-    topics = mixed.admin.list_topics(timeout=PATIENCE_S).topics
-    replicas = [list(to), list(reversed(to))]
-    plan = [
-        {"topic": name, "partition": number, "replicas": replicas[number % 2]}
-        for name, topic in topics.items()
-        for number in topic.partitions
-    ]
-    path = tools.file(f"to-{to[0]}.json", json.dumps({"version": 1, "partitions": plan}))
-    tools.run("reassign-partitions", "--execute", "--reassignment-json-file", path)
+def move(mixed: Mixed, tools: KafkaTools, to: Sequence[int], *, with_kafkas_tool: bool) -> None:
+    """Have all replicas of all topics on these two brokers, as the page says."""
+    topics = [f"--topic={name}" for name in mixed.admin.list_topics(timeout=PATIENCE_S).topics]
+    plan = tools.file(f"to-{to[0]}.json", ottla(mixed, "--generate", *topics, "--brokers", ",".join(map(str, to))))
+    if with_kafkas_tool:
+        tools.run("reassign-partitions", "--execute", "--reassignment-json-file", plan)
+        ottla(mixed)  # waits for what is under way
+        assert "in progress" not in tools.run("reassign-partitions", "--verify", "--reassignment-json-file", plan)
+    else:
+        ottla(mixed, plan, "--throttle", "50000000")
 
     def is_moved() -> bool:
         described = mixed.admin.list_topics(timeout=PATIENCE_S).topics
@@ -58,8 +58,15 @@ def move(mixed: Mixed, tools: KafkaTools, to: Sequence[int]) -> None:
             for partition in topic.partitions.values()
         )
 
-    eventually(is_moved, MOVED_S)
-    assert "still in progress" not in tools.run("reassign-partitions", "--verify", "--reassignment-json-file", path)
+    eventually(is_moved, PATIENCE_S)
+
+
+def ottla(mixed: Mixed, *arguments: str) -> str:
+    """What ``ottla cluster reassign`` prints."""
+    command = [sys.executable, "-m", "ottla", "cluster", "reassign", *arguments, "-b", mixed.bootstrap]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=MOVED_S)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def test_a_live_cluster_moves_from_kafka_to_ottla_and_back(
@@ -89,7 +96,7 @@ def test_a_live_cluster_moves_from_kafka_to_ottla_and_back(
         for old, new in ((OF_KAFKA, OF_OTTLA), (OF_OTTLA, OF_KAFKA)):
             for broker_id in new:
                 cluster.start_broker(broker_id)
-            move(mixed, tools, new)
+            move(mixed, tools, new, with_kafkas_tool=new is OF_KAFKA)
             settle()
             for broker_id in old:
                 cluster.broker(broker_id).stop()
