@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from typing import Any
 
@@ -12,6 +13,8 @@ from .clients import GIVE_UP_S, MADE
 from .consumers import ConfluentReader, Member
 from .history import Partition, Read
 from .producers import abort, commit, send_in_transaction, transactional_producer
+
+_GRACE_S = 5.0
 
 
 class Transformer(Member):
@@ -37,12 +40,32 @@ class Transformer(Member):
                 for read in reads:
                     target = Partition(MADE, partition.number)
                     send_in_transaction(self, producer, process, transaction, target, source=read.value)
-            self._send_offsets(reader, producer, taken)
+            self._send_offsets_in_time(reader, producer, taken)
         except (confluent_kafka.KafkaException, BufferError) as error:
             self.failed(error)
             abort(self, producer, process, transaction)
             return False
         return commit(self, producer, process, transaction)
+
+    def _send_offsets_in_time(self, *arguments: Any) -> None:
+        """As ``_send_offsets``; TimeoutError where librdkafka's does not return, as when the coordinator dies with the
+        request under way. The producer is of no use then, and the next life's fences it.
+        """
+        errors: list[confluent_kafka.KafkaException] = []
+
+        def run() -> None:
+            try:
+                self._send_offsets(*arguments)
+            except confluent_kafka.KafkaException as error:
+                errors.append(error)
+
+        thread = threading.Thread(target=run, name=f"{self.name} sends offsets", daemon=True)
+        thread.start()
+        thread.join(2 * GIVE_UP_S + _GRACE_S)
+        if thread.is_alive():
+            raise TimeoutError("send_offsets_to_transaction does not return")
+        if errors:
+            raise errors[0]
 
     def _send_offsets(self, reader: ConfluentReader, producer: Any, taken: dict[Partition, list[Read]]) -> None:
         offsets = [
