@@ -19,6 +19,7 @@ ALLOWED_OF_KAFKA = {
     r"java\.io\.IOException: Connection to [\d.:]+ \(id: \d+ rack: null\) failed": "a broker that a test has stopped is away",
     r"java\.io\.IOException: Connection to \d+ was disconnected before the response was read": "the same, in the middle of it",
     r"fails to send request .*\njava\.lang\.InterruptedException": "a controller repeats nothing to a broker that is gone",
+    r"cannot become follower since the new leader -1 is unavailable": "a new controller of Kafka tells first who is gone",
     r"kafka-log-retention.*\nj.*cannot be resumed since it is not paused": "Kafka alone: a log is truncated meanwhile",
     r"SessionTimeoutException: Client session timed out": "the test has paused this broker",
 }

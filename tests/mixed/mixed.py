@@ -21,6 +21,7 @@ from .kafka_logs import troubles
 
 OTTLA, KAFKA = "ottla", "kafka"
 BOTH = (OTTLA, KAFKA)
+_ELECTION_NOT_NEEDED = 84
 PATIENCE_S = 90.0
 """For what ends with a session, on a busy machine."""
 
@@ -112,10 +113,14 @@ class Mixed:
         return [broker_id for broker_id in self.ids if self.cluster.broker(broker_id).is_running]
 
     def elect_preferred(self, topic: str, *partitions: int) -> None:
-        """Have the first replicas lead again."""
+        """Have the first replicas lead again, which may have to join the in-sync replicas first."""
         wanted = [TopicPartition(topic, number) for number in partitions]
 
-        self.asked(lambda: self.admin.elect_leaders(ElectionType.PREFERRED, wanted))
+        def elected() -> bool:
+            answered = self.asked(lambda: self.admin.elect_leaders(ElectionType.PREFERRED, wanted))
+            return all(each.error is None or each.error.code() == _ELECTION_NOT_NEEDED for each in answered)
+
+        eventually(elected, PATIENCE_S)
 
     # --- records ------------------------------------------------------------------------------------------------------
 
