@@ -35,10 +35,11 @@ QUICK = {
     "replica.lag.time.max.ms": "2000",
     "replica.fetch.backoff.ms": "50",
     "controlled.shutdown.retry.backoff.ms": "100",
+    "auto.leader.rebalance.enable": "false",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
 }
-"""What a cluster has for Kafka's defaults, so that a test doesn't wait for long."""
+"""What a cluster has for Kafka's defaults, so that a test doesn't wait for long, and leaders stay where it has put them."""
 
 
 def replicas_by_default(brokers: int) -> dict[str, str]:

@@ -6,6 +6,7 @@ them. All three replicas have to be in sync again before the next event.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -49,6 +50,7 @@ _LEADERS = (1, 2)
 _IDLE = 3
 _ASSIGNMENT = [[1, 2, 3], [2, 1, 3]]
 _PATIENCE_S = 120.0
+_ELECTION_S = 10.0
 _LOOK_S = 0.05
 _SETTLE_S = 1.0
 
@@ -207,9 +209,11 @@ class Turn:
         partitions = [TopicPartition(topic, number) for topic in self._topics for number in range(len(_ASSIGNMENT))]
 
         def elected() -> bool:
+            # One that was here before may go on asking a controller of the past.
+            admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap, "log_level": 0})
             try:
-                self._admin.elect_leaders(ElectionType.PREFERRED, partitions).result(_PATIENCE_S)
-            except KafkaException:
+                admin.elect_leaders(ElectionType.PREFERRED, partitions).result(_ELECTION_S)
+            except (KafkaException, concurrent.futures.TimeoutError):
                 return False
             return self._all_in_sync(preferred=True)
 

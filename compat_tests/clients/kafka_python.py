@@ -18,8 +18,6 @@ from ottla.compat_tests.clients import model
 
 # Connections break on purpose here, and the client would tell each time.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
-# Where a test of groups fails, what its members did is told with it.
-logging.getLogger("kafka.coordinator").setLevel(logging.INFO)
 
 END_TRANSACTION_S = 40.0
 

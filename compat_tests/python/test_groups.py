@@ -155,12 +155,14 @@ def test_static_member_returns_without_rebalance(
     topic = make_topic(4)
     everything = all_partitions(topic, 4)
     # What it takes to come back has to be less than the session, on a busy machine too.
-    settings = {"group_id": group_id, "session_timeout_ms": 30_000}
+    session_s = 30
+    settings = {"group_id": group_id, "session_timeout_ms": session_s * 1000}
     stays = client.consumer(group_instance_id="stays", **settings)
     goes = client.consumer(group_instance_id="goes", **settings)
     stays.subscribe([topic])
     goes.subscribe([topic])
-    eventually(lambda: balanced([stays, goes], everything))
+    # A member whose client forgot that it was to join is in the way for a session.
+    eventually(lambda: balanced([stays, goes], everything), 2 * session_s)
     kept, owned = stays.assignment(), goes.assignment()
     # A static member that closes does not leave: its partitions wait for it.
     goes.close()
