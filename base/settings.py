@@ -57,6 +57,8 @@ class SettingError(ValueError):
     def __init__(self, name: str, value: str, why: str) -> None:
         super().__init__(f"Invalid value {value} for configuration {name}: {why}")
         self.name = name
+        self.value = value
+        self.why = why
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,6 +11,8 @@ Invariants:
 - A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: what was said last, for the
   flight recorder.
 - After 32 requests or 1 ms without a wait the loop goes to other tasks.
+- While a ``Gate`` is closed it has every frame, and its own limit of their size holds.
+- After the answer to a request that was throttled nothing is handled or read for that long (KIP-219); a stop ends that.
 
 A frame is a 4-byte big-endian size and so many bytes (https://kafka.apache.org/protocol#protocol_common).
 """
@@ -25,11 +27,14 @@ import trio
 from ..base.errors import KafkaError, ProtocolError
 from ..base.network import WOULD_BLOCK, Connection, Part, release, size_of, total_size
 from ..handlers.call import AnswersLost, Call, CloseConnection
+from ..handlers.connection_context import ConnectionContext
 from ..handlers.services import Services
 from .dispatch import answer
 from .flight_recorder import MOST_KEPT
 from .foreign_protocols import foreign_protocol
+from .gate import AuthenticationFailedError, Gate
 from .monitor import Ending, Monitor
+from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
 
@@ -44,17 +49,28 @@ _FULL_ENOUGH = SMALL_BUFFER // 2
 class ClientConnection:
     """Serves one connection until either side ends it.
 
-    ``max_request`` is the largest frame taken, in bytes. ``last_active`` is trio's time of the last bytes read.
+    ``max_request`` is the largest frame taken, in bytes; ``gate`` what its client goes through first, None on a listener that
+    asks for nothing. ``last_active`` is trio's time of the last bytes read.
     """
 
     def __init__(
-        self, connection: Connection, listener: str, services: Services, max_request: int, monitor: Monitor
+        self,
+        connection: Connection,
+        context: ConnectionContext,
+        services: Services,
+        max_request: int,
+        monitor: Monitor,
+        gate: Gate | None = None,
     ) -> None:
         self._connection = connection
-        self._listener = listener
+        self._context = context
         self._monitor = monitor
         self._max_request = max_request
-        self._call = Call(services, listener, connection.peer, self._flush, monitor.observer)
+        self._gate = gate
+        self._frame_limit = max_request
+        if gate is not None and gate.frame_limit is not None:
+            self._frame_limit = gate.frame_limit
+        self._call = Call(services, context, self._flush, monitor.observer)
         self._elapsed = services.clock.elapsed
         self._answers: list[Part] = []
         self._answer_bytes = 0
@@ -64,17 +80,18 @@ class ClientConnection:
         self._earlier = b""  # what was in the buffer before its front was used again
         self._drained = False  # whether the last bytes read were all there were
         self._stopping = False
+        self._pausing: trio.CancelScope | None = None
         self.busy = False
         self.last_active = trio.current_time()
 
     @property
     def peer(self) -> str:
-        return self._connection.peer
+        return self._context.peer
 
     @property
     def host(self) -> str:
         """The peer's address without its port, which differs with each connection of a client."""
-        return self.peer.rpartition(":")[0]
+        return self._context.host
 
     async def serve(self) -> None:
         """Read and answer until the end; closes the connection. Only cancellation gets out."""
@@ -85,6 +102,10 @@ class ClientConnection:
             await self._record(error)
         except CloseConnection as error:
             self._monitor.errors[Ending.REFUSED_REQUEST] += 1
+            if self._monitor.closings.is_first(self.host, str(error), logging.INFO):
+                logger.info("closing connection from %s: %s", self.peer, error)
+        except AuthenticationFailedError as error:
+            self._monitor.errors[Ending.AUTHENTICATION] += 1
             if self._monitor.closings.is_first(self.host, str(error), logging.INFO):
                 logger.info("closing connection from %s: %s", self.peer, error)
         except OSError as error:
@@ -105,7 +126,9 @@ class ClientConnection:
     def stop(self) -> None:
         """Finish the request that is being handled, then end; at once when there is none."""
         self._stopping = True
-        if not self.busy:
+        if self._pausing is not None:
+            self._pausing.cancel()
+        elif not self.busy:
             self._connection.close()
 
     def shrink(self) -> None:
@@ -120,13 +143,13 @@ class ClientConnection:
         self._drop_answers()
         self._connection.close()
         start = bytes(self._buffer[self._start : min(self._end, self._start + _SIZE.size)])
-        why = foreign_protocol(start, self._listener) or str(error)
+        why = foreign_protocol(start, self._context.listener, self._context.security_protocol) or str(error)
         if not self._monitor.closings.is_first(self.host, why):
             return
         path = None
         if self._monitor.recorder is not None:
             received = bytes(self._buffer[: self._frame_at_fault_end()])
-            path = await self._monitor.recorder.record(self.peer, self._listener, why, self._earlier, received)
+            path = await self._monitor.recorder.record(self.peer, self._context.listener, why, self._earlier, received)
         where = "" if path is None else f"; its last requests are in {path}"
         logger.warning("closing connection from %s: %s%s", self.peer, why, where)
 
@@ -147,10 +170,18 @@ class ClientConnection:
             except (ProtocolError, CloseConnection):
                 await self._flush()  # what was asked before the bad request has its answers
                 raise
+            except AuthenticationFailedError as error:
+                await self._refuse(error.answer)
+                raise
             except AnswersLost as lost:
                 raise lost.error from None
             if self._answers:
                 await self._flush()
+            if self._call.throttle_ms:
+                await self._mute()
+                turn_started, handled = elapsed(), 0
+                self._call.take_up(turn_started)
+                continue
             if self._stopping:
                 return
             # One request that took all there was: the client waits for its answer, so nothing more is there yet.
@@ -171,19 +202,19 @@ class ClientConnection:
     async def _handle_frames(self) -> int:
         """Handle every complete frame in the buffer; how many there were."""
         count = 0
-        call = self._call
+        call, gate = self._call, self._gate
         try:
-            while self._end - self._start >= 4 and not self._stopping:
+            while self._end - self._start >= 4 and not self._stopping and not call.throttle_ms:
                 size = _SIZE.unpack_from(self._buffer, self._start)[0]
-                if not 0 <= size <= self._max_request:
-                    raise ProtocolError(f"a frame of {size} bytes (socket.request.max.bytes is {self._max_request})")
+                if not 0 <= size <= self._frame_limit:
+                    raise ProtocolError(self._too_large(size))
                 frame_start = self._start + 4
                 frame_end = frame_start + size
                 if frame_end > self._end:
                     break
                 self.busy = True
                 with self._buffer[frame_start:frame_end] as frame:
-                    parts = await answer(call, frame)
+                    parts = await (answer(call, frame) if gate is None or gate.is_open else self._pass(gate, frame))
                 self.busy = False
                 self._start = frame_end
                 count += 1
@@ -197,6 +228,39 @@ class ClientConnection:
         finally:
             call.tell()
         return count
+
+    async def _pass(self, gate: Gate, frame: memoryview) -> list[Part] | None:
+        """Have the gate handle a frame; the one after it may be as large as the gate says then."""
+        parts = await gate.take(self._call, frame)
+        self._frame_limit = self._max_request if gate.frame_limit is None else gate.frame_limit
+        return parts
+
+    def _too_large(self, size: int) -> str:
+        if self._frame_limit < self._max_request:
+            return (
+                f"a frame of {size} bytes before authentication (sasl.server.max.receive.size is {self._frame_limit})"
+            )
+        return f"a frame of {size} bytes (socket.request.max.bytes is {self._max_request})"
+
+    async def _refuse(self, answer: list[Part]) -> None:
+        """Answer what was asked before, and then, after a while in which nothing can be tried, why this is the end."""
+        await self._flush()
+        settings = self._call.broker.config.settings(BrokerSettings)
+        await self._pause(settings.connection_failed_authentication_delay_ms / 1000)
+        if answer:
+            await self._connection.send(answer)
+
+    async def _mute(self) -> None:
+        """Leave the client alone for as long as its last answer says (KIP-219)."""
+        throttle_ms, self._call.throttle_ms = self._call.throttle_ms, 0
+        await self._pause(throttle_ms / 1000)
+
+    async def _pause(self, seconds: float) -> None:
+        """Do nothing for so long, or until the connection is stopped."""
+        if not self._stopping:
+            with trio.move_on_after(seconds) as self._pausing:
+                await trio.sleep_forever()
+            self._pausing = None
 
     def _receive(self) -> int:
         """Read what is there into the free end of the buffer, making room first."""

@@ -61,7 +61,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     except Exception:
         # Encoding too can fail: an answer may hold what its version cannot carry.
         call.fail()
-        logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.peer)
+        logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.connection.peer)
         response = _error(handler, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         parts = _frame(route.encode_response_header(correlation_id), version, response)
     if call.is_plain:

@@ -10,11 +10,12 @@ _TLS_HANDSHAKE = 0x16
 _METHODS = (b"GET ", b"PUT ", b"POST", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CONN", b"TRAC", b"PRI ")
 
 
-def foreign_protocol(start: bytes, listener: str) -> str | None:
+def foreign_protocol(start: bytes, listener: str, security_protocol: str) -> str | None:
     """What the bytes look like and what to do about it; None when they look like nothing known."""
     if len(start) >= 3 and start[0] == _TLS_HANDSHAKE and start[1] == 3 and start[2] <= 4:
         return (
-            f"this looks like TLS: the listener {listener} is PLAINTEXT; set security.protocol=PLAINTEXT in the client"
+            f"this looks like TLS: the listener {listener} is {security_protocol}; "
+            f"set security.protocol={security_protocol} in the client"
         )
     if start[:4] in _METHODS:
         return (

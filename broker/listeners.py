@@ -11,6 +11,7 @@ from ..base.settings import SettingError
 from .settings import BrokerSettings
 
 _ADDRESS = re.compile(r"(?P<name>[^:/\s]+)://(?P<host>\[[0-9A-Fa-f:.%]*\]|[^:/\s]*):(?P<port>-?\d+)")
+_SECURED = re.compile(r"\b(SSL|SASL_PLAINTEXT|SASL_SSL)://")
 _ANY = ("", "0.0.0.0", "::")
 
 
@@ -37,11 +38,9 @@ def parse_endpoints(setting_name: str, text: str, protocols: dict[str, str]) -> 
         name = match["name"].upper()
         if name not in protocols:
             raise SettingError(setting_name, text, f"listener.security.protocol.map says nothing of {name}")
-        if protocols[name] != "PLAINTEXT":
-            raise SettingError(setting_name, text, f"{name} is {protocols[name]}, and only PLAINTEXT is served")
         if name in {endpoint.name for endpoint in endpoints}:
             raise SettingError(setting_name, text, f"the name {name} stands twice")
-        endpoints.append(Endpoint(name, match["host"].strip("[]"), int(match["port"])))
+        endpoints.append(Endpoint(name, match["host"].strip("[]"), int(match["port"]), protocols[name]))
     if not endpoints:
         raise SettingError(setting_name, text, "no address in it")
     ports = [endpoint.port for endpoint in endpoints if endpoint.port]
@@ -64,12 +63,14 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 def _protocols(settings: BrokerSettings) -> dict[str, str]:
     """Listener name -> security protocol; controllers' listeners are PLAINTEXT where the map was left at its default.
 
-    So it is in ``KafkaConfig.effectiveListenerSecurityProtocolMap``, except that Kafka does so only while no listener is for
-    TLS or SASL; here such a listener is refused anyway. Raises SettingError.
+    As in ``KafkaConfig.effectiveListenerSecurityProtocolMap``, only while no listener is named for TLS or SASL. Raises
+    SettingError.
     """
     text = settings.listener_security_protocol_map
     protocols = parse_protocol_map(text)
-    if text == BrokerSettings.declared["listener_security_protocol_map"].default:
+    if text == BrokerSettings.declared["listener_security_protocol_map"].default and not _SECURED.search(
+        settings.listeners.upper()
+    ):
         for name in settings.controller_listener_names:
             protocols.setdefault(name.upper(), "PLAINTEXT")
     return protocols
@@ -96,13 +97,13 @@ def configured_listeners(settings: BrokerSettings) -> tuple[list[Endpoint], list
 def inter_broker_listener(settings: BrokerSettings, advertised: Sequence[Endpoint]) -> str:
     """The name of the listener that brokers reach one another by, on every broker the same. Raises SettingError.
 
-    Where none is named it is the first for PLAINTEXT (security.inter.broker.protocol).
+    Where none is named it is the one called as security.inter.broker.protocol says, else the first for that protocol.
     """
     name = settings.inter_broker_listener_name
     if name is None:
-        return next(
-            (endpoint.name for endpoint in advertised if endpoint.security_protocol == "PLAINTEXT"), "PLAINTEXT"
-        )
+        protocol = settings.security_inter_broker_protocol
+        fitting = [endpoint.name for endpoint in advertised if endpoint.security_protocol == protocol]
+        return protocol if protocol in fitting or not fitting else fitting[0]
     if name.upper() not in {endpoint.name for endpoint in advertised}:
         raise SettingError("inter.broker.listener.name", name, "no such name is among the listeners")
     return name.upper()

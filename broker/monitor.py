@@ -23,6 +23,7 @@ class Ending(enum.Enum):
     PROTOCOL = "protocol"
     REFUSED_REQUEST = "refused_request"
     LIMIT = "limit"
+    AUTHENTICATION = "authentication"
     NETWORK = "network"
     STORAGE = "storage"
     IDLE = "idle"

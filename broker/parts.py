@@ -60,7 +60,9 @@ class Parts:
             around.config.settings(ReplicationSettings).inter_broker_protocol_version
         )
         self._metadata = MetadataCache(foundation.cluster_id)
-        self.peers = Peers(around.network, self._broker_id, around.inter_broker_listener, self._metadata)
+        self.peers = Peers(
+            around.network, self._broker_id, around.inter_broker_listener, self._metadata, around.secure_peer
+        )
         self._controller = self._make_controller()
         self.isr_changes = AlterPartitionManager(
             self._broker_id, self.controller_channel("alter-partition"), broker_epoch
@@ -109,6 +111,7 @@ class Parts:
             f"controller-{self._broker_id}",
             timeout,
             self._protocol,
+            around.secure_peer,
         )
 
     def _make_replicas(self) -> ReplicaManager:

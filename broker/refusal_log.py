@@ -51,7 +51,9 @@ class RefusalLog:
         reasons = dict.fromkeys([call.reason] if call.reason else _messages(response))
         why = "".join(f"; {reason}" for reason in list(reasons)[:_MOST_REASONS])
         name = ApiKey(key_and_version(call.key)[0]).title
-        logger.debug("%s version %d of %r at %s: %s%s", name, call.version, call.client_id, call.peer, names, why)
+        logger.debug(
+            "%s version %d of %r at %s: %s%s", name, call.version, call.client_id, call.connection.peer, names, why
+        )
 
 
 def _messages(part: Any) -> Iterator[str]:

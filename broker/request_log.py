@@ -61,7 +61,7 @@ class RequestLog:
             "api": name,
             "version": call.version,
             "client_id": call.client_id,
-            "peer": call.peer,
+            "peer": call.connection.peer,
             "correlation_id": call.correlation_id,
             "bytes": len(frame),
             "answer_bytes": total_size(parts or ()),

@@ -11,12 +11,13 @@ which there are two nurseries, a controller among it; the logs are flushed and m
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import functools
 import logging
 import os
 import random
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 import trio
@@ -24,7 +25,7 @@ import trio
 from ..base.addresses import join_host_port, split_host_port
 from ..base.config import Config
 from ..base.errors import KafkaError
-from ..base.network import Listener, Network
+from ..base.network import Network
 from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
@@ -35,6 +36,7 @@ from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
 from ..log.data_folders import LogStartError
 from ..log.disk import Disk, OsDisk
+from ..replication.broker_client import Secure
 from ..replication.metadata_cache import MetadataCache
 from ..wire.api_keys import ApiKey
 from .acceptor import Acceptor
@@ -42,8 +44,11 @@ from .assembly import Assembly
 from .cluster_home import ClusterHome, EmbeddedHome, ZooKeeperHome
 from .flight_recorder import FlightRecorder
 from .identity import check_broker_id
+from .listener_config import ListenerConfig
+from .listener_security import ListenerSecurity, ServedListener, listener_security
 from .listeners import Endpoint, advertised_endpoints, configured_listeners, inter_broker_listener
 from .monitor import Monitor
+from .peer_security import peer_security
 from .refusal_log import RefusalLog
 from .settings import BrokerSettings
 from .surroundings import Surroundings
@@ -108,6 +113,7 @@ class BrokerServer:
         self._metrics: MetricsServer | None = None
         self._is_accepting = False
         self._inter_broker_listener = ""
+        self._secure_peer: Secure | None = None
         self.monitor = Monitor()
         self.endpoints: list[Endpoint] = []
         self.assembly: Assembly | None = None
@@ -158,7 +164,7 @@ class BrokerServer:
 
     async def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Start, call ``on_ready``, and serve until ``stop``. Raises StartError, BrokerFailedError."""
-        bound: list[tuple[str, Listener]] = []
+        bound: list[ServedListener] = []
         try:
             bound = await self._bind()
             if self.settings.metrics_listener is not None:
@@ -170,14 +176,14 @@ class BrokerServer:
             else:
                 await self._metrics.run_beside(functools.partial(self._serve_bound, bound, on_ready))
         finally:
-            for _, listener in bound:
-                listener.close()
+            for served in bound:
+                served.listener.close()
             if self._metrics is not None:
                 self._metrics.close()
         if self._failure is not None:
             raise BrokerFailedError(self._failure)
 
-    async def _bind(self) -> list[tuple[str, Listener]]:
+    async def _bind(self) -> list[ServedListener]:
         if len({os.path.realpath(path) for path in self.data_dirs}) < len(self.data_dirs):
             raise StartError("log.dirs names a folder twice")
         try:
@@ -185,25 +191,33 @@ class BrokerServer:
                 check_broker_id(self.config)
             wanted, named = configured_listeners(self.settings)
             self._inter_broker_listener = inter_broker_listener(self.settings, wanted)
+            securities = self._securities(wanted)
         except SettingError as error:
             raise StartError(str(error)) from None
-        bound: list[tuple[str, Listener]] = []
-        for endpoint in wanted:
+        bound: list[ServedListener] = []
+        for endpoint, security in zip(wanted, securities, strict=True):
             try:
                 listener = await self._network.listen(
                     endpoint.host, endpoint.port, self.settings.socket_listen_backlog_size
                 )
             except OSError as error:
-                for _, opened in bound:
-                    opened.close()
+                for served in bound:
+                    served.listener.close()
                 raise _cannot_listen(endpoint.host, endpoint.port, error) from None
-            bound.append((endpoint.name, listener))
-        addresses = [
-            Endpoint(endpoint.name, endpoint.host, listener.port)
-            for endpoint, (_, listener) in zip(wanted, bound, strict=True)
-        ]
-        self.endpoints = advertised_endpoints(addresses, named, "127.0.0.1")
+            address = dataclasses.replace(endpoint, port=listener.port)
+            bound.append(ServedListener(address, listener, security, endpoint.name == self._inter_broker_listener))
+        self.endpoints = advertised_endpoints([served.endpoint for served in bound], named, "127.0.0.1")
         return bound
+
+    def _securities(self, listeners: Iterable[Endpoint]) -> list[ListenerSecurity]:
+        """What each listener asks of its connections, and what this broker does at those of others. Raises SettingError."""
+        securities = []
+        for endpoint in listeners:
+            config = ListenerConfig(self.config, endpoint.name, endpoint.security_protocol)
+            securities.append(listener_security(endpoint, config))
+            if endpoint.name == self._inter_broker_listener:
+                self._secure_peer = peer_security(config)
+        return securities
 
     async def _bind_metrics(self, listener: str) -> MetricsServer:
         try:
@@ -241,7 +255,7 @@ class BrokerServer:
         logger.debug("Data folders: %s", ", ".join(self.data_dirs))
         logger.debug("Listeners, as clients are told of them: %s", ", ".join(map(str, self.endpoints)))
 
-    async def _serve_bound(self, bound: list[tuple[str, Listener]], on_ready: Callable[[], None]) -> None:
+    async def _serve_bound(self, bound: list[ServedListener], on_ready: Callable[[], None]) -> None:
         around = Surroundings(
             self.config,
             self._network,
@@ -250,6 +264,7 @@ class BrokerServer:
             self._randomness,
             self._served,
             self._inter_broker_listener,
+            self._secure_peer,
         )
         assembly = self.assembly = Assembly(around, self.data_dirs, self._disk, self._home, self._fail)
         if not await self._start(assembly):
@@ -259,8 +274,8 @@ class BrokerServer:
                 assembly.run_in(background)
                 acceptor = Acceptor(assembly.services, self.monitor)
                 async with trio.open_nursery() as connections:
-                    for name, listener in bound:
-                        connections.start_soon(acceptor.accept_from, name, listener, connections)
+                    for served in bound:
+                        connections.start_soon(acceptor.accept_from, served, connections)
                     connections.start_soon(acceptor.watch_idle)
                     self._is_accepting = True
                     connections.start_soon(self._tell_ready, assembly.services.metadata, on_ready)
@@ -306,11 +321,11 @@ class BrokerServer:
             logger.warning("No controller has told this broker of its cluster in %g s", _JOIN_SECONDS)
         on_ready()
 
-    async def _end_connections(self, acceptor: Acceptor, bound: list[tuple[str, Listener]]) -> None:
+    async def _end_connections(self, acceptor: Acceptor, bound: list[ServedListener]) -> None:
         """Accept nothing more, answer what is in flight, and wait a little for those answers to leave."""
         self._is_accepting = False
-        for _, listener in bound:
-            listener.close()
+        for served in bound:
+            served.listener.close()
         assert self.assembly is not None
         acceptor.stop()
         self.assembly.services.replicas.release_waiters()

@@ -59,7 +59,7 @@ class BrokerSettings(Settings):
     security_inter_broker_protocol: str = setting(
         "security.inter.broker.protocol",
         default="PLAINTEXT",
-        choices=("PLAINTEXT",),
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
         doc="Security protocol between brokers, where inter.broker.listener.name is not given. Only PLAINTEXT is served.",
     )
     rack: str | None = setting("broker.rack", default=None, doc="Where this broker stands, as Metadata tells clients.")
@@ -127,6 +127,12 @@ class BrokerSettings(Settings):
         default=5000,
         at_least=0,
         doc="Time between two of these requests.",
+    )
+    connection_failed_authentication_delay_ms: int = setting(
+        "connection.failed.authentication.delay.ms",
+        default=100,
+        at_least=0,
+        doc="How long the answer to a failed authentication is held back, before the connection is closed.",
     )
     connections_max_idle_ms: int = setting(
         "connections.max.idle.ms",

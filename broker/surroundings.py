@@ -9,11 +9,14 @@ from ..base.config import Config
 from ..base.network import Network
 from ..base.seams import Clock, Workers
 from ..handlers.table import ServedApis
+from ..replication.broker_client import Secure
 
 
 @dataclasses.dataclass(frozen=True)
 class Surroundings:
-    """``inter_broker_listener``: the name of the listener that brokers reach one another by."""
+    """``inter_broker_listener``: the name of the listener that brokers reach one another by; ``secure_peer``: what a connection
+    to it goes through first, None where it is PLAINTEXT.
+    """
 
     config: Config
     network: Network
@@ -22,3 +25,4 @@ class Surroundings:
     randomness: random.Random
     served: ServedApis
     inter_broker_listener: str
+    secure_peer: Secure | None = None

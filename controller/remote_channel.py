@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..base.network import Network
-from ..replication.broker_client import BrokerClient, PeerUnavailableError
+from ..replication.broker_client import BrokerClient, PeerUnavailableError, Secure
 from ..replication.inter_broker_protocol import InterBrokerProtocol
 from ..wire.messages.leader_and_isr import LeaderAndIsrRequest, LeaderAndIsrResponse
 from ..wire.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
@@ -24,7 +24,8 @@ _RECOVERY_STATE_FROM = 6
 class RemoteChannel:
     """A ``BrokerChannel`` to the listener named ``listener`` of a registered broker.
 
-    ``client_id`` is the name it gives itself; ``timeout``: seconds for each request (controller.socket.timeout.ms).
+    ``client_id`` is the name it gives itself; ``timeout``: seconds for each request (controller.socket.timeout.ms);
+    ``secure``: what the connection goes through first, None where the listener is PLAINTEXT.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class RemoteChannel:
         client_id: str,
         timeout: float,
         protocol: InterBrokerProtocol,
+        secure: Secure | None = None,
     ) -> None:
         self._protocol = protocol
         self._broker = f"broker {registration.broker_id}"
@@ -43,7 +45,15 @@ class RemoteChannel:
         self._client = (
             None
             if endpoint is None
-            else BrokerClient(network, endpoint.host, endpoint.port, client_id, timeout=timeout, max_in_flight=1)
+            else BrokerClient(
+                network,
+                endpoint.host,
+                endpoint.port,
+                client_id,
+                timeout=timeout,
+                max_in_flight=1,
+                secure=secure,
+            )
         )
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from ..base.errors import KafkaError
 from ..base.network import Part
 from ..wire.api_keys import ApiKey
+from .connection_context import ConnectionContext
 from .services import Services
 
 TELLING = (ApiKey.PRODUCE, ApiKey.FETCH)
@@ -59,11 +60,14 @@ class AnswersLost(Exception):
 
 
 class Call:
-    """One request of one connection. A connection has one Call, whose header fields change with each request.
+    """One request of one connection, ``connection``. A connection has one Call, whose header fields change with each request.
 
     What is there for the observer: ``key`` are API key and version as ``start_of_request`` gives them, ``answered`` counts
     those it was not told of, of this kind and answered since the clock was last looked at; and ``is_plain`` says that the
     request at hand needs no closer look: it has neither failed nor waited.
+
+    ``throttle_ms``: for how long, once the answer is sent, nothing is read from the connection (KIP-219), in milliseconds. A
+    handler sets it with the same number in the answer; the connection sets it back.
     """
 
     __slots__ = (
@@ -76,28 +80,26 @@ class Call:
         "client_id",
         "client_software_name",
         "client_software_version",
+        "connection",
         "correlation_id",
         "failed",
         "is_plain",
         "key",
-        "listener",
         "observer",
-        "peer",
         "reason",
+        "throttle_ms",
         "version",
     )
 
     def __init__(
         self,
         broker: Services,
-        listener: str,
-        peer: str,
+        connection: ConnectionContext,
         flush: Callable[[], Awaitable[None]],
         observer: RequestObserver | None = None,
     ) -> None:
         self.broker = broker
-        self.listener = listener
-        self.peer = peer
+        self.connection = connection
         self._flush = flush
         self.observer = observer
         self._is_each_wanted = False
@@ -107,6 +109,7 @@ class Call:
         self.begin_plain()
         self.version = 0
         self.correlation_id = 0
+        self.throttle_ms = 0
         self.client_id = ""
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"

@@ -31,7 +31,7 @@ async def handle(call: Call, request: DescribeClusterRequest) -> DescribeCluster
         controller_id=metadata.controller_id,
         brokers=[
             DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-            for node in metadata.nodes(call.listener).values()
+            for node in metadata.nodes(call.connection.listener).values()
         ],
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED

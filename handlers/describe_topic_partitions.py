@@ -71,7 +71,7 @@ def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
 
 
 def _known(call: Call, topic: CachedTopic, numbers: list[int]) -> DescribeTopicPartitionsResponseTopic:
-    nodes = call.broker.metadata.nodes(call.listener)
+    nodes = call.broker.metadata.nodes(call.connection.listener)
     states = [topic.partitions[number] for number in numbers]
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,

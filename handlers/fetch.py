@@ -78,7 +78,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     or_follower = follower is None and call.version >= _FIRST_RACK_VERSION
     rack = None
     if or_follower and request.rack_id and settings.replica_selector_class == RACK_AWARE_SELECTOR:
-        rack = ConsumerRack(request.rack_id, broker.metadata.nodes(call.listener))
+        rack = ConsumerRack(request.rack_id, broker.metadata.nodes(call.connection.listener))
     reads = Reads(
         broker.replicas, broker.metadata, by_id, isolation_level, follower, request.min_bytes, most, or_follower, rack
     )

@@ -81,7 +81,7 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
     partition = coordinator.partition_for(key)
     state = broker.metadata.partition(topic, partition)
     leader = NO_LEADER if state is None else state.leader
-    node = broker.metadata.nodes(call.listener).get(leader)
+    node = broker.metadata.nodes(call.connection.listener).get(leader)
     if node is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic}-{partition} has no leader")
     if is_new and leader == broker.broker_id:

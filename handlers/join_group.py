@@ -20,7 +20,7 @@ _NULL_PROTOCOL_NAME_FROM = 7
 
 
 async def handle(call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
-    client = Client(call.client_id, client_host(call.peer), call.version)
+    client = Client(call.client_id, f"/{call.connection.host}", call.version)
     try:
         response = await call.broker.groups.join_group(request, client, call.flush)
     except KafkaError as error:
@@ -34,9 +34,3 @@ async def handle(call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
 
 def error_response(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
     return JoinGroupResponse(error_code=error.code, member_id=request.member_id)
-
-
-def client_host(peer: str) -> str:
-    """The host of ``host:port`` as Java prints an address, which is what tools that describe groups expect."""
-    host, _, _ = peer.rpartition(":")
-    return f"/{host.strip('[]')}"

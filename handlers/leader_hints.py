@@ -28,7 +28,7 @@ def name_leaders(
     ``leader_of`` and ``endpoint`` are the API's own structures for a leader with its epoch and for a node.
     """
     metadata = call.broker.metadata
-    nodes = metadata.nodes(call.listener)
+    nodes = metadata.nodes(call.connection.listener)
     named = {}
     for topic, topic_id, number, answer in refused:
         found = _find(call, topic or metadata.topic_name(topic_id) or "", number)

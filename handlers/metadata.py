@@ -49,7 +49,7 @@ async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-            for node in metadata.nodes(call.listener).values()
+            for node in metadata.nodes(call.connection.listener).values()
         ],
         cluster_id=metadata.cluster_id,
         controller_id=metadata.controller_id,
@@ -114,10 +114,10 @@ def _by_name(call: Call, metadata: MetadataCache, name: str, error: ErrorCode | 
 def describe_topic(call: Call, topic: CachedTopic) -> MetadataResponseTopic:
     """The answer of one topic, made once per listener and kind of version."""
     with_listener_errors = call.version >= _FIRST_VERSION_WITH_LISTENER_ERRORS
-    key = (call.listener, call.version == 0, with_listener_errors)
+    key = (call.connection.listener, call.version == 0, with_listener_errors)
     answer = topic.derived.get(key)
     if answer is None:
-        nodes = call.broker.metadata.nodes(call.listener)
+        nodes = call.broker.metadata.nodes(call.connection.listener)
         answer = topic.derived[key] = MetadataResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,

@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import trio
@@ -30,6 +31,12 @@ from ..wire.headers import decode_response_header, encode_request_header
 from ..wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ..wire.registry import response_class
 from ..wire.schema import Message
+
+Secure = Callable[[Connection, str], Awaitable[Connection]]
+"""What a new connection to a host goes through before the first request: TLS, a SASL conversation.
+
+Gives what is read and written from then on, which owns the connection given. Raises OSError; who calls then closes.
+"""
 
 _SIZE = struct.Struct(">i")
 _HIGHEST_CORRELATION_ID = (1 << 31) - 1
@@ -54,7 +61,7 @@ class BrokerClient:
 
     ``client_id`` is the name it gives itself in each request. ``timeout``: seconds that a request may take, from the call on.
     ``max_in_flight``: requests that wait for their answers at a time; further callers wait for their turn. ``max_response``:
-    the largest answer taken, in bytes.
+    the largest answer taken, in bytes. ``secure``: None where the peer's listener is PLAINTEXT.
     """
 
     def __init__(
@@ -67,6 +74,7 @@ class BrokerClient:
         timeout: float = 30.0,
         max_in_flight: int = 5,
         max_response: int = 100 << 20,
+        secure: Secure | None = None,
     ) -> None:
         self.peer = join_host_port(host, port)
         self._network = network
@@ -74,6 +82,7 @@ class BrokerClient:
         self._client_id = client_id
         self._timeout = timeout
         self._max_response = max_response
+        self._secure = secure
         self._slots = trio.Semaphore(max_in_flight)
         # Not round state: a frame is written whole before the next, and of two callers only one connects.
         self._writing = trio.StrictFIFOLock()
@@ -151,7 +160,7 @@ class BrokerClient:
             raise PeerUnavailableError(f"{self.peer}: the client was closed")
         if self._link is None or not self._link.is_usable():
             try:
-                connection = await self._network.connect(*self._address)
+                connection = await self._connect()
             except OSError as error:
                 raise PeerUnavailableError(f"{self.peer}: {_in_words(error)}") from error
             self._link = _Link(connection, self.peer, self._max_response)
@@ -159,6 +168,17 @@ class BrokerClient:
                 self._link.close("the client was closed")
                 raise self._link.unavailable()
         return self._link
+
+    async def _connect(self) -> Connection:
+        """A connection that is ready for requests. Raises OSError."""
+        connection = await self._network.connect(*self._address)
+        if self._secure is None:
+            return connection
+        try:
+            return await self._secure(connection, self._address[0])
+        except BaseException:
+            connection.close()
+            raise
 
 
 @dataclasses.dataclass(eq=False, slots=True)

@@ -8,18 +8,29 @@ no request goes on waiting for an answer that does not come.
 from __future__ import annotations
 
 from ..base.network import Network
-from .broker_client import BrokerClient, PeerUnavailableError
+from .broker_client import BrokerClient, PeerUnavailableError, Secure
 from .metadata_cache import MetadataCache
 
 
 class Peers:
-    """Clients of the brokers that are alive, as the last UpdateMetadata had them."""
+    """Clients of the brokers that are alive, as the last UpdateMetadata had them.
 
-    def __init__(self, network: Network, broker_id: int, listener: str, metadata: MetadataCache) -> None:
+    ``secure``: what their connections go through first, None where that listener is PLAINTEXT.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        broker_id: int,
+        listener: str,
+        metadata: MetadataCache,
+        secure: Secure | None = None,
+    ) -> None:
         self._network = network
         self._broker_id = broker_id
         self._listener = listener
         self._metadata = metadata
+        self._secure = secure
         self._clients: dict[tuple[int, str], tuple[tuple[str, int], BrokerClient]] = {}
         self._is_closed = False
         metadata.broker_listeners.append(self._close_those_gone)
@@ -38,7 +49,9 @@ class Peers:
         if address is None or self._is_closed:
             raise PeerUnavailableError(f"broker {broker_id} is not known to be alive")
         name = f"broker-{self._broker_id}-{purpose}"
-        client = BrokerClient(self._network, *address, name, timeout=timeout, max_in_flight=max_in_flight)
+        client = BrokerClient(
+            self._network, *address, name, timeout=timeout, max_in_flight=max_in_flight, secure=self._secure
+        )
         self._clients[key] = address, client
         return client
 

@@ -90,7 +90,7 @@ class Requests:
                 names.api_name(api),
                 call.version,
                 call.client_id,
-                call.peer,
+                call.connection.peer,
                 names.topics_of(call, request),
                 _kept(request),
             )

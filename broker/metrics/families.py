@@ -125,8 +125,9 @@ CONNECTIONS_CLOSED = _counter(
 CONNECTION_ERRORS = _counter(
     "ottla_connection_errors_total",
     "reason",
-    "Connections that the broker ended or that broke: protocol (bytes that cannot be read), refused_request (no answer is "
-    "possible, as for a failed produce with acks=0), limit, idle, network, storage (the records of an answer were "
+    "Connections that the broker ended or that broke: protocol (bytes that cannot be read), authentication (a "
+    "client that is not who it says), refused_request (no answer is possible, as for a failed produce with acks=0), "
+    "limit, idle, network, storage (the records of an answer were "
     "truncated, or could not be read, before they left), bug.",
 )
 PARTITIONS = _gauge(

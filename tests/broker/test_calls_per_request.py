@@ -22,6 +22,7 @@ from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.controller.topics import NewTopic
 from ottla.handlers.call import Call
+from ottla.handlers.connection_context import ConnectionContext
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.schema import Message
 
@@ -40,7 +41,7 @@ async def test_the_calls_of_a_produce_and_of_a_fetch(tmp_path: Path) -> None:
     async with running(server):
         services = server.assembly.services
         await services.controller.create_topics([NewTopic("t", 1)])
-        call = Call(services, "PLAINTEXT", "peer", trio.lowlevel.checkpoint)
+        call = Call(services, ConnectionContext("PLAINTEXT", "peer:1"), trio.lowlevel.checkpoint)
         topic_id = services.metadata.topic_id("t")
         assert topic_id is not None
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ottla.base.config import Config
+from ottla.base.memory_network import MemoryNetwork
 from ottla.base.settings import SettingError
-from ottla.broker.listeners import Endpoint, advertised_endpoints, configured_listeners
+from ottla.broker.listeners import Endpoint, advertised_endpoints, configured_listeners, inter_broker_listener
+from ottla.broker.server import BrokerServer, StartError
 from ottla.broker.settings import BrokerSettings
 
 
@@ -60,18 +63,47 @@ def test_an_advertised_port_of_zero_is_the_bound_one() -> None:
     [
         ({"listeners": "9092"}, "is not NAME://HOST:PORT"),
         ({"listeners": ""}, "no address in it"),
-        ({"listeners": "SSL://h:1"}, "only PLAINTEXT is served"),
         ({"listeners": "OTHER://h:1"}, "says nothing of OTHER"),
         (KRAFT | {"controller_listener_names": ""}, "says nothing of CONTROLLER"),
         (KRAFT | {"listener_security_protocol_map": "PLAINTEXT:PLAINTEXT"}, "says nothing of CONTROLLER"),
-        (KRAFT | {"listeners": "SSL://h:1,CONTROLLER://h:2"}, "SSL is SSL, and only PLAINTEXT is served"),
-        ({"listeners": "SSL://h:1", "controller_listener_names": "SSL"}, "SSL is SSL, and only PLAINTEXT is served"),
+        (KRAFT | {"listeners": "SSL://h:1,CONTROLLER://h:2"}, "says nothing of CONTROLLER"),
         ({"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"}, "stands twice"),
         ({"listeners": "PLAINTEXT://h:99999"}, "is not NAME://HOST:PORT"),
-        ({"advertised_listeners": "SSL://h:1"}, "only PLAINTEXT is served"),
+        ({"advertised_listeners": "SSL://h:1"}, "SSL is not among the listeners"),
         ({"listener_security_protocol_map": "A=PLAINTEXT"}, "is not NAME:PROTOCOL"),
     ],
 )
 def test_malformed_listeners_are_refused(properties: dict[str, str], why: str) -> None:
     with pytest.raises(SettingError, match=why):
         configured_listeners(settings(**properties))
+
+
+def test_each_listener_has_the_protocol_of_the_map() -> None:
+    protocol_map = "INSIDE:PLAINTEXT,OUTSIDE:SASL_SSL"
+    listeners, named = configured_listeners(
+        settings(
+            listeners="INSIDE://h:1,OUTSIDE://h:2",
+            advertised_listeners="OUTSIDE://example.org:9",
+            listener_security_protocol_map=protocol_map,
+        )
+    )
+    assert [each.security_protocol for each in listeners] == ["PLAINTEXT", "SASL_SSL"]
+    assert [each.security_protocol for each in named] == ["SASL_SSL"]
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+async def test_a_protocol_that_is_not_served_is_refused_before_anything_is_bound(protocol: str) -> None:
+    properties = {"listeners": f"OUTSIDE://h:1,{protocol}://h:2"}
+    properties["listener.security.protocol.map"] = f"OUTSIDE:PLAINTEXT,{protocol}:{protocol}"
+    network = MemoryNetwork()
+    with pytest.raises(StartError, match=f"{protocol} is {protocol}, and only PLAINTEXT is served"):
+        await BrokerServer(Config(properties), network=network).serve()
+    assert not network.listeners
+
+
+def test_brokers_reach_one_another_by_the_listener_of_the_protocol_they_are_to_use() -> None:
+    endpoints = [Endpoint("OUT", "h", 1), Endpoint("IN", "h", 2, "SSL"), Endpoint("SSL", "h", 3, "SSL")]
+    assert inter_broker_listener(settings(), endpoints) == "OUT"
+    assert inter_broker_listener(settings(security_inter_broker_protocol="SSL"), endpoints) == "SSL"
+    assert inter_broker_listener(settings(security_inter_broker_protocol="SSL"), endpoints[:2]) == "IN"
+    assert inter_broker_listener(settings(inter_broker_listener_name="in"), endpoints) == "IN"

@@ -18,8 +18,8 @@ import trio.testing
 from ottla.base.addresses import split_host_port
 from ottla.base.config import Config
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.base.memory_network import MemoryNetwork
-from ottla.base.network import WOULD_BLOCK
+from ottla.base.memory_network import MemoryConnection, MemoryNetwork
+from ottla.base.network import WOULD_BLOCK, Connection
 from ottla.base.seams import TrioWorkers
 from ottla.base.tcp import TcpNetwork
 from ottla.broker.server import BrokerServer
@@ -473,6 +473,38 @@ async def test_a_broker_in_memory(tmp_path: Path) -> None:
             await client.send(UnregisterBrokerRequest(broker_id=2), 0)  # an API that is not served
         await client.send(MetadataRequest(topics=[]), 12)
         client.close()
+
+
+async def test_a_connection_is_secured_before_its_first_request(tmp_path: Path) -> None:
+    secured: list[tuple[str, str]] = []
+
+    async def secure(connection: Connection, host: str) -> Connection:
+        secured.append((connection.peer, host))
+        return connection
+
+    async with serving(tmp_path) as network:
+        client = BrokerClient(network, *ADDRESS, "broker-1", secure=secure)
+        await client.send(MetadataRequest(topics=[]), 12)
+        await client.send(MetadataRequest(topics=[]), 12)
+        assert secured == [("test:9092", "test")]
+        client.close()
+
+
+async def test_a_connection_that_cannot_be_secured_is_closed() -> None:
+    opened: list[MemoryConnection] = []
+
+    async def refuse(connection: Connection, host: str) -> Connection:
+        assert isinstance(connection, MemoryConnection)
+        opened.append(connection)
+        raise OSError("its certificate is another host's")
+
+    network = MemoryNetwork()
+    await network.listen("test", 1, 5)
+    client = BrokerClient(network, "test", 1, "broker-1", secure=refuse)
+    for _ in range(2):
+        with pytest.raises(PeerUnavailableError, match="its certificate is another host's"):
+            await client.send(MetadataRequest(topics=[]), 12)
+    assert [connection.is_closed for connection in opened] == [True, True]
 
 
 async def test_a_broker_over_tcp(tmp_path: Path) -> None:

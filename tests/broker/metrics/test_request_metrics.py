@@ -20,7 +20,7 @@ class Requests:
     def __init__(self) -> None:
         self._now = 1000.0
         self.metrics = RequestMetrics(lambda: self._now)
-        self._call = Call(None, "", "", self._send_nothing, self.metrics)  # type: ignore[arg-type]
+        self._call = Call(None, None, self._send_nothing, self.metrics)  # type: ignore[arg-type]
         self._call.take_up(self._now)
 
     async def answer(

@@ -1,0 +1,43 @@
+"""What a connection goes through before its requests are handled: the place of a SASL conversation.
+
+A ``Gate`` takes the frames of a connection instead of dispatch. What it lets through (ApiVersions before the conversation,
+any request of a client whose session can expire) it gives to ``dispatch.answer`` itself.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ..base.network import Part
+from ..handlers.call import Call
+
+
+class AuthenticationFailedError(Exception):
+    """The client is not who it says: ``answer`` tells it, after connection.failed.authentication.delay.ms, and it is cut off.
+
+    ``answer``: the framed answer, empty where the protocol has none. ``str()`` is for the log, and has no secret in it.
+    """
+
+    def __init__(self, why: str, answer: list[Part]) -> None:
+        super().__init__(why)
+        self.answer = answer
+
+
+class Gate(Protocol):
+    """The way in of one connection.
+
+    ``is_open``: every frame goes to dispatch from now on, and none is shown to the gate; a gate of a session that expires
+    stays closed, and passes on what it takes. ``frame_limit``: the size of the largest frame taken, in bytes
+    (sasl.server.max.receive.size), None where that of requests holds (socket.request.max.bytes). Both are plain attributes,
+    which change in ``take`` only.
+    """
+
+    is_open: bool
+    frame_limit: int | None
+
+    async def take(self, call: Call, frame: memoryview) -> list[Part] | None:
+        """Handle one frame; the framed answer, None where there is none.
+
+        Raises AuthenticationFailedError; ProtocolError, CloseConnection and AnswersLost as dispatch does.
+        """
+        ...

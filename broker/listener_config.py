@@ -1,0 +1,63 @@
+"""The settings of one listener: those with its prefix over those of the whole broker (KIP-103).
+
+``listener.name.<listener>.<mechanism>.<name>`` is stronger than ``listener.name.<listener>.<name>``, and that than
+``<name>``; listener and mechanism are written in lower case. On a SASL_SSL listener ``ssl.client.auth`` counts with the
+prefix only (KIP-684): before, SASL_SSL had no client certificates, and files that have it for other listeners shall go on
+working.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from ..base.config import Config
+from ..base.settings import SettingError, Settings
+
+S = TypeVar("S", bound=Settings)
+
+_PREFIX = "listener.name."
+_PREFIXED_ONLY = {"SASL_SSL": ("ssl.client.auth",)}
+
+
+class ListenerConfig:
+    """As the settings are now: what is asked again later has what was changed at run time.
+
+    ``listener`` is its name, ``security_protocol`` one of Kafka's four.
+    """
+
+    def __init__(self, config: Config, listener: str, security_protocol: str) -> None:
+        self.config = config
+        self.listener = listener
+        self.security_protocol = security_protocol
+        self.prefix = f"{_PREFIX}{listener.lower()}."
+
+    def value(self, name: str, mechanism: str | None = None) -> str | None:
+        """The text that is given for a property, None where there is none; ``mechanism`` is a SASL mechanism."""
+        return self.properties(mechanism).get(name)
+
+    def prefixed(self, name: str, mechanism: str | None = None) -> str | None:
+        """The text given with just this prefix, that of the mechanism if one is named."""
+        return self.config.effective().get(self._prefix(mechanism) + name)
+
+    def settings(self, settings_class: type[S], mechanism: str | None = None) -> S:
+        """The settings of a folder as they are for this listener. Raises SettingError, which names the property given."""
+        try:
+            return settings_class.from_properties(self.properties(mechanism))
+        except SettingError as error:
+            for prefix in (self._prefix(mechanism), self.prefix):
+                if prefix + error.name in self.config.effective():
+                    raise SettingError(prefix + error.name, error.value, error.why) from None
+            raise
+
+    def properties(self, mechanism: str | None = None) -> dict[str, str]:
+        """What is given, by names without prefix."""
+        given = self.config.effective()
+        found = {name: value for name, value in given.items() if not name.startswith(_PREFIX)}
+        for name in _PREFIXED_ONLY.get(self.security_protocol, ()):
+            found.pop(name, None)
+        for prefix in (self.prefix, self._prefix(mechanism)):
+            found |= {name.removeprefix(prefix): value for name, value in given.items() if name.startswith(prefix)}
+        return found
+
+    def _prefix(self, mechanism: str | None) -> str:
+        return self.prefix if mechanism is None else f"{self.prefix}{mechanism.lower()}."

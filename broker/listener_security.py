@@ -1,0 +1,71 @@
+"""What a listener's security protocol asks of its connections: TLS below, a SASL conversation before the first request.
+
+Here is the one place that says which protocols are served.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable
+
+from ..base.network import Connection, Listener
+from ..base.settings import SettingError
+from ..handlers.connection_context import ConnectionContext
+from ..handlers.services import Services
+from .gate import Gate
+from .listener_config import ListenerConfig
+from .listeners import Endpoint
+
+Transport = Callable[[Connection, ConnectionContext], Awaitable[Connection]]
+"""The handshake of an accepted connection: what is read and written from then on, which owns the one given.
+
+It sets the context's principal where the client has shown a certificate. Raises OSError; closing the connection and the
+deadline are the caller's.
+"""
+
+MakeGate = Callable[[ConnectionContext, Services], Gate]
+"""The gate of a connection whose transport is ready."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ListenerSecurity:
+    """None where the listener's protocol is without."""
+
+    transport: Transport | None = None
+    make_gate: MakeGate | None = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServedListener:
+    """A listener that is bound. ``endpoint`` is where; its port is never 0."""
+
+    endpoint: Endpoint
+    listener: Listener
+    security: ListenerSecurity
+    is_inter_broker: bool
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.name
+
+
+def listener_security(endpoint: Endpoint, config: ListenerConfig) -> ListenerSecurity:
+    """What the connections of a listener go through, by its settings. Raises SettingError."""
+    return ListenerSecurity(_transport(endpoint, config), _gates(endpoint, config))
+
+
+def _transport(endpoint: Endpoint, config: ListenerConfig) -> Transport | None:
+    if endpoint.security_protocol in ("SSL", "SASL_SSL"):
+        raise _unserved(endpoint)
+    return None
+
+
+def _gates(endpoint: Endpoint, config: ListenerConfig) -> MakeGate | None:
+    if endpoint.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL"):
+        raise _unserved(endpoint)
+    return None
+
+
+def _unserved(endpoint: Endpoint) -> SettingError:
+    why = f"{endpoint.name} is {endpoint.security_protocol}, and only PLAINTEXT is served"
+    return SettingError("listeners", str(endpoint), why)

@@ -1,0 +1,146 @@
+"""The gate of a connection, and what holds a client back: a connection on a network in memory, by a clock that jumps."""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import trio
+import trio.testing
+
+from ottla.base.config import Config
+from ottla.base.memory_network import MemoryConnection, MemoryNetwork
+from ottla.base.network import Part
+from ottla.base.seams import SystemClock
+from ottla.broker.connection import ClientConnection
+from ottla.broker.gate import AuthenticationFailedError
+from ottla.broker.monitor import Ending, Monitor
+from ottla.handlers.call import Call
+from ottla.handlers.connection_context import ConnectionContext
+from ottla.handlers.services import Services
+from ottla.handlers.table import SERVED
+from ottla.wire.messages.api_versions import ApiVersionsRequest
+
+from ..memory_broker import frame, read_answer
+
+_LIMIT = 64
+_THROTTLE_MS = 2000
+
+
+class Doorman:
+    """Answers each frame with itself; ``open`` and ``fail`` are what they say, ``slow`` is answered with a throttle."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self.frame_limit: int | None = _LIMIT
+
+    async def take(self, call: Call, frame: memoryview) -> list[Part] | None:
+        said = bytes(frame)
+        if said == b"open":
+            self.is_open, self.frame_limit = True, None
+        elif said == b"slow":
+            call.throttle_ms = _THROTTLE_MS
+        elif said == b"fail":
+            raise AuthenticationFailedError("wrong word", [framed(b"no")])
+        return [framed(said)]
+
+
+def framed(said: bytes) -> bytes:
+    return struct.pack(">i", len(said)) + said
+
+
+async def heard(client: MemoryConnection) -> bytes:
+    return (await read_frame(client)) or b""
+
+
+async def read_frame(client: MemoryConnection) -> bytes | None:
+    size = await client.receive(4)
+    return await client.receive(struct.unpack(">i", size)[0]) if size else None
+
+
+@asynccontextmanager
+async def guarded(**properties: str) -> AsyncIterator[tuple[MemoryConnection, ClientConnection, Monitor]]:
+    """A client of a connection that a ``Doorman`` guards."""
+    config = Config({name.replace("_", "."): value for name, value in properties.items()})
+    services = cast(Services, SimpleNamespace(config=config, clock=SystemClock(), served=SERVED))
+    network = MemoryNetwork()
+    listener = await network.listen("test", 1, 1)
+    client = await network.connect("test", 1)
+    accepted = await listener.accept()
+    monitor = Monitor()
+    context = ConnectionContext("OUTSIDE", accepted.peer, "SASL_PLAINTEXT")
+    connection = ClientConnection(accepted, context, services, 1 << 20, monitor, Doorman())
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(connection.serve)
+        yield client, connection, monitor
+        connection.stop()
+
+
+async def test_every_frame_goes_to_the_gate_until_it_is_open() -> None:
+    async with guarded() as (client, _, _):
+        await client.send([framed(b"one") + framed(b"") + framed(b"open") + frame(ApiVersionsRequest(), 0, 7)])
+        assert [await heard(client) for _ in range(3)] == [b"one", b"", b"open"]
+        assert (await read_answer(client))[0] == 7
+
+
+async def test_before_authentication_the_gate_says_how_large_a_frame_may_be(caplog: pytest.LogCaptureFixture) -> None:
+    async with guarded() as (client, _, monitor):
+        await client.send([framed(bytes(_LIMIT)) + struct.pack(">i", _LIMIT + 1)])
+        assert await heard(client) == bytes(_LIMIT)
+        assert await client.receive() == b""
+        assert monitor.errors == {Ending.PROTOCOL: 1}
+    assert "65 bytes before authentication (sasl.server.max.receive.size is 64)" in caplog.text
+    async with guarded() as (client, _, _):
+        await client.send([framed(b"open") + frame(ApiVersionsRequest(), 0, 7, client_id="c" * _LIMIT)])
+        assert await heard(client) == b"open"
+        assert (await read_answer(client))[0] == 7
+
+
+async def test_a_failed_authentication_is_answered_after_the_delay_and_ends_the_connection(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    async with guarded(connection_failed_authentication_delay_ms="3000") as (client, _, monitor):
+        began = trio.current_time()
+        await client.send([framed(b"one") + framed(b"fail") + framed(b"open")])
+        assert await heard(client) == b"one"
+        assert trio.current_time() == began
+        assert await heard(client) == b"no"
+        assert trio.current_time() == began + 3
+        assert await client.receive() == b""
+        assert monitor.errors == {Ending.AUTHENTICATION: 1}
+    assert "wrong word" in caplog.text
+
+
+async def test_a_throttled_client_has_its_answer_at_once_and_is_not_heard_for_a_while(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with guarded() as (client, _, _):
+        began = trio.current_time()
+        await client.send([framed(b"slow") + framed(b"one")])
+        assert await heard(client) == b"slow"
+        assert trio.current_time() == began
+        assert await heard(client) == b"one"
+        assert trio.current_time() == began + _THROTTLE_MS / 1000
+        await client.send([framed(b"two")])
+        assert await heard(client) == b"two"
+        assert trio.current_time() == began + _THROTTLE_MS / 1000
+
+
+@pytest.mark.parametrize("said", [b"slow", b"fail"])
+async def test_a_stop_does_not_wait_for_who_is_held_back(autojump_clock: trio.testing.MockClock, said: bytes) -> None:
+    async with guarded(connection_failed_authentication_delay_ms="3000") as (client, connection, _):
+        began = trio.current_time()
+        await client.send([framed(said)])
+        await trio.testing.wait_all_tasks_blocked()
+        connection.stop()
+        answers: list[Any] = []
+        while (answer := await read_frame(client)) is not None:
+            answers.append(answer)
+        assert answers == [b"slow" if said == b"slow" else b"no"]
+        assert trio.current_time() == began
