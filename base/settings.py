@@ -25,6 +25,8 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, ClassVar, TypeVar
 
+from .secret_names import shown
+
 S = TypeVar("S", bound="Settings")
 
 
@@ -52,10 +54,10 @@ _KIND_OF_TYPE = {bool: Kind.BOOLEAN, int: Kind.INT, float: Kind.DOUBLE, str: Kin
 
 
 class SettingError(ValueError):
-    """A value that a setting does not take. ``str()`` is one line for people."""
+    """A value that a setting does not take. ``str()`` is one line for people, without the value where that is a secret."""
 
     def __init__(self, name: str, value: str, why: str) -> None:
-        super().__init__(f"Invalid value {value} for configuration {name}: {why}")
+        super().__init__(f"Invalid value {shown(name, value)} for configuration {name}: {why}")
         self.name = name
         self.value = value
         self.why = why
@@ -92,25 +94,25 @@ class Setting:
 
     def parse(self, text: str, *, name: str | None = None) -> Any:
         """The value that ``text`` stands for. Raises SettingError."""
-        shown = name or self.name or self.topic or self.attribute
+        named = name or self.name or self.topic or self.attribute
         try:
             value = _parse(self.kind, text.strip())
         except ValueError:
-            raise SettingError(shown, text, f"not a {self.kind.name.lower()}") from None
+            raise SettingError(named, text, f"not a {self.kind.name.lower()}") from None
         low, high = _RANGES.get(self.kind, (None, None))
         at_least = low if self.at_least is None else self.at_least
         at_most = high if self.at_most is None else self.at_most
         if at_least is not None and not isinstance(value, str | tuple) and value < at_least:
-            raise SettingError(shown, text, f"must be at least {at_least}")
+            raise SettingError(named, text, f"must be at least {at_least}")
         if at_most is not None and not isinstance(value, str | tuple) and value > at_most:
-            raise SettingError(shown, text, f"must be at most {at_most}")
+            raise SettingError(named, text, f"must be at most {at_most}")
         if self.kind is Kind.LIST and (self.choices or self.check) and _has_empty_item(text):
-            raise SettingError(shown, text, "values must not be empty")
+            raise SettingError(named, text, "values must not be empty")
         for item in value if isinstance(value, tuple) else (value,):
             if self.choices is not None and item not in self.choices:
-                raise SettingError(shown, str(item), f"String must be one of: {', '.join(self.choices)}")
+                raise SettingError(named, str(item), f"String must be one of: {', '.join(self.choices)}")
         if self.check is not None and (why := self.check(value)):
-            raise SettingError(shown, text, why)
+            raise SettingError(named, text, why)
         if self.choices is not None and isinstance(value, tuple):
             return tuple(dict.fromkeys(value))  # ConfigDef.ValidList of Kafka takes each once
         return value

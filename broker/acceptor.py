@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import logging
-from collections import Counter
 
 import trio
 
@@ -18,6 +17,7 @@ from ..base.wording import counted, explained
 from ..handlers.connection_context import ConnectionContext
 from ..handlers.services import Services
 from .connection import ClientConnection
+from .connection_limits import ConnectionLimits
 from .listener_security import ServedListener, Transport
 from .monitor import Ending, Monitor
 from .settings import BrokerSettings
@@ -29,16 +29,19 @@ _PAUSE_SECONDS = 0.25
 _LOOK_SECONDS = 10.0
 _HANDSHAKE_SECONDS = 10.0
 
+AUTHENTICATION_SECONDS = 30.0
+"""How long a client has until it is known, from its connection on; it is cut off within a third more. Kafka would wait for as
+long as the client says something now and then (connections.max.idle.ms)."""
+
 
 class Acceptor:
     """All connections of one broker."""
 
-    def __init__(self, services: Services, monitor: Monitor) -> None:
+    def __init__(self, services: Services, monitor: Monitor, limits: ConnectionLimits) -> None:
         self._monitor = monitor
         self._services = services
+        self._limits = limits
         self._connections: set[ClientConnection] = set()
-        self._open = 0  # those whose handshake is under way among them
-        self._by_host: Counter[str] = Counter()
         self._stopping = False
         self._paused = False
         self._empty = trio.Event()
@@ -61,37 +64,68 @@ class Acceptor:
                 await self._pause(error)
                 continue
             self._paused = False
-            nursery.start_soon(self._serve, connection, served)
+            try:
+                context = await self._let_in(connection, served)
+            except BaseException:
+                connection.close()
+                raise
+            if context is not None:
+                nursery.start_soon(self._serve, connection, context, served)
 
     async def _pause(self, error: OSError) -> None:
         if error.errno not in _OUT_OF_DESCRIPTORS:
             logger.warning("a connection could not be accepted: %s", error)
         elif not self._paused:
-            how_many = counted(self._open, "connection")
+            how_many = counted(self._limits.total, "connection")
             logger.error("accepting connections is paused with %s open: %s", how_many, explained(error))
         self._paused = True
         await trio.sleep(_PAUSE_SECONDS)
 
-    async def _serve(self, connection: Connection, served: ServedListener) -> None:
-        listener, peer, protocol = served.name, connection.peer, served.endpoint.security_protocol
-        context = ConnectionContext(listener, peer, protocol, is_inter_broker_listener=served.is_inter_broker)
-        if self._stopping or not self._has_room(context):
+    async def _let_in(self, connection: Connection, served: ServedListener) -> ConnectionContext | None:
+        """Wait until there is room for one more, and count it; None for one that was closed."""
+        listener, protocol = served.name, served.endpoint.security_protocol
+        context = ConnectionContext(
+            listener, connection.peer, protocol, is_inter_broker_listener=served.is_inter_broker
+        )
+        if self._limits.is_full(listener):
+            if self._monitor.closings.is_first(listener, "max.connections"):
+                logger.warning("connections to %s wait: as many are open as max.connections allows", listener)
+            await self._limits.wait_for_slot(listener)
+        if self._stopping:
             connection.close()
-            return
-        self._open += 1
-        self._by_host[context.host] += 1
+            return None
+        if await self._limits.is_host_full(context.host):
+            self._monitor.errors[Ending.LIMIT] += 1
+            why = "as many are open as max.connections.per.ip allows"
+            if self._monitor.closings.is_first(context.host, why):
+                logger.warning("closing a new connection from %s: %s", context.peer, why)
+            connection.close()
+            return None
+        self._limits.add(context)
         self._monitor.opened[listener] += 1
+        if self._limits.is_exceeded():
+            self._make_room()
+        return context
+
+    def _make_room(self) -> None:
+        """Brokers need their connections more than clients: close the one that was quiet for longest."""
+        may_go = [client for client in self._connections if self._limits.may_go(client.listener)]
+        if may_go:
+            client = min(may_go, key=lambda client: (client.is_stopping, client.busy, client.last_active))
+            self._monitor.errors[Ending.LIMIT] += 1
+            if self._monitor.closings.is_first(client.host, "max.connections"):
+                logger.warning("closing connection from %s: brokers need it (max.connections)", client.peer)
+            client.stop()
+
+    async def _serve(self, connection: Connection, context: ConnectionContext, served: ServedListener) -> None:
         try:
             if served.security.transport is None:
                 await self._answer(connection, context, served)
             elif (secured := await self._shake_hands(connection, context, served.security.transport)) is not None:
                 await self._answer(secured, context, served)
         finally:
-            self._monitor.closed[listener] += 1
-            self._open -= 1
-            self._by_host[context.host] -= 1
-            if not self._by_host[context.host]:
-                del self._by_host[context.host]
+            self._monitor.closed[context.listener] += 1
+            self._limits.remove(context)
 
     async def _answer(self, connection: Connection, context: ConnectionContext, served: ServedListener) -> None:
         if self._stopping:
@@ -127,22 +161,8 @@ class Acceptor:
             connection.close()
             raise
 
-    def _has_room(self, context: ConnectionContext) -> bool:
-        """Whether one more connection is within the limits; that it is not has a line."""
-        if self._open >= self._settings.max_connections:
-            name = "max.connections"
-        elif self._by_host[context.host] >= self._settings.max_connections_per_ip:
-            name = "max.connections.per.ip"
-        else:
-            return True
-        self._monitor.errors[Ending.LIMIT] += 1
-        why = f"as many are open as {name} allows"
-        if self._monitor.closings.is_first(context.host, why):
-            logger.warning("closing a new connection from %s: %s", context.peer, why)
-        return False
-
     async def watch_idle(self) -> None:
-        """Close connections that were idle too long; give back the buffers of quiet ones."""
+        """Close connections that were idle too long, or do not say who they are; give back the buffers of quiet ones."""
         max_idle = self._settings.connections_max_idle_ms / 1000
         while True:
             await trio.sleep(_LOOK_SECONDS if max_idle < 0 else min(_LOOK_SECONDS, max(max_idle / 2, 0.05)))
@@ -152,11 +172,24 @@ class Acceptor:
                 idle = now - client.last_active
                 if max_idle >= 0 and idle > max_idle and not client.busy:
                     self._monitor.errors[Ending.IDLE] += 1
-                    if self._monitor.closings.is_first(client.host, "idle (connections.max.idle.ms)", logging.INFO):
-                        logger.info("closing connection from %s: idle for %.0f s", client.peer, idle)
-                    client.stop()
+                    self._end(client, "idle (connections.max.idle.ms)", f"idle for {idle:.0f} s")
+                elif client.is_unknown and now - client.opened_at > AUTHENTICATION_SECONDS:
+                    self._monitor.errors[Ending.AUTHENTICATION] += 1
+                    why = f"no authentication within {AUTHENTICATION_SECONDS:g} s"
+                    self._end(client, why, why)
                 elif idle > _LOOK_SECONDS:
                     client.shrink()
+
+    def _end(self, client: ClientConnection, kind: str, why: str) -> None:
+        if self._monitor.closings.is_first(client.host, kind, logging.INFO):
+            logger.info("closing connection from %s: %s", client.peer, why)
+        client.stop()
+
+    def end_those_of(self, listener: str) -> None:
+        """A listener is no more: each of its connections ends after the request it is at."""
+        for client in list(self._connections):
+            if client.listener == listener:
+                client.stop()
 
     def stop(self) -> None:
         """Take no more connections; each open one ends after the request it is at."""

@@ -8,6 +8,7 @@ anywhere.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -49,6 +50,15 @@ def declared_names() -> set[str]:
     }
 
 
+_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\.)?(.+)")
+
+
+def without_prefix(name: str) -> str:
+    """The property that a name with a listener's prefix, and maybe a SASL mechanism's, sets for these; else the name itself."""
+    match = _LISTENER.fullmatch(name)
+    return name if match is None else match[1]
+
+
 def read_properties(path: Path) -> dict[str, str]:
     """The properties of a file in Java's format. Raises OSError; SettingError when it is not one."""
     import javaproperties  # as dear to import as any three modules of ours, and few starts read a file
@@ -69,7 +79,7 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
         name = name.strip()
         if not separator or not name:
             raise SettingError(override, "", "an override is name=value")
-        if name not in names and name not in KAFKA_PROPERTY_NAMES:
+        if without_prefix(name) not in names and without_prefix(name) not in KAFKA_PROPERTY_NAMES:
             raise SettingError(name, value, "no such property")
         properties[name] = value.strip()
     return properties
@@ -78,8 +88,10 @@ def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
 def warn_of_unused(properties: Mapping[str, str]) -> None:
     """One warning for each property that has no effect."""
     names = declared_names()
-    for name in sorted(properties.keys() - names):
-        if name in KAFKA_PROPERTY_NAMES:
+    for name in sorted(properties):
+        if without_prefix(name) in names:
+            continue
+        if without_prefix(name) in KAFKA_PROPERTY_NAMES:
             logger.warning("%s is a property of Kafka that Ottla does not use", name)
         else:
             logger.warning("%s is not a property that Kafka or Ottla knows", name)

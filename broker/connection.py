@@ -50,7 +50,7 @@ class ClientConnection:
     """Serves one connection until either side ends it.
 
     ``max_request`` is the largest frame taken, in bytes; ``gate`` what its client goes through first, None on a listener that
-    asks for nothing. ``last_active`` is trio's time of the last bytes read.
+    asks for nothing. ``opened_at`` and ``last_active`` are trio's time of the start and of the last bytes read.
     """
 
     def __init__(
@@ -82,11 +82,24 @@ class ClientConnection:
         self._stopping = False
         self._pausing: trio.CancelScope | None = None
         self.busy = False
-        self.last_active = trio.current_time()
+        self.opened_at = self.last_active = trio.current_time()
 
     @property
     def peer(self) -> str:
         return self._context.peer
+
+    @property
+    def listener(self) -> str:
+        return self._context.listener
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping
+
+    @property
+    def is_unknown(self) -> bool:
+        """Whether the client has still to show who it is."""
+        return self._gate is not None and self._gate.frame_limit is not None
 
     @property
     def host(self) -> str:

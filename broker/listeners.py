@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import ipaddress
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ..base.addresses import join_host_port
 from ..base.settings import SettingError
@@ -43,10 +44,28 @@ def parse_endpoints(setting_name: str, text: str, protocols: dict[str, str]) -> 
         endpoints.append(Endpoint(name, match["host"].strip("[]"), int(match["port"]), protocols[name]))
     if not endpoints:
         raise SettingError(setting_name, text, "no address in it")
-    ports = [endpoint.port for endpoint in endpoints if endpoint.port]
-    if setting_name == "listeners" and len(ports) != len(set(ports)):
-        raise SettingError(setting_name, text, "two listeners share a port")
+    if setting_name == "listeners":
+        _check_ports(text, endpoints)
     return endpoints
+
+
+def _check_ports(text: str, endpoints: Sequence[Endpoint]) -> None:
+    """Two listeners may share a port where one has an IPv4 address and the other an IPv6 one (KIP-797). Raises SettingError."""
+    by_port: dict[int, list[str]] = {}
+    for endpoint in endpoints:
+        if endpoint.port:
+            by_port.setdefault(endpoint.port, []).append(endpoint.host)
+    for hosts in by_port.values():
+        if len(hosts) > 1 and sorted(map(_ip_version, hosts)) != [4, 6]:
+            raise SettingError("listeners", text, "two listeners share a port")
+
+
+def _ip_version(host: str) -> int:
+    """4 or 6; 0 of a name."""
+    try:
+        return ipaddress.ip_address(host).version
+    except ValueError:
+        return 0
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
@@ -109,19 +128,12 @@ def inter_broker_listener(settings: BrokerSettings, advertised: Sequence[Endpoin
     return name.upper()
 
 
-def advertised_endpoints(bound: Iterable[Endpoint], named: Iterable[Endpoint], local_host: str) -> list[Endpoint]:
+def advertised_endpoints(bound: Sequence[Endpoint], named: Sequence[Endpoint], local_host: str) -> list[Endpoint]:
     """The address of each bound listener that Metadata gives; ``local_host`` stands in for a wildcard address.
 
-    An advertised port 0 means the port that was bound.
+    Where some are named the others are not told of, as in Kafka. An advertised port 0 means the port that was bound.
     """
-    by_name = {endpoint.name: endpoint for endpoint in named}
-    result = []
-    for endpoint in bound:
-        chosen = by_name.get(endpoint.name)
-        if chosen is not None:
-            result.append(dataclasses.replace(chosen, port=chosen.port or endpoint.port))
-        elif endpoint.host in _ANY:
-            result.append(dataclasses.replace(endpoint, host=local_host))
-        else:
-            result.append(endpoint)
-    return result
+    ports = {endpoint.name: endpoint.port for endpoint in bound}
+    if named:
+        return [dataclasses.replace(each, port=each.port or ports[each.name]) for each in named]
+    return [dataclasses.replace(each, host=local_host) if each.host in _ANY else each for each in bound]

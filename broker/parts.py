@@ -60,9 +60,8 @@ class Parts:
             around.config.settings(ReplicationSettings).inter_broker_protocol_version
         )
         self._metadata = MetadataCache(foundation.cluster_id)
-        self.peers = Peers(
-            around.network, self._broker_id, around.inter_broker_listener, self._metadata, around.secure_peer
-        )
+        listener = around.inter_broker
+        self.peers = Peers(around.network, self._broker_id, listener.name, self._metadata, listener.secure)
         self._controller = self._make_controller()
         self.isr_changes = AlterPartitionManager(
             self._broker_id, self.controller_channel("alter-partition"), broker_epoch
@@ -94,7 +93,7 @@ class Parts:
             around.config.settings(LogSettings),
             around.clock,
             around.randomness,
-            around.inter_broker_listener,
+            around.inter_broker.name,
         )
 
     def _channel_to(self, broker: LiveBroker) -> BrokerChannel:
@@ -107,11 +106,11 @@ class Parts:
         return RemoteChannel(
             around.network,
             registration,
-            around.inter_broker_listener,
+            around.control_plane.name,
             f"controller-{self._broker_id}",
             timeout,
             self._protocol,
-            around.secure_peer,
+            around.control_plane.secure,
         )
 
     def _make_replicas(self) -> ReplicaManager:

@@ -11,13 +11,12 @@ which there are two nurseries, a controller among it; the logs are flushed and m
 
 from __future__ import annotations
 
-import dataclasses
 import errno
 import functools
 import logging
 import os
 import random
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
 
 import trio
@@ -27,6 +26,7 @@ from ..base.config import Config
 from ..base.errors import KafkaError
 from ..base.network import Network
 from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
+from ..base.secret_names import shown
 from ..base.settings import SettingError
 from ..base.tcp import TcpNetwork
 from ..base.wording import explained, how_to_install
@@ -36,19 +36,18 @@ from ..handlers.call import RequestObserver
 from ..handlers.table import SERVED, ServedApis
 from ..log.data_folders import LogStartError
 from ..log.disk import Disk, OsDisk
-from ..replication.broker_client import Secure
 from ..replication.metadata_cache import MetadataCache
 from ..wire.api_keys import ApiKey
 from .acceptor import Acceptor
 from .assembly import Assembly
+from .bound_listeners import BoundListeners, CannotListenError
 from .cluster_home import ClusterHome, EmbeddedHome, ZooKeeperHome
+from .connection_limits import ConnectionLimits
 from .flight_recorder import FlightRecorder
 from .identity import check_broker_id
-from .listener_config import ListenerConfig
-from .listener_security import ListenerSecurity, ServedListener, listener_security
-from .listeners import Endpoint, advertised_endpoints, configured_listeners, inter_broker_listener
+from .listener_plan import plan_listeners
+from .listeners import Endpoint
 from .monitor import Monitor
-from .peer_security import peer_security
 from .refusal_log import RefusalLog
 from .settings import BrokerSettings
 from .surroundings import Surroundings
@@ -112,10 +111,8 @@ class BrokerServer:
         self._traced = traced
         self._metrics: MetricsServer | None = None
         self._is_accepting = False
-        self._inter_broker_listener = ""
-        self._secure_peer: Secure | None = None
         self.monitor = Monitor()
-        self.endpoints: list[Endpoint] = []
+        self._listeners = BoundListeners(config, self._network)
         self.assembly: Assembly | None = None
 
     def _configured_home(self) -> ClusterHome:
@@ -133,6 +130,11 @@ class BrokerServer:
     def broker_id(self) -> int:
         """-1 until it is found (``identity``)."""
         return -1 if self.assembly is None else self.assembly.broker_id
+
+    @property
+    def endpoints(self) -> list[Endpoint]:
+        """The listeners' addresses as clients are told of them; none before they are bound."""
+        return self._listeners.advertised
 
     @property
     def bootstrap_servers(self) -> str:
@@ -164,60 +166,33 @@ class BrokerServer:
 
     async def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Start, call ``on_ready``, and serve until ``stop``. Raises StartError, BrokerFailedError."""
-        bound: list[ServedListener] = []
         try:
-            bound = await self._bind()
+            await self._bind()
             if self.settings.metrics_listener is not None:
                 self._metrics = await self._bind_metrics(self.settings.metrics_listener)
             self.monitor = self._make_monitor()
             self._log_start()
             if self._metrics is None:
-                await self._serve_bound(bound, on_ready)
+                await self._serve_bound(on_ready)
             else:
-                await self._metrics.run_beside(functools.partial(self._serve_bound, bound, on_ready))
+                await self._metrics.run_beside(functools.partial(self._serve_bound, on_ready))
         finally:
-            for served in bound:
-                served.listener.close()
+            self._listeners.close()
             if self._metrics is not None:
                 self._metrics.close()
         if self._failure is not None:
             raise BrokerFailedError(self._failure)
 
-    async def _bind(self) -> list[ServedListener]:
+    async def _bind(self) -> None:
         if len({os.path.realpath(path) for path in self.data_dirs}) < len(self.data_dirs):
             raise StartError("log.dirs names a folder twice")
         try:
             if self._home.zookeeper is not None:
                 check_broker_id(self.config)
-            wanted, named = configured_listeners(self.settings)
-            self._inter_broker_listener = inter_broker_listener(self.settings, wanted)
-            securities = self._securities(wanted)
-        except SettingError as error:
+            plan = plan_listeners(self.config, is_alone=isinstance(self._home, EmbeddedHome))
+            await self._listeners.bind(plan)
+        except (SettingError, CannotListenError) as error:
             raise StartError(str(error)) from None
-        bound: list[ServedListener] = []
-        for endpoint, security in zip(wanted, securities, strict=True):
-            try:
-                listener = await self._network.listen(
-                    endpoint.host, endpoint.port, self.settings.socket_listen_backlog_size
-                )
-            except OSError as error:
-                for served in bound:
-                    served.listener.close()
-                raise _cannot_listen(endpoint.host, endpoint.port, error) from None
-            address = dataclasses.replace(endpoint, port=listener.port)
-            bound.append(ServedListener(address, listener, security, endpoint.name == self._inter_broker_listener))
-        self.endpoints = advertised_endpoints([served.endpoint for served in bound], named, "127.0.0.1")
-        return bound
-
-    def _securities(self, listeners: Iterable[Endpoint]) -> list[ListenerSecurity]:
-        """What each listener asks of its connections, and what this broker does at those of others. Raises SettingError."""
-        securities = []
-        for endpoint in listeners:
-            config = ListenerConfig(self.config, endpoint.name, endpoint.security_protocol)
-            securities.append(listener_security(endpoint, config))
-            if endpoint.name == self._inter_broker_listener:
-                self._secure_peer = peer_security(config)
-        return securities
 
     async def _bind_metrics(self, listener: str) -> MetricsServer:
         try:
@@ -232,7 +207,7 @@ class BrokerServer:
         try:
             await server.bind(host, port)
         except OSError as error:
-            raise _cannot_listen(host, port, error) from None
+            raise StartError(str(CannotListenError(host, port, error))) from None
         return server
 
     def _make_monitor(self) -> Monitor:
@@ -250,12 +225,12 @@ class BrokerServer:
 
     def _log_start(self) -> None:
         """What is known before anything is opened."""
-        given = ", ".join(f"{name}={value}" for name, value in sorted(self.config.effective().items()))
+        given = ", ".join(f"{name}={shown(name, value)}" for name, value in sorted(self.config.effective().items()))
         logger.debug("Settings given, the others being the defaults: %s", given or "none")
         logger.debug("Data folders: %s", ", ".join(self.data_dirs))
         logger.debug("Listeners, as clients are told of them: %s", ", ".join(map(str, self.endpoints)))
 
-    async def _serve_bound(self, bound: list[ServedListener], on_ready: Callable[[], None]) -> None:
+    async def _serve_bound(self, on_ready: Callable[[], None]) -> None:
         around = Surroundings(
             self.config,
             self._network,
@@ -263,8 +238,8 @@ class BrokerServer:
             self._workers,
             self._randomness,
             self._served,
-            self._inter_broker_listener,
-            self._secure_peer,
+            self._listeners.inter_broker,
+            self._listeners.control_plane,
         )
         assembly = self.assembly = Assembly(around, self.data_dirs, self._disk, self._home, self._fail)
         if not await self._start(assembly):
@@ -272,9 +247,11 @@ class BrokerServer:
         try:
             async with trio.open_nursery() as background:
                 assembly.run_in(background)
-                acceptor = Acceptor(assembly.services, self.monitor)
+                names = self._listeners.names()
+                limits = ConnectionLimits(self.config, self._listeners.inter_broker.name, names)
+                acceptor = Acceptor(assembly.services, self.monitor, limits)
                 async with trio.open_nursery() as connections:
-                    for served in bound:
+                    for served in self._listeners.served:
                         connections.start_soon(acceptor.accept_from, served, connections)
                     connections.start_soon(acceptor.watch_idle)
                     self._is_accepting = True
@@ -282,7 +259,7 @@ class BrokerServer:
                     await self._stop_asked.wait()
                     if self._failure is None:
                         await assembly.hand_over()
-                    await self._end_connections(acceptor, bound)
+                    await self._end_connections(acceptor)
                     connections.cancel_scope.cancel()
                 await assembly.resign()
                 background.cancel_scope.cancel()
@@ -321,22 +298,16 @@ class BrokerServer:
             logger.warning("No controller has told this broker of its cluster in %g s", _JOIN_SECONDS)
         on_ready()
 
-    async def _end_connections(self, acceptor: Acceptor, bound: list[ServedListener]) -> None:
+    async def _end_connections(self, acceptor: Acceptor) -> None:
         """Accept nothing more, answer what is in flight, and wait a little for those answers to leave."""
         self._is_accepting = False
-        for served in bound:
-            served.listener.close()
+        self._listeners.close()
         assert self.assembly is not None
         acceptor.stop()
         self.assembly.services.replicas.release_waiters()
         self.assembly.services.groups.stop()
         with trio.move_on_after(_LAST_ANSWERS_SECONDS):
             await acceptor.wait_empty()
-
-
-def _cannot_listen(host: str, port: int, error: OSError) -> StartError:
-    why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
-    return StartError(f"cannot listen on {join_host_port(host, port)}: {why}")
 
 
 def _why(error: Exception) -> str:

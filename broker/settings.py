@@ -5,6 +5,25 @@ from __future__ import annotations
 from ..base.settings import Kind, Settings, setting
 
 
+def parse_connection_overrides(text: str) -> dict[str, int]:
+    """Connections by host, of a ``max.connections.per.ip.overrides`` value. Raises ValueError."""
+    overrides = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        host, separator, number = item.rpartition(":")
+        if not separator or not host or not number.strip().isdecimal():
+            raise ValueError(f"{item!r} is not HOST:NUMBER")
+        overrides[host.strip()] = int(number)
+    return overrides
+
+
+def _check_connection_overrides(text: str) -> str | None:
+    try:
+        parse_connection_overrides(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
 class BrokerSettings(Settings):
     """Identity, listeners, data folder, limits on connections and requests; where a default isn't Kafka's, the text says why."""
 
@@ -62,6 +81,12 @@ class BrokerSettings(Settings):
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
         doc="Security protocol between brokers, where inter.broker.listener.name is not given. Only PLAINTEXT is served.",
     )
+    control_plane_listener_name: str | None = setting(
+        "control.plane.listener.name",
+        default=None,
+        doc="Name of the listener at which the controller reaches brokers, on every broker the same; if not given, that of the "
+        "other brokers.",
+    )
     rack: str | None = setting("broker.rack", default=None, doc="Where this broker stands, as Metadata tells clients.")
     metrics_listener: str | None = setting(
         "metrics.listener",
@@ -101,14 +126,22 @@ class BrokerSettings(Settings):
         default=2147483647,
         at_least=0,
         dynamic=True,
-        doc="Connections at a time; a further one is closed at once.",
+        doc="Connections at a time, of all listeners together; with the prefix of a listener, at that one. A further one waits "
+        "until another ends, but at the listener that brokers use among themselves: there a client's has to go.",
     )
     max_connections_per_ip: int = setting(
         "max.connections.per.ip",
         default=2147483647,
         at_least=0,
         dynamic=True,
-        doc="Connections at a time from one address.",
+        doc="Connections at a time from one address; a further one is closed at once.",
+    )
+    max_connections_per_ip_overrides: str = setting(
+        "max.connections.per.ip.overrides",
+        default="",
+        dynamic=True,
+        check=_check_connection_overrides,
+        doc="Other numbers for some hosts, HOST:NUMBER with commas between.",
     )
     controlled_shutdown_enable: bool = setting(
         "controlled.shutdown.enable",

@@ -9,14 +9,12 @@ from ..base.config import Config
 from ..base.network import Network
 from ..base.seams import Clock, Workers
 from ..handlers.table import ServedApis
-from ..replication.broker_client import Secure
+from .listener_plan import PeerListener
 
 
 @dataclasses.dataclass(frozen=True)
 class Surroundings:
-    """``inter_broker_listener``: the name of the listener that brokers reach one another by; ``secure_peer``: what a connection
-    to it goes through first, None where it is PLAINTEXT.
-    """
+    """``inter_broker`` is the listener that brokers reach one another by, ``control_plane`` that at which a controller does."""
 
     config: Config
     network: Network
@@ -24,5 +22,5 @@ class Surroundings:
     workers: Workers
     randomness: random.Random
     served: ServedApis
-    inter_broker_listener: str
-    secure_peer: Secure | None = None
+    inter_broker: PeerListener
+    control_plane: PeerListener

@@ -31,7 +31,6 @@ _FOR_ALL_BROKERS = [
     _unused("group.share.assignment.interval.ms", Kind.INT, 0),
     _unused("group.streams.assignment.interval.ms", Kind.INT, 0),
     _unused("max.connection.creation.rate", Kind.INT, 0),
-    _unused("max.connections.per.ip.overrides", Kind.STRING, None),
     _unused("metric.reporters", Kind.LIST, None),
     _unused("num.io.threads", Kind.INT, 1),
     _unused("num.network.threads", Kind.INT, 1),

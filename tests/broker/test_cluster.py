@@ -132,6 +132,24 @@ async def test_brokers_reach_one_another_by_the_listener_that_is_theirs(
         await leaders_everywhere(cluster, "spread", [1, 2, 3])
 
 
+async def test_the_controller_reaches_brokers_by_a_listener_of_its_own(autojump_clock: trio.testing.MockClock) -> None:
+    properties = {
+        "listener_security_protocol_map": "INSIDE:PLAINTEXT,CONTROL:PLAINTEXT",
+        "inter_broker_listener_name": "INSIDE",
+        "control_plane_listener_name": "control",
+    }
+    async with running(**properties) as cluster:
+        for broker_id in ALL:
+            listeners = f"INSIDE://broker{broker_id}:9092,CONTROL://broker{broker_id}:9094"
+            await cluster.start(broker_id, listeners=listeners)
+        await cluster.create("spread", [1, 2], [2, 3], [3, 1])
+        await leaders_everywhere(cluster, "spread", [1, 2, 3])
+        controller = cluster.controller_id()
+        opened = {broker_id: cluster.servers[broker_id].monitor.opened for broker_id in ALL}
+        assert {i: by_name["CONTROL"] for i, by_name in opened.items()} == {i: int(i != controller) for i in ALL}
+        assert all(by_name["INSIDE"] for by_name in opened.values())
+
+
 async def test_what_was_meant_for_an_earlier_registration_is_refused(autojump_clock: trio.testing.MockClock) -> None:
     async with running(1) as cluster:
         own = cluster.services(1).broker_epoch()

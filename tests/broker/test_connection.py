@@ -211,8 +211,8 @@ async def test_answers_that_cannot_leave_while_another_request_waits_end_the_con
     assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
 
 
-async def test_a_connection_above_the_limit_is_closed(tmp_path: Path) -> None:
-    async with serving(tmp_path, max_connections="1") as network:
+async def test_a_connection_above_the_limit_of_its_host_is_closed(tmp_path: Path) -> None:
+    async with serving(tmp_path, max_connections_per_ip="1") as network:
         first = await network.connect(*ADDRESS)
         await create_topic(first, "t")
         second = await network.connect(*ADDRESS)

@@ -6,6 +6,7 @@ import pytest
 
 from ottla.base.config import Config
 from ottla.base.settings import SettingError, Settings, setting
+from ottla.broker.config_file import parse_overrides, warn_of_unused
 from ottla.broker.listener_config import ListenerConfig
 
 
@@ -58,3 +59,17 @@ def test_what_is_changed_at_run_time_is_there_when_asked_again() -> None:
     config = listener_config({"ssl.client.auth": "none"})
     config.config.change_dynamic({}, {"listener.name.outside.ssl.client.auth": "required"})
     assert config.settings(ExampleSettings).client_auth == "required"
+
+
+def test_a_name_with_a_listeners_prefix_is_known_where_the_name_is(caplog: pytest.LogCaptureFixture) -> None:
+    known = {
+        "listener.name.outside.max.connections": "1",
+        "listener.name.outside.scram-sha-256.max.connections": "1",
+    }
+    warn_of_unused(known)
+    assert not caplog.text
+    assert parse_overrides([f"{name}={value}" for name, value in known.items()]) == known
+    warn_of_unused({"listener.name.outside.max.conections": "1"})
+    assert "listener.name.outside.max.conections is not a property that Kafka or Ottla knows" in caplog.text
+    with pytest.raises(SettingError, match="no such property"):
+        parse_overrides(["listener.name.outside.max.conections=1"])

@@ -7,6 +7,7 @@ import pytest
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.settings import SettingError
+from ottla.broker.listener_plan import plan_listeners
 from ottla.broker.listeners import Endpoint, advertised_endpoints, configured_listeners, inter_broker_listener
 from ottla.broker.server import BrokerServer, StartError
 from ottla.broker.settings import BrokerSettings
@@ -68,6 +69,9 @@ def test_an_advertised_port_of_zero_is_the_bound_one() -> None:
         (KRAFT | {"listener_security_protocol_map": "PLAINTEXT:PLAINTEXT"}, "says nothing of CONTROLLER"),
         (KRAFT | {"listeners": "SSL://h:1,CONTROLLER://h:2"}, "says nothing of CONTROLLER"),
         ({"listeners": "PLAINTEXT://h:1,PLAINTEXT://h:2"}, "stands twice"),
+        ({"listeners": "PLAINTEXT://h:1,SSL://i:1"}, "share a port"),
+        ({"listeners": "PLAINTEXT://0.0.0.0:1,SSL://127.0.0.1:1"}, "share a port"),
+        ({"listeners": "PLAINTEXT://0.0.0.0:1,SSL://[::]:1,SASL_SSL://h:1"}, "share a port"),
         ({"listeners": "PLAINTEXT://h:99999"}, "is not NAME://HOST:PORT"),
         ({"advertised_listeners": "SSL://h:1"}, "SSL is not among the listeners"),
         ({"listener_security_protocol_map": "A=PLAINTEXT"}, "is not NAME:PROTOCOL"),
@@ -107,3 +111,48 @@ def test_brokers_reach_one_another_by_the_listener_of_the_protocol_they_are_to_u
     assert inter_broker_listener(settings(security_inter_broker_protocol="SSL"), endpoints) == "SSL"
     assert inter_broker_listener(settings(security_inter_broker_protocol="SSL"), endpoints[:2]) == "IN"
     assert inter_broker_listener(settings(inter_broker_listener_name="in"), endpoints) == "IN"
+
+
+def test_an_ipv4_and_an_ipv6_address_may_share_a_port() -> None:
+    listeners, _ = configured_listeners(settings(listeners="PLAINTEXT://127.0.0.1:1,SSL://[::1]:1"))
+    assert [str(each) for each in listeners] == ["PLAINTEXT://127.0.0.1:1", "SSL://[::1]:1"]
+
+
+def test_where_addresses_are_named_the_other_listeners_are_not_advertised() -> None:
+    bound = [Endpoint("INSIDE", "h", 1), Endpoint("OUTSIDE", "h", 2)]
+    named = [Endpoint("OUTSIDE", "example.org", 3)]
+    assert advertised_endpoints(bound, named, "127.0.0.1") == named
+
+
+TWO = {
+    "listeners": "INSIDE://h:1,OUTSIDE://h:2",
+    "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+}
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        ({"inter.broker.listener.name": "INSIDE", "security.inter.broker.protocol": "PLAINTEXT"}, "only one of"),
+        ({"inter.broker.listener.name": "OTHER"}, "no such name is among the listeners"),
+        ({"inter.broker.listener.name": "INSIDE", "advertised.listeners": "OUTSIDE://o:1"}, "no such name"),
+        ({"security.inter.broker.protocol": "SSL"}, "no listener has it"),
+        ({"control.plane.listener.name": "OTHER"}, "no such name is among the listeners"),
+        ({"control.plane.listener.name": "INSIDE"}, "another one than that of the brokers"),
+        ({"control.plane.listener.name": "INSIDE", "advertised.listeners": "OUTSIDE://o:1"}, "no such name"),
+    ],
+)
+def test_listeners_that_brokers_could_not_meet_at_are_refused(properties: dict[str, str], why: str) -> None:
+    with pytest.raises(SettingError, match=why):
+        plan_listeners(Config(TWO | properties), is_alone=False)
+
+
+def test_where_brokers_meet_and_where_the_controller_reaches_them() -> None:
+    plan = plan_listeners(Config(TWO), is_alone=False)
+    assert (plan.inter_broker.name, plan.control_plane.name) == ("INSIDE", "INSIDE")
+    plan = plan_listeners(Config(TWO | {"control.plane.listener.name": "outside"}), is_alone=False)
+    assert (plan.inter_broker.name, plan.control_plane.name) == ("INSIDE", "OUTSIDE")
+
+
+def test_a_broker_that_is_alone_needs_no_listener_for_others() -> None:
+    assert plan_listeners(Config(TWO | {"security.inter.broker.protocol": "SSL"}), is_alone=True)

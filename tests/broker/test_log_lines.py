@@ -87,13 +87,13 @@ async def test_a_client_that_tries_again_and_again_has_two_lines_and_one_recordi
 
 
 async def test_connections_beyond_the_limit_have_one_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    async with serving(tmp_path, max_connections="1") as network:
+    async with serving(tmp_path, max_connections_per_ip="1") as network:
         held = await network.connect(*ADDRESS)
         for _ in range(20):
             await say(network, b"")
         held.close()
     (line,) = lines(caplog, "closing a new connection from client:")
-    assert "as many are open as max.connections allows" in line
+    assert "as many are open as max.connections.per.ip allows" in line
     assert len(lines(caplog, "closed 19 more connections from client")) == 1
 
 

@@ -1,0 +1,134 @@
+"""How many connections are open: in all, by listener, by the client's address; and who waits to be let in (ConnectionQuotas).
+
+- Over ``max.connections`` nobody is let in at a listener: who comes waits, until another connection ends. A listener may have
+  less with its prefix. The listener that brokers use among themselves is protected where there are others: it has as many of
+  its own, whatever the others have, and then one of theirs has to go, the one that was quiet for longest.
+- Over ``max.connections.per.ip``, or what ``max.connections.per.ip.overrides`` has for the address, a connection is closed at
+  once.
+
+The limits are those set now. Connections are counted from when they are accepted, those that wait in the kernel are not.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+from collections import Counter
+
+import trio
+
+from ..base.config import Config
+from ..base.settings import SettingError
+from ..handlers.connection_context import ConnectionContext
+from .listener_config import ListenerConfig
+from .settings import BrokerSettings, parse_connection_overrides
+
+logger = logging.getLogger(__name__)
+
+
+class ConnectionLimits:
+    """Of one broker. ``listeners``: the names of those it has; ``total``: how many connections are open."""
+
+    def __init__(self, config: Config, inter_broker_listener: str, listeners: set[str]) -> None:
+        self._config = config
+        self._inter_broker_listener = inter_broker_listener
+        self.listeners = listeners
+        self.total = 0
+        self._by_listener: Counter[str] = Counter()
+        self._by_host: Counter[str] = Counter()
+        self._of_listener: dict[str, int] = {}
+        self._of_host: dict[str, int] = {}
+        self._overrides = ""
+        self._changed = trio.Event()
+        config.on_change.append(self._reconfigured)
+
+    @property
+    def _settings(self) -> BrokerSettings:
+        return self._config.settings(BrokerSettings)
+
+    def _reconfigured(self) -> None:
+        self._of_listener.clear()
+        self._tell()
+
+    def _tell(self) -> None:
+        """Those who wait look again."""
+        self._changed.set()
+        self._changed = trio.Event()
+
+    def add(self, context: ConnectionContext) -> None:
+        self.total += 1
+        self._by_listener[context.listener] += 1
+        self._by_host[context.host] += 1
+
+    def remove(self, context: ConnectionContext) -> None:
+        self.total -= 1
+        self._by_listener[context.listener] -= 1
+        self._by_host[context.host] -= 1
+        if not self._by_host[context.host]:
+            del self._by_host[context.host]
+        self._tell()
+
+    def is_full(self, listener: str) -> bool:
+        """Whether who comes to this listener has to wait."""
+        if self._by_listener[listener] >= self._limit(listener):
+            return True
+        return not self._is_protected(listener) and self.total >= self._settings.max_connections
+
+    async def wait_for_slot(self, listener: str) -> None:
+        """Return once one more connection may be let in at this listener."""
+        while self.is_full(listener):
+            await self._changed.wait()
+
+    def is_exceeded(self) -> bool:
+        """Whether a connection has to go, of a listener that is not protected."""
+        return self.total > self._settings.max_connections
+
+    def may_go(self, listener: str) -> bool:
+        """Whether connections of this listener make room for those of a protected one."""
+        return not self._is_protected(listener)
+
+    async def is_host_full(self, host: str) -> bool:
+        """Whether one more connection from this address is too many."""
+        settings = self._settings
+        overrides = settings.max_connections_per_ip_overrides
+        if overrides != self._overrides:
+            await self._look_up(overrides)
+        return self._by_host[host] >= self._of_host.get(host, settings.max_connections_per_ip)
+
+    async def _look_up(self, overrides: str) -> None:
+        """Find the addresses of the hosts that have a limit of their own."""
+        found: dict[str, int] = {}
+        for host, limit in parse_connection_overrides(overrides).items():
+            for address in (host, *await _addresses(host)):
+                found[address] = limit
+        self._overrides, self._of_host = overrides, found
+
+    def _limit(self, listener: str) -> int:
+        limit = self._of_listener.get(listener)
+        if limit is None:
+            try:
+                config = ListenerConfig(self._config, listener, "PLAINTEXT")
+                limit = config.settings(BrokerSettings).max_connections
+            except SettingError as error:
+                logger.error("%s; max.connections holds", error)
+                limit = self._settings.max_connections
+            self._of_listener[listener] = limit
+        return limit
+
+    def _is_protected(self, listener: str) -> bool:
+        return listener == self._inter_broker_listener and len(self.listeners) > 1
+
+
+async def _addresses(host: str) -> list[str]:
+    """The addresses of a host, as connections from there have them."""
+    try:
+        return [ipaddress.ip_address(host.strip("[]")).compressed]
+    except ValueError:
+        pass
+    try:
+        found = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        logger.warning("max.connections.per.ip.overrides: %s has no address that can be found: %s", host, error)
+        return []
+    return [str(address[0]) for *_, address in found]
