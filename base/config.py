@@ -21,13 +21,15 @@ S = TypeVar("S", bound=Settings)
 class Config:
     """Properties by name, and each ``Settings`` class parsed once from them.
 
-    ``properties`` are those given at the start; ``dynamic_default`` and ``dynamic_broker`` those set at run time.
+    ``properties`` are those given at the start; ``dynamic_default`` and ``dynamic_broker`` those set at run time. ``checks``
+    look at what the configuration would be, before it is stored; they raise SettingError where the broker cannot run so.
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
         self.properties: dict[str, str] = dict(properties or {})
         self.dynamic_default: dict[str, str] = {}
         self.dynamic_broker: dict[str, str] = {}
+        self.checks: list[Callable[[Config], None]] = []
         self.on_change: list[Callable[[], None]] = []
         self._parsed: dict[type[Settings], Settings] = {}
 

@@ -91,7 +91,7 @@ class Acceptor:
             if self._monitor.closings.is_first(listener, "max.connections"):
                 logger.warning("connections to %s wait: as many are open as max.connections allows", listener)
             await self._limits.wait_for_slot(listener)
-        if self._stopping:
+        if self._stopping or listener not in self._limits.listeners:
             connection.close()
             return None
         if await self._limits.is_host_full(context.host):

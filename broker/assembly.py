@@ -10,7 +10,7 @@ is told why. Otherwise the controller is told of a failed folder as Kafka's ZooK
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import trio
 
@@ -90,8 +90,11 @@ class Assembly:
 
     # --- start --------------------------------------------------------------------------------------------------------
 
-    async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Bring everything up. Raises KafkaError, OSError, SettingError; ``abandon`` then lets go of the data folders."""
+    async def start(self, listen: Callable[[], Awaitable[Sequence[Endpoint]]]) -> None:
+        """Bring everything up; ``listen`` gives what clients are to be told, by the settings that the store has, too.
+
+        Raises KafkaError, OSError, SettingError; ``abandon`` then lets go of the data folders.
+        """
         foundation = self._foundation
         await foundation.lay()
         parts = self._parts = Parts(self._around, foundation, self._broker_epoch)
@@ -103,7 +106,7 @@ class Assembly:
         services.metadata.deletion_listeners.append(lambda topic: services.groups.delete_topics({topic}))
         self._member = Membership(
             foundation.session,
-            self._registration(endpoints),
+            self._registration(await listen()),
             services.configs,
             services.controller,
             self._around.clock,
@@ -114,6 +117,13 @@ class Assembly:
         await self._member.join()
         await self._finish_early_loads()
         self.is_started = True
+
+    async def register(self, endpoints: Sequence[Endpoint]) -> None:
+        """Make other addresses known; while the store does not answer they wait for the next registration."""
+        try:
+            await self._member.change(self._registration(endpoints))
+        except StoreError as error:
+            logger.error("The cluster is not told of this broker's listeners: %s", error)
 
     def _registration(self, endpoints: Sequence[Endpoint]) -> BrokerRegistration:
         return BrokerRegistration(

@@ -1,17 +1,21 @@
-"""The listeners of one broker while it runs: bound at the start, closed at the end."""
+"""The listeners of one broker: bound at the start, changed while it runs, closed at the end."""
 
 from __future__ import annotations
 
 import dataclasses
 import errno
+import logging
 
 from ..base.addresses import join_host_port
 from ..base.config import Config
 from ..base.network import Network
-from .listener_plan import ListenerPlan, PeerListener
+from ..base.settings import SettingError
+from .listener_plan import ListenerPlan, PeerListener, plan_listeners
 from .listener_security import ListenerSecurity, ServedListener
 from .listeners import Endpoint, advertised_endpoints
 from .settings import BrokerSettings
+
+logger = logging.getLogger(__name__)
 
 
 class CannotListenError(Exception):
@@ -23,18 +27,32 @@ class CannotListenError(Exception):
 
 
 class BoundListeners:
-    """Those of one broker, in the order in which they are set. ``advertised``: the addresses that clients are told."""
+    """Those of one broker, in the order in which they are set. ``advertised``: the addresses that clients are told.
 
-    def __init__(self, config: Config, network: Network) -> None:
+    ``is_alone``: no other broker can be in the cluster. The listeners that brokers use among themselves are those of the start.
+    """
+
+    def __init__(self, config: Config, network: Network, *, is_alone: bool) -> None:
         self._config = config
         self._network = network
+        self._is_alone = is_alone
+        self._is_closed = False
         self.served: list[ServedListener] = []
         self.advertised: list[Endpoint] = []
         self.inter_broker = PeerListener("")
         self.control_plane = PeerListener("")
 
-    async def bind(self, plan: ListenerPlan) -> None:
-        """Raises CannotListenError, and has then bound nothing."""
+    def check(self, config: Config) -> ListenerPlan:
+        """What would be with other settings. Raises SettingError."""
+        plan = plan_listeners(config, is_alone=self._is_alone)
+        if self.served and not self._is_alone and plan.inter_broker.name != self.inter_broker.name:
+            why = f"brokers reach this one at {self.inter_broker.name}: it is needed until a restart"
+            raise SettingError("listeners", config.settings(BrokerSettings).listeners, why)
+        return plan
+
+    async def bind(self) -> None:
+        """Raises SettingError and CannotListenError, and has then bound nothing."""
+        plan = self.check(self._config)
         self.inter_broker, self.control_plane = plan.inter_broker, plan.control_plane
         try:
             for endpoint, security in zip(plan.endpoints, plan.securities, strict=True):
@@ -42,7 +60,40 @@ class BoundListeners:
         except BaseException:
             self.close()
             raise
-        self.advertised = advertised_endpoints([served.endpoint for served in self.served], plan.named, "127.0.0.1")
+        self._advertise(plan)
+
+    async def update(self) -> tuple[list[ServedListener], list[ServedListener]]:
+        """Take over what is set now; the listeners that came, and those that went. Raises SettingError.
+
+        What cannot be bound is logged and left out.
+        """
+        plan = self.check(self._config)
+        names = {endpoint.name for endpoint in plan.endpoints}
+        removed = [served for served in self.served if served.name not in names]
+        for served in removed:
+            logger.info("The listener %s is closed", served.endpoint)
+            served.listener.close()
+        known = {served.name: served for served in self.served if served.name in names}
+        added = []
+        for endpoint, security in zip(plan.endpoints, plan.securities, strict=True):
+            if endpoint.name not in known:
+                try:
+                    known[endpoint.name] = await self._bind(endpoint, security)
+                except CannotListenError as error:
+                    logger.error("There is no listener %s: %s", endpoint.name, error)
+                    continue
+                added.append(known[endpoint.name])
+                logger.info("There is a listener %s", known[endpoint.name].endpoint)
+        self.served = [known[endpoint.name] for endpoint in plan.endpoints if endpoint.name in known]
+        if self._is_closed:
+            self.close()
+        self._advertise(plan)
+        return added, removed
+
+    def _advertise(self, plan: ListenerPlan) -> None:
+        bound = [served.endpoint for served in self.served]
+        named = [endpoint for endpoint in plan.named if endpoint.name in self.names()]
+        self.advertised = advertised_endpoints(bound, named, "127.0.0.1")
 
     async def _bind(self, endpoint: Endpoint, security: ListenerSecurity) -> ServedListener:
         backlog = self._config.settings(BrokerSettings).socket_listen_backlog_size
@@ -58,5 +109,6 @@ class BoundListeners:
 
     def close(self) -> None:
         """Accept nothing any more; safe to call twice."""
+        self._is_closed = True
         for served in self.served:
             served.listener.close()

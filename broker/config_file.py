@@ -8,12 +8,12 @@ anywhere.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ..base.config import Config
 from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
+from ..base.listener_names import without_prefix
 from ..base.settings import SettingError, Settings
 
 logger = logging.getLogger(__name__)
@@ -48,15 +48,6 @@ def declared_names() -> set[str]:
     return {
         name for settings in declared_classes() for declared in settings.declared.values() for name in declared.names()
     }
-
-
-_LISTENER = re.compile(r"listener\.name\.[^.]+\.(?:(?:plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\.)?(.+)")
-
-
-def without_prefix(name: str) -> str:
-    """The property that a name with a listener's prefix, and maybe a SASL mechanism's, sets for these; else the name itself."""
-    match = _LISTENER.fullmatch(name)
-    return name if match is None else match[1]
 
 
 def read_properties(path: Path) -> dict[str, str]:

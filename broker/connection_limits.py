@@ -56,6 +56,11 @@ class ConnectionLimits:
         self._changed.set()
         self._changed = trio.Event()
 
+    def set_listeners(self, names: set[str]) -> None:
+        self.listeners = names
+        self._of_listener.clear()
+        self._tell()
+
     def add(self, context: ConnectionContext) -> None:
         self.total += 1
         self._by_listener[context.listener] += 1
@@ -70,7 +75,9 @@ class ConnectionLimits:
         self._tell()
 
     def is_full(self, listener: str) -> bool:
-        """Whether who comes to this listener has to wait."""
+        """Whether who comes to this listener has to wait; not if the listener is gone."""
+        if listener not in self.listeners:
+            return False
         if self._by_listener[listener] >= self._limit(listener):
             return True
         return not self._is_protected(listener) and self.total >= self._settings.max_connections

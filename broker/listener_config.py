@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ..base.config import Config
+from ..base.listener_names import LISTENER_PREFIX
 from ..base.settings import SettingError, Settings
 
 S = TypeVar("S", bound=Settings)
 
-_PREFIX = "listener.name."
 _PREFIXED_ONLY = {"SASL_SSL": ("ssl.client.auth",)}
 
 
@@ -29,7 +29,7 @@ class ListenerConfig:
         self.config = config
         self.listener = listener
         self.security_protocol = security_protocol
-        self.prefix = f"{_PREFIX}{listener.lower()}."
+        self.prefix = f"{LISTENER_PREFIX}{listener.lower()}."
 
     def value(self, name: str, mechanism: str | None = None) -> str | None:
         """The text that is given for a property, None where there is none; ``mechanism`` is a SASL mechanism."""
@@ -52,7 +52,7 @@ class ListenerConfig:
     def properties(self, mechanism: str | None = None) -> dict[str, str]:
         """What is given, by names without prefix."""
         given = self.config.effective()
-        found = {name: value for name, value in given.items() if not name.startswith(_PREFIX)}
+        found = {name: value for name, value in given.items() if not name.startswith(LISTENER_PREFIX)}
         for name in _PREFIXED_ONLY.get(self.security_protocol, ()):
             found.pop(name, None)
         for prefix in (self.prefix, self._prefix(mechanism)):

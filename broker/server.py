@@ -45,7 +45,7 @@ from .cluster_home import ClusterHome, EmbeddedHome, ZooKeeperHome
 from .connection_limits import ConnectionLimits
 from .flight_recorder import FlightRecorder
 from .identity import check_broker_id
-from .listener_plan import plan_listeners
+from .listener_changes import ListenerChanges
 from .listeners import Endpoint
 from .monitor import Monitor
 from .refusal_log import RefusalLog
@@ -112,7 +112,7 @@ class BrokerServer:
         self._metrics: MetricsServer | None = None
         self._is_accepting = False
         self.monitor = Monitor()
-        self._listeners = BoundListeners(config, self._network)
+        self._listeners = BoundListeners(config, self._network, is_alone=isinstance(self._home, EmbeddedHome))
         self.assembly: Assembly | None = None
 
     def _configured_home(self) -> ClusterHome:
@@ -189,8 +189,8 @@ class BrokerServer:
         try:
             if self._home.zookeeper is not None:
                 check_broker_id(self.config)
-            plan = plan_listeners(self.config, is_alone=isinstance(self._home, EmbeddedHome))
-            await self._listeners.bind(plan)
+            await self._listeners.bind()
+            self._listener_changes = ListenerChanges(self.config, self._listeners)
         except (SettingError, CannotListenError) as error:
             raise StartError(str(error)) from None
 
@@ -254,6 +254,9 @@ class BrokerServer:
                     for served in self._listeners.served:
                         connections.start_soon(acceptor.accept_from, served, connections)
                     connections.start_soon(acceptor.watch_idle)
+                    connections.start_soon(
+                        self._listener_changes.follow, acceptor, limits, assembly.register, connections
+                    )
                     self._is_accepting = True
                     connections.start_soon(self._tell_ready, assembly.services.metadata, on_ready)
                     await self._stop_asked.wait()
@@ -274,7 +277,7 @@ class BrokerServer:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._cancel_at_stop, nursery.cancel_scope)
                 try:
-                    await assembly.start(self.endpoints)
+                    await assembly.start(self._listen)
                 except (KafkaError, LogStartError, OSError, SettingError, StoreError) as error:
                     failure = error
                 nursery.cancel_scope.cancel()
@@ -285,6 +288,11 @@ class BrokerServer:
         if failure is not None:
             raise StartError(_why(failure), may_pass=isinstance(failure, StoreError)) from failure
         return assembly.is_started
+
+    async def _listen(self) -> list[Endpoint]:
+        """What clients are told: with the listeners that were set at run time, before this start."""
+        await self._listener_changes.take_over()
+        return self.endpoints
 
     async def _cancel_at_stop(self, scope: trio.CancelScope) -> None:
         await self._stop_asked.wait()

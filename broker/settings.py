@@ -51,16 +51,19 @@ class BrokerSettings(Settings):
     listeners: str = setting(
         "listeners",
         default="PLAINTEXT://127.0.0.1:9092",
+        dynamic=True,
         doc="Addresses to listen on, NAME://HOST:PORT with commas between. Ottla's default is the loopback address only.",
     )
     advertised_listeners: str | None = setting(
         "advertised.listeners",
         default=None,
+        dynamic=True,
         doc="Addresses that clients are told to connect to, a name each; those of listeners where not given.",
     )
     listener_security_protocol_map: str = setting(
         "listener.security.protocol.map",
         default="PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
+        dynamic=True,
         doc="Security protocol of each listener name, NAME:PROTOCOL with commas between. Only PLAINTEXT is served.",
     )
     controller_listener_names: tuple[str, ...] = setting(

@@ -21,8 +21,12 @@ over with a warning, and in a file an unknown one, too; a malformed value stops 
 
 A property marked *dynamic* can be set while brokers run, on one of them or on all (`ottla configs set`,
 `kafka-configs --alter`). It is then stronger than what was given at the start, and outlives restarts. What Kafka lets a
-running broker change and Ottla doesn't use is taken, kept and shown, with a warning in the log; listeners and passwords
-are refused.
+running broker change and Ottla doesn't use is taken, kept and shown, with a warning in the log; passwords are refused.
+Listeners are set on one broker at a time: one whose name is new is opened, one whose name is gone is closed, with its
+connections; what stays keeps its address and protocol.
+
+With the prefix `listener.name.<listener>.` (in lower case) a setting of connections, TLS or SASL holds for one listener,
+and one of SASL with `listener.name.<listener>.<mechanism>.` for one mechanism there.
 """
 
 

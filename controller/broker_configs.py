@@ -5,8 +5,8 @@ for all of them, and both are than those given at the start. Names fall into fou
 
 - dynamic settings of Ottla: taken, checked, and in force at once;
 - dynamic settings of Kafka that Ottla has no use for (``UNUSED``): taken and kept, without effect, with a warning;
-- every other setting of Kafka: refused. Among them are listeners, which Kafka can change at run time, and passwords, which
-  nothing would encode;
+- every other setting of Kafka: refused. Among them are passwords, which nothing would encode;
+- names with a listener's prefix: as the name without it; key stores can be set so only;
 - unknown names: taken and kept, as in Kafka, where plugins may read them; with a warning, too.
 
 Numbers of threads may at most double or halve at a time. What is stored but malformed (the store can be written to
@@ -16,12 +16,12 @@ directly) is passed over with an error in the log.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Mapping
 
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
 from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
+from ..base.listener_names import listener_of, without_prefix
 from ..base.settings import Setting, SettingError
 from ..log.settings import LogCleanerSettings, LogManagerSettings
 from .config_store import BROKERS, DEFAULT_BROKER, ConfigStore
@@ -29,8 +29,21 @@ from .unused_configs import UNUSED, UNUSED_FOR_ONE_BROKER
 
 logger = logging.getLogger(__name__)
 
-_LISTENER = re.compile(r"listener\.name\.[^.]*\.(.*)")
 _CLUSTER_LEVEL_LISTENER = ("max.connections", "max.connection.creation.rate", "num.network.threads")
+_LISTENERS = ("listeners", "advertised.listeners", "listener.security.protocol.map")
+_WITH_PREFIX_ONLY = (
+    "ssl.keystore.type",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.key.password",
+    "ssl.truststore.type",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.certificates",
+)
+"""SslConfigs.RECONFIGURABLE_CONFIGS."""
 _PASSWORDS = (
     "ssl.keystore.password",
     "ssl.key.password",
@@ -59,6 +72,9 @@ def check_broker_overrides(config: Config, overrides: Mapping[str, str | None], 
     fixed = sorted(name for name in overrides if _is_fixed(name, declared))
     if fixed:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Cannot update these configs dynamically: [{', '.join(fixed)}]")
+    if unprefixed := sorted(name for name in overrides if name in _WITH_PREFIX_ONLY):
+        why = "These security configs can be dynamically updated only per-listener using the listener prefix"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{why}: [{', '.join(unprefixed)}]")
     if not per_broker:
         single = sorted(name for name in overrides if _is_per_broker(name))
         if single:
@@ -76,7 +92,13 @@ def check_broker_overrides(config: Config, overrides: Mapping[str, str | None], 
             raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
         checked[name] = value
     layers = (config.dynamic_default, checked) if per_broker else (checked, config.dynamic_broker)
-    _check_threads(config, config.with_dynamic(*layers))
+    changed = config.with_dynamic(*layers)
+    _check_threads(config, changed)
+    for check in config.checks:
+        try:
+            check(changed)
+        except SettingError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
     return checked
 
 
@@ -88,15 +110,17 @@ def _is_fixed(name: str, declared: Mapping[str, Setting]) -> bool:
 
 
 def _is_per_broker(name: str) -> bool:
-    found = _LISTENER.fullmatch(name)
-    return name in UNUSED_FOR_ONE_BROKER or (found is not None and found[1] not in _CLUSTER_LEVEL_LISTENER)
+    if listener_of(name) is not None:
+        return without_prefix(name) not in _CLUSTER_LEVEL_LISTENER
+    return name in UNUSED_FOR_ONE_BROKER or name in _LISTENERS
 
 
 def _check_value(name: str, value: str, declared: Mapping[str, Setting]) -> None:
     """Raises SettingError."""
-    known = declared.get(name) or UNUSED.get(name)
+    base = without_prefix(name)
+    known = declared.get(base) or UNUSED.get(base)
     if known is not None:
-        known.parse(value)
+        known.parse(value, name=name)
 
 
 def _check_threads(before: Config, after: Config) -> None:
@@ -162,9 +186,10 @@ class BrokerConfigs:
             except SettingError as error:
                 logger.error("A dynamic config is passed over: %s", error)
                 continue
-            if name not in declared and name not in self._told:
+            base = without_prefix(name)
+            if base not in declared and name not in self._told:
                 self._told.add(name)
-                known = "a property of Kafka that Ottla does not use" if name in UNUSED else "an unknown property"
+                known = "a property of Kafka that Ottla does not use" if base in UNUSED else "an unknown property"
                 logger.warning("%s is set dynamically, but is %s", name, known)
             usable[name] = value
         return usable

@@ -18,7 +18,7 @@ from ..base.errors import KafkaError
 from ..base.seams import Clock
 from .config_store import ConfigStore
 from .controller import Controller
-from .registration import register_broker, register_when_free
+from .registration import register_broker, register_when_free, update_broker
 from .session import BrokerSession, SessionState
 from .store import SessionExpiredError, StoreError, StoreFailedError
 from .znodes import BrokerRegistration
@@ -59,6 +59,12 @@ class Membership:
         self.broker_epoch = await register_when_free(self._session, self._registration, self._clock)
         self._registered_in = self._session.session_id
         await self._controller.start()
+
+    async def change(self, registration: BrokerRegistration) -> None:
+        """Have the broker known as it is from now on. Raises StoreError; the next registration has it in any case."""
+        self._registration = registration
+        if self._registered_in == self._session.session_id:
+            await update_broker(self._session, registration, self._clock)
 
     async def run(self) -> None:
         """Follow the session's life. Ends when the store has failed."""

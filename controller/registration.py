@@ -101,6 +101,18 @@ async def register_broker(store: ClusterStore, registration: BrokerRegistration,
     return stat.czxid
 
 
+async def update_broker(store: ClusterStore, registration: BrokerRegistration, clock: Clock) -> None:
+    """Change what the broker's node says; its epoch stays (KafkaZkClient.updateBrokerInfo). Raises StoreError."""
+    while True:
+        try:
+            await store.multi(
+                [Set(znodes.broker_path(registration.broker_id), znodes.encode_broker(registration, clock.now_ms()))]
+            )
+            return
+        except ConnectionLossError:
+            continue  # said twice does no harm
+
+
 def _addresses(registration: BrokerRegistration) -> str:
     return ", ".join(join_host_port(endpoint.host, endpoint.port) for endpoint in registration.endpoints)
 

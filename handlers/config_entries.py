@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ..base.config import Config
+from ..base.listener_names import without_prefix
 from ..base.settings import Kind, Setting, Settings
 from ..controller.unused_configs import UNUSED
 from ..log.settings import LogSettings
@@ -75,10 +76,11 @@ def _topic_entry(
 
 def broker_entries(config: Config, settings: Iterable[Settings]) -> list[ConfigEntry]:
     """Every broker property that the given settings declare, or that was set at run time, by name."""
-    entries = {
-        entry.name: entry for entry in _undeclared_entries(config, config.dynamic_default | config.dynamic_broker)
-    }
-    for group in settings:
+    groups = list(settings)
+    declared_kinds = {each.name: each.kind for group in groups for each in group.declared.values() if each.name}
+    set_at_run_time = config.dynamic_default | config.dynamic_broker
+    entries = {entry.name: entry for entry in _undeclared_entries(config, set_at_run_time, declared_kinds)}
+    for group in groups:
         for declared in group.declared.values():
             for entry in _broker_entries(config, declared, group):
                 entries[entry.name] = entry
@@ -132,16 +134,17 @@ def default_broker_entries(config: Config, settings: Iterable[Settings]) -> list
     return entries
 
 
-def _undeclared_entries(config: Config, names: Iterable[str]) -> Iterator[ConfigEntry]:
-    """Properties set at run time that Ottla keeps but has no use for."""
+def _undeclared_entries(config: Config, names: Iterable[str], declared: Mapping[str, Kind]) -> Iterator[ConfigEntry]:
+    """Properties set at run time that are not declared by that name: for one listener, or of no use to Ottla."""
     for name in names:
-        kind = UNUSED[name].kind if name in UNUSED else Kind.UNKNOWN
+        base = without_prefix(name)
+        kind = declared.get(base) or (UNUSED[base].kind if base in UNUSED else Kind.UNKNOWN)
         synonyms = tuple(
-            Synonym(name, None if kind is Kind.UNKNOWN else properties[name], source)
+            Synonym(name, None if kind in (Kind.PASSWORD, Kind.UNKNOWN) else properties[name], source)
             for source, properties in _layers(config)
             if name in properties
         )
-        doc = "Kept, but of no use to Ottla."
+        doc = f"{base} of one listener." if base in declared else "Kept, but of no use to Ottla."
         yield ConfigEntry(
             name, synonyms[0].value, synonyms[0].source, synonyms, kind, doc, read_only=name not in UNUSED
         )

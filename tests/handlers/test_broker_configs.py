@@ -93,7 +93,8 @@ def test_a_list_of_a_topic_starts_from_the_default_and_not_from_what_brokers_hav
 def test_which_settings_can_be_changed(send: Send) -> None:
     writable = {name for name, entry in entries(send, BROKER, "1").items() if not entry.read_only}
     assert {"log.retention.ms", "message.max.bytes", "log.cleaner.threads", "max.connections"} <= writable
-    assert not {"log.retention.hours", "listeners", "num.partitions", "log.cleaner.enable", "node.id"} & writable
+    assert {"listeners", "advertised.listeners", "listener.security.protocol.map"} <= writable
+    assert not {"log.retention.hours", "num.partitions", "log.cleaner.enable", "node.id"} & writable
 
 
 @pytest.mark.parametrize("resource", ["1", ALL])
@@ -101,6 +102,10 @@ def test_which_settings_can_be_changed(send: Send) -> None:
     ("name", "value", "code"),
     [
         ("listeners", "PLAINTEXT://127.0.0.1:1", ErrorCode.INVALID_REQUEST),
+        ("listeners", "nonsense", ErrorCode.INVALID_REQUEST),
+        ("ssl.keystore.location", "x", ErrorCode.INVALID_REQUEST),
+        ("listener.name.plaintext.max.connections", "many", ErrorCode.INVALID_REQUEST),
+        ("listener.name.plaintext.sasl.enabled.mechanisms", "PLAIN", ErrorCode.INVALID_REQUEST),
         ("log.retention.hours", "1", ErrorCode.INVALID_REQUEST),
         ("num.partitions", "3", ErrorCode.INVALID_REQUEST),
         ("zookeeper.connect", "x", ErrorCode.INVALID_REQUEST),
@@ -156,6 +161,13 @@ def test_settings_of_security_that_ottla_does_not_use_are_kept_for_single_broker
     assert (found.value, found.config_source, found.is_sensitive) == ("1000", DYNAMIC_BROKER, False)
     assert change(send, BROKER, "1", ("sasl.enabled.mechanisms", APPEND, "PLAIN")) == 0
     assert entries(send, BROKER, "1")["sasl.enabled.mechanisms"].value == "GSSAPI,PLAIN"
+
+
+def test_a_limit_of_a_listener_may_be_set_for_all_brokers(send: Send) -> None:
+    name = "listener.name.plaintext.max.connections"
+    assert change(send, BROKER, ALL, (name, SET, "100")) == 0
+    found = entries(send, BROKER, "1")[name]
+    assert (found.value, found.config_source, found.is_sensitive) == ("100", DYNAMIC_DEFAULT, False)
 
 
 def produce(send: Send, topic: str, size: int) -> int:

@@ -1,0 +1,24 @@
+"""Properties with a listener's prefix: ``listener.name.<listener>.<name>``, and with a SASL mechanism's after that."""
+
+from __future__ import annotations
+
+import re
+
+LISTENER_PREFIX = "listener.name."
+
+_PREFIXED = re.compile(
+    r"listener\.name\.(?P<listener>[^.]+)\."
+    r"(?:(?:plain|scram-sha-256|scram-sha-512|oauthbearer|gssapi)\.)?(?P<name>.+)"
+)
+
+
+def without_prefix(name: str) -> str:
+    """The property that a name with these prefixes sets for a listener, or a mechanism there; other names as they are."""
+    match = _PREFIXED.fullmatch(name)
+    return name if match is None else match["name"]
+
+
+def listener_of(name: str) -> str | None:
+    """The listener of a name with its prefix, in lower case as it is written; None of another name."""
+    match = _PREFIXED.fullmatch(name)
+    return None if match is None else match["listener"]
