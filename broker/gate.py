@@ -28,8 +28,8 @@ class Gate(Protocol):
 
     ``is_open``: every frame goes to dispatch from now on, and none is shown to the gate; a gate of a session that expires
     stays closed, and passes on what it takes. ``frame_limit``: the size of the largest frame taken, in bytes
-    (sasl.server.max.receive.size), None where that of requests holds (socket.request.max.bytes). Both are plain attributes,
-    which change in ``take`` only.
+    (sasl.server.max.receive.size), None as soon as the client is known: then that of requests holds (socket.request.max.bytes),
+    and the connection may stay. Both are plain attributes, which change in ``take`` only.
     """
 
     is_open: bool

@@ -43,6 +43,7 @@ class ListenerPlan:
 def plan_listeners(config: Config, *, is_alone: bool) -> ListenerPlan:
     """Raises SettingError. ``is_alone``: no other broker can be in the cluster."""
     settings = config.settings(BrokerSettings)
+    _check_times(settings)
     endpoints, named = configured_listeners(settings)
     protocols = {endpoint.name: endpoint.security_protocol for endpoint in endpoints}
     if settings.inter_broker_listener_name is not None and config.is_given("security.inter.broker.protocol"):
@@ -67,6 +68,14 @@ def plan_listeners(config: Config, *, is_alone: bool) -> ListenerPlan:
         control_plane = _peer_listener(config, wanted.upper(), protocols)
     securities = [listener_security(each, _config_of(config, each.name, protocols)) for each in endpoints]
     return ListenerPlan(endpoints, securities, named, inter_broker, control_plane)
+
+
+def _check_times(settings: BrokerSettings) -> None:
+    """A client that is refused is told before it counts as idle. Raises SettingError."""
+    delay, idle = settings.connection_failed_authentication_delay_ms, settings.connections_max_idle_ms
+    if 0 <= idle <= delay:
+        why = f"must be less than connections.max.idle.ms, which is {idle}"
+        raise SettingError("connection.failed.authentication.delay.ms", str(delay), why)
 
 
 def _peer_listener(config: Config, name: str, protocols: dict[str, str]) -> PeerListener:

@@ -138,11 +138,15 @@ TWO = {
         ({"inter.broker.listener.name": "INSIDE", "advertised.listeners": "OUTSIDE://o:1"}, "no such name"),
         ({"security.inter.broker.protocol": "SSL"}, "no listener has it"),
         ({"control.plane.listener.name": "OTHER"}, "no such name is among the listeners"),
+        (
+            {"connection.failed.authentication.delay.ms": "9", "connections.max.idle.ms": "9"},
+            "less than connections.max",
+        ),
         ({"control.plane.listener.name": "INSIDE"}, "another one than that of the brokers"),
         ({"control.plane.listener.name": "INSIDE", "advertised.listeners": "OUTSIDE://o:1"}, "no such name"),
     ],
 )
-def test_listeners_that_brokers_could_not_meet_at_are_refused(properties: dict[str, str], why: str) -> None:
+def test_listeners_that_could_not_be_used_are_refused(properties: dict[str, str], why: str) -> None:
     with pytest.raises(SettingError, match=why):
         plan_listeners(Config(TWO | properties), is_alone=False)
 
