@@ -20,6 +20,7 @@ from .connection import ClientConnection
 from .connection_limits import ConnectionLimits
 from .listener_security import ServedListener, Transport
 from .monitor import Ending, Monitor
+from .repeated_lines import INTERVAL_SECONDS
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
@@ -44,6 +45,7 @@ class Acceptor:
         self._connections: set[ClientConnection] = set()
         self._stopping = False
         self._paused = False
+        self._next_line: dict[str, float] = {}  # when a listener that is full may be said to be so again
         self._empty = trio.Event()
 
     @property
@@ -88,8 +90,7 @@ class Acceptor:
             listener, connection.peer, protocol, is_inter_broker_listener=served.is_inter_broker
         )
         if self._limits.is_full(listener):
-            if self._monitor.closings.is_first(listener, "max.connections"):
-                logger.warning("connections to %s wait: as many are open as max.connections allows", listener)
+            self._say_full(listener)
             await self._limits.wait_for_slot(listener)
         if self._stopping or listener not in self._limits.listeners:
             connection.close()
@@ -106,6 +107,12 @@ class Acceptor:
         if self._limits.is_exceeded():
             self._make_room()
         return context
+
+    def _say_full(self, listener: str) -> None:
+        now = trio.current_time()
+        if now >= self._next_line.get(listener, now):
+            self._next_line[listener] = now + INTERVAL_SECONDS
+            logger.warning("connections to %s wait: as many are open as max.connections allows", listener)
 
     def _make_room(self) -> None:
         """Brokers need their connections more than clients: close the one that was quiet for longest."""
