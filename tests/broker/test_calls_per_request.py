@@ -9,6 +9,8 @@ from __future__ import annotations
 import struct
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -26,7 +28,7 @@ from ottla.handlers.connection_context import ConnectionContext
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.schema import Message
 
-from ..memory_broker import HOST, PORT, frame, running
+from ..memory_broker import HOST, PORT, frame, read_answer, running, serving
 
 PRODUCE_CALLS = 53
 FETCH_CALLS = 45
@@ -70,6 +72,40 @@ async def test_the_calls_of_a_produce_and_of_a_fetch(tmp_path: Path) -> None:
         most = {PRODUCE_CALLS: produced, FETCH_CALLS: fetched, NEW_SESSION_CALLS: began, SESSION_CALLS: went_on}
         for limit, calls in most.items():
             assert calls.total() <= limit, (calls.total(), sorted(calls.items()))
+
+
+async def test_a_connection_calls_nothing_of_its_own_for_one_more_request(tmp_path: Path) -> None:
+    """Requests that were read together: what each of them costs in the module of connections, besides answering it."""
+    async with serving(tmp_path) as network:
+        client = await network.connect(HOST, PORT)
+        produce = frame(produce_request("t", {0: batch(b"x")}), 9, 1)
+
+        async def calls(requests: int) -> int:
+            with _counted() as counted:
+                await client.send([produce * requests])
+                for _ in range(requests):
+                    await read_answer(client)
+            return sum(count for file, count in counted.items() if file.endswith("broker/connection.py"))
+
+        await calls(1)
+        assert await calls(4) == await calls(12)
+        client.close()
+
+
+@contextmanager
+def _counted() -> Iterator[Counter[str]]:
+    """The calls of Python functions meanwhile, by file."""
+    calls: Counter[str] = Counter()
+
+    def profile(of: FrameType, event: str, _: Any) -> None:
+        if event == "call":
+            calls[of.f_code.co_filename] += 1
+
+    sys.setprofile(profile)
+    try:
+        yield calls
+    finally:
+        sys.setprofile(None)
 
 
 def _count(call: Call, request: memoryview) -> tuple[Counter[str], list[Any]]:
