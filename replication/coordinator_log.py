@@ -43,6 +43,10 @@ class CoordinatorLog(Protocol):
         """The offset up to which records are committed; KafkaError when this broker does not lead the partition."""
         ...
 
+    def is_replicated(self, partition: int) -> bool:
+        """Whether other brokers have replicas; KafkaError when this broker does not lead the partition."""
+        ...
+
     async def wait_committed(self, partition: int, offset: int) -> None:
         """Return when the high watermark is at ``offset`` or above; KafkaError when leadership is lost."""
         ...

@@ -42,6 +42,11 @@ class CoordinatorPartitionLog:
         led.check_leader()
         return led.log.high_watermark
 
+    def is_replicated(self, partition: int) -> bool:
+        led = self._replicas.partition(self._topic, partition)
+        led.check_leader()
+        return len(led.replicas) > 1
+
     async def wait_committed(self, partition: int, offset: int) -> None:
         await self._replicas.partition(self._topic, partition).wait_for_high_watermark(offset)
 

@@ -115,7 +115,7 @@ class TransactionCoordinator:
 
     @asynccontextmanager
     async def _certain(self, shard: TransactionShard, transactional_id: str, flush: Flush) -> AsyncIterator[None]:
-        """Let a refusal out once what it rests on is committed; a coordinator of the past learns then that it is one.
+        """Let a refusal out once it is certain; a coordinator of the past finds out then that it is one.
 
         Its producer would take the refusal for final. Only CONCURRENT_TRANSACTIONS it takes for what it is, and asks again.
         """
@@ -123,8 +123,25 @@ class TransactionCoordinator:
             yield
         except KafkaError as error:
             if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS:
-                await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
+                await self._be_certain(shard, transactional_id, flush)
             raise
+
+    async def _be_certain(
+        self, shard: TransactionShard, transactional_id: str, flush: Flush, timeout_ms: int | None = None
+    ) -> None:
+        """Return once what is known of an id is committed, and no other coordinator knows more of it.
+
+        What a coordinator of the past knows may be committed long since, and another one have gone on from there. So the
+        state is written once more, which is committed only if the replicas in sync still follow this broker. Kafka does
+        without, and refuses what is right, or calls a transaction ended that is open.
+        """
+        offset = shard.depends_on(transactional_id)
+        try:
+            if self._log.is_replicated(shard.partition):
+                offset = shard.repeat(transactional_id, self._clock.now_ms())
+        except KafkaError as error:
+            raise as_seen_by_clients(error) from error
+        await self._shards.committed(shard, offset, flush, timeout_ms)
 
     def _append(self, shard: TransactionShard, transaction: Transaction) -> int:
         try:
@@ -185,7 +202,7 @@ class TransactionCoordinator:
         if changed is not None:
             await self._write(shard, changed, flush)
         else:
-            await self._shards.committed(shard, shard.depends_on(transactional_id), flush, known.timeout_ms)
+            await self._be_certain(shard, transactional_id, flush, known.timeout_ms)
 
     async def verify_partitions(
         self, transactional_id: str, producer: tuple[int, int], partitions: Collection[TopicPartition], flush: Flush
@@ -194,8 +211,12 @@ class TransactionCoordinator:
         shard = self._shard(transactional_id)
         async with self._certain(shard, transactional_id, flush):
             known = transitions.check_producer(shard.transactions.get(transactional_id), *producer)
-        await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
-        return {partition for partition in partitions if partition in known.partitions}
+        verified = {partition for partition in partitions if partition in known.partitions}
+        if len(verified) < len(partitions):
+            await self._be_certain(shard, transactional_id, flush)
+        else:
+            await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
+        return verified
 
     async def end_transaction(
         self, transactional_id: str, producer: tuple[int, int], commit: bool, client_version: int, flush: Flush
@@ -213,7 +234,7 @@ class TransactionCoordinator:
             prepared = transitions.end(known, producer, commit, client_version, new_id, self._clock.now_ms())
         if prepared is None:
             assert known is not None
-            await self._shards.committed(shard, shard.depends_on(transactional_id), flush, known.timeout_ms)
+            await self._be_certain(shard, transactional_id, flush, known.timeout_ms)
             return known.producer_id, known.producer_epoch
         await self._write(shard, prepared, flush)
         if prepared.next_producer_id != transitions.NO_PRODUCER_ID:

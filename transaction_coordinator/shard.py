@@ -47,6 +47,12 @@ class TransactionShard:
             ended.set()
         return self.last_offset
 
+    def repeat(self, transactional_id: str, now_ms: int) -> int:
+        """Append what is known of an id once more, or that nothing is; the offset after the record. KafkaError."""
+        known = self.transactions.get(transactional_id)
+        self.last_offset = self._log.append(self.partition, build_batch(transactional_id, known, now_ms))
+        return self.last_offset
+
     def forget(self, transactional_ids: Sequence[str], now_ms: int) -> None:
         """Forget ids that have expired. KafkaError, and nothing changed, when the log refuses."""
         records = [(transactional_id, None) for transactional_id in transactional_ids]

@@ -99,6 +99,9 @@ class MemoryLog:
         self.lost = True
         self.moved.set()
 
+    def is_replicated(self, partition: int) -> bool:
+        return True
+
     async def wait_committed(self, partition: int, offset: int) -> None:
         while self.high_watermark(partition) < offset:
             await self.moved.wait()

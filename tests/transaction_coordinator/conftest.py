@@ -38,6 +38,7 @@ class MemoryLog:
         self.ends: Counter[int] = Counter()
         self.committed: Counter[int] = Counter()
         self.held = False
+        self.replicated = True
         self.error: KafkaError | None = None
         self.wait_error: KafkaError | None = None
         self.moved = trio.Event()
@@ -69,6 +70,9 @@ class MemoryLog:
 
     def high_watermark(self, partition: int) -> int:
         return self.committed[partition]
+
+    def is_replicated(self, partition: int) -> bool:
+        return self.replicated
 
     async def wait_committed(self, partition: int, offset: int) -> None:
         if self.wait_error is not None:

@@ -331,3 +331,75 @@ async def test_a_refusal_waits_until_what_it_rests_on_is_committed(run, autojump
         assert codes == [ErrorCode.COORDINATOR_NOT_AVAILABLE if loses else ErrorCode.INVALID_TXN_STATE]
 
     await run(test)
+
+
+@pytest.mark.parametrize("loses", [True, False], ids=["past", "present"])
+@pytest.mark.parametrize("asked", ["refused", "ended already", "added already", "not part of it"])
+async def test_what_is_final_is_said_by_the_coordinator_of_the_present(run, autojump_clock, asked, loses):
+    """All that a coordinator knows is committed, and another one may have gone on from there: then it is not to be believed."""
+
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        await coordinator.add_partitions("id", producer, PARTITIONS[:1], CLASSIC, no_flush)
+        if asked == "ended already":
+            await coordinator.end_transaction("id", producer, True, CLASSIC, no_flush)
+            await coordinator.wait_ended("id")
+        world.log.held = True
+        answers = []
+
+        async def ask() -> None:
+            try:
+                match asked:
+                    case "refused":
+                        await coordinator.end_transaction("id", (producer[0], 7), True, CLASSIC, no_flush)
+                    case "ended already":
+                        await coordinator.end_transaction("id", producer, True, CLASSIC, no_flush)
+                    case "added already":
+                        await coordinator.add_partitions("id", producer, PARTITIONS[:1], CLASSIC, no_flush)
+                    case _:
+                        await coordinator.verify_partitions("id", producer, PARTITIONS, no_flush)
+                answers.append(ErrorCode.NONE)
+            except KafkaError as error:
+                answers.append(error.code)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            await settle()
+            assert answers == []
+            if not loses:
+                world.log.release()
+        right = ErrorCode.PRODUCER_FENCED if asked == "refused" else ErrorCode.NONE
+        assert answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE if loses else right]
+        world.log.release()
+        before = await state_of(coordinator)
+        assert await state_of(await world.coordinator()) == before, "the next one has found the same"
+
+    await run(test)
+
+
+async def test_an_unknown_id_is_refused_by_the_coordinator_of_the_present(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        world.log.held = True
+        with refused(ErrorCode.COORDINATOR_NOT_AVAILABLE):
+            await coordinator.add_partitions("id", (1, 0), PARTITIONS, CLASSIC, no_flush)
+        world.log.release()
+        with refused(ErrorCode.INVALID_PRODUCER_ID_MAPPING):
+            await coordinator.add_partitions("id", (1, 0), PARTITIONS, CLASSIC, no_flush)
+        assert await init(coordinator) == (1000, 0)
+
+    await run(test)
+
+
+async def test_where_no_other_broker_can_be_the_coordinator_a_refusal_writes_nothing(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        world.log.replicated = False
+        producer = await init(coordinator)
+        before = world.log.ends.copy()
+        with refused(ErrorCode.PRODUCER_FENCED):
+            await coordinator.add_partitions("id", (producer[0], 7), PARTITIONS, CLASSIC, no_flush)
+        assert world.log.ends == before
+
+    await run(test)

@@ -1,4 +1,4 @@
-"""Rules of replication and the controller, each broken on purpose: what the simulation has to find out.
+"""Rules of replication, the controller and coordinators, each broken on purpose: what the simulation has to find out.
 
 A breakage takes one rule away from the product, by another function in the place of the one that keeps it.
 ``test_broken_rules`` has a scenario for each, and ``make simulate CLUSTER=1 BREAK=no_epoch_truncation SEEDS=500`` runs seeds
@@ -27,6 +27,7 @@ from ottla.replication import follower
 from ottla.replication.isr import Committed, PendingExpand
 from ottla.replication.leader import FollowerProgress, LeaderRole
 from ottla.replication.replica_manager import ReplicaManager
+from ottla.transaction_coordinator.coordinator import TransactionCoordinator
 from ottla.wire.records import RecordBatch
 
 Breakage = Callable[[pytest.MonkeyPatch], None]
@@ -152,6 +153,15 @@ def a_write_hides_a_bounce(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(KnownBrokers, "stayed", stayed)
 
 
+def coordinators_believe_themselves(patch: pytest.MonkeyPatch) -> None:
+    """What a coordinator knows is final once it is committed, whoever coordinates by now."""
+
+    async def be_certain(self: Any, shard: Any, transactional_id: str, flush: Any, timeout_ms: int | None = None) -> None:
+        await self._shards.committed(shard, shard.depends_on(transactional_id), flush, timeout_ms)
+
+    patch.setattr(TransactionCoordinator, "_be_certain", be_certain)
+
+
 BREAKAGES: dict[str, Breakage] = {
     breakage.__name__: breakage
     for breakage in (
@@ -166,5 +176,6 @@ BREAKAGES: dict[str, Breakage] = {
         move_without_waiting,
         removed_replicas_stay,
         a_write_hides_a_bounce,
+        coordinators_believe_themselves,
     )
 }

@@ -12,7 +12,10 @@ from types import MappingProxyType
 
 import trio
 
+from ottla.base.errors import ErrorCode
+from ottla.base.partitions import NO_LEADER
 from ottla.controller import znodes
+from ottla.replication.coordinator_log import partition_of
 from ottla.replication.isr import PendingExpand
 from ottla.wire.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -21,13 +24,15 @@ from ottla.wire.messages.create_topics import (
     CreateTopicsRequest,
 )
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.wire.messages.end_txn import EndTxnRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 
 from ..checkers import Checker
 from ..clients import Actor
-from ..history import History
+from ..history import History, Outcome, Transaction
 from ..machine import Machine
 from ..outcome import Result, play
-from ..producers import IdempotentProducer
+from ..producers import IdempotentProducer, TransactionalProducer
 from ..readers import Reader
 from ..run import Mode
 from .client import ClusterClient
@@ -64,6 +69,37 @@ class Writer(IdempotentProducer):
         for _ in range(count):
             record = self.history.record(self.name, PARTITION, self.world.clock.now_ms(), padding=100)
             await self.produce(PARTITION, [record])
+
+
+class Transactor(TransactionalProducer):
+    """Transactions of the classic protocol with one record each, step by step."""
+
+    codecs = (0,)
+
+    def know(self, *hosts: str) -> None:
+        """From now on it asks these brokers for coordinators and leaders, and no others."""
+        rng = self.world.random_for(f"{self.name} {hosts}")
+        self.client = ClusterClient(self.world.network, self.name, dict.fromkeys(hosts, PORT), rng)  # type: ignore[assignment,arg-type]
+
+    async def begin(self) -> Transaction:
+        transaction = Transaction(f"{self.name} transaction {len(self.history.transactions)}")
+        self.history.transactions.append(transaction)
+        await self._add(PARTITION)
+        now_ms = self.world.clock.now_ms()
+        await self.produce(PARTITION, [self.history.record(self.name, PARTITION, now_ms, transaction=transaction)])
+        return transaction
+
+    async def commit(self, transaction: Transaction) -> None:
+        """Ask for the end until there is an answer. A refusal is a violation."""
+        transaction.outcome = Outcome.UNKNOWN
+        request = EndTxnRequest(
+            transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch, committed=True
+        )
+        answer = await self.insist(request, 4, lambda answer: [answer.error_code])
+        if answer.error_code:
+            self.world.violate(f"{transaction.name} is not committed: {ErrorCode(answer.error_code).name}")
+        else:
+            transaction.outcome = Outcome.COMMITTED
 
 
 class Stage:
@@ -114,6 +150,20 @@ class Stage:
         writer = Writer(self.world, self.history, name, 0.1)
         await writer.init()
         return writer
+
+    async def transactor(self) -> Transactor:
+        """A transactional producer that is ready, whose coordinator is not the controller."""
+        request = FindCoordinatorRequest(key_type=1, coordinator_keys=["t"])
+        await self.admin.insist(request, 4, lambda answer: [answer.coordinators[0].error_code])
+        name = next(n for n in map(str, range(100)) if self.coordinator_of(n) not in (self.world.controller(), NO_LEADER))
+        transactor = Transactor(self.world, self.history, name, 0.1, is_v2=False)
+        await transactor.init()
+        return transactor
+
+    def coordinator_of(self, transactional_id: str) -> int:
+        """Whom the store names."""
+        count = len(self.world.assignment("__transaction_state"))
+        return self.world.states()["__transaction_state", partition_of(transactional_id, count)].leader
 
     def know_only(self, broker_id: int) -> None:
         """The administrator asks this broker alone about the cluster."""
@@ -235,7 +285,18 @@ class Stage:
         if PARTITION not in world.states():
             world.violate(f"{TOPIC} is gone, and what was written to it")
         elif not world.violations:
-            await Checker(world, self.history, self.readers).check_records(PARTITION)  # type: ignore[arg-type]
+            await self._check_contents()
+
+    async def _check_contents(self) -> None:
+        checker = Checker(self.world, self.history, self.readers)  # type: ignore[arg-type]
+        _, visible = await checker.check_records(PARTITION)
+        there = {stored.sent.name for stored in visible if stored.sent is not None}
+        for transaction in self.history.transactions:
+            is_there = [record.name in there for record in transaction.records]
+            if transaction.outcome is Outcome.COMMITTED and not all(is_there):
+                self.world.violate(f"{transaction.name} was committed, and is not there")
+            if transaction.outcome is Outcome.ABORTED and any(is_there):
+                self.world.violate(f"{transaction.name} was aborted, and is there")
 
 
 Script = Callable[[Stage], Awaitable[None]]

@@ -8,6 +8,7 @@ import pytest
 import trio
 
 from ottla.base.errors import ErrorCode
+from ottla.base.partitions import NO_LEADER
 from ottla.controller import znodes
 from ottla.tests.simulation.cluster.breakages import BREAKAGES
 from ottla.tests.simulation.cluster.moves import Mover
@@ -206,6 +207,29 @@ async def a_bounce_while_a_leader_asks(stage: Stage) -> None:
     await writer.write()
 
 
+async def a_coordinator_of_the_past(stage: Stage) -> None:
+    """A coordinator is replaced without hearing of it. Its producer begins at the next one, and goes on at the first."""
+    producer = await stage.transactor()
+    past = stage.coordinator_of(producer.name)
+    hosts = {broker_id: place.host for broker_id, place in stage.world.places.items()}
+    others = [broker_id for broker_id in hosts if broker_id != past]
+    await producer.commit(await producer.begin())
+    await trio.sleep(0.2)  # until it has ended, too
+    stage.world.places[past].cut_from_store()
+    stage.ways(cut=[way for other in others for way in ((past, other), (other, past))])
+    await stage.forget(past)
+    await stage.until(lambda: stage.coordinator_of(producer.name) not in (past, NO_LEADER))
+    producer.know(*(hosts[other] for other in others))
+    transaction = await producer.begin()
+    producer.know(hosts[past])
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(producer.commit, transaction)
+        await trio.sleep(1)
+        await stage.heal()
+        producer.know(*hosts.values())
+    await producer.init()
+
+
 class Case(NamedTuple):
     """A rule and the scenario that needs it; ``controller`` is the broker that is it at first."""
 
@@ -227,6 +251,7 @@ CASES = [
     Case("move_without_waiting", a_move_to_a_replica_that_hears_nothing, controller=4),
     Case("removed_replicas_stay", a_move_from_a_broker_that_is_dead, controller=4),
     Case("a_write_hides_a_bounce", a_bounce_while_a_leader_asks, controller=4, mode=Mode.POWER_OF_ONE),
+    Case("coordinators_believe_themselves", a_coordinator_of_the_past, controller=4),
 ]
 
 
