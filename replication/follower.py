@@ -12,6 +12,10 @@ Rules (Kafka's AbstractFetcherThread, ReplicaFetcherThread; KIP-101, KIP-279, KI
   all: it may be above what the two logs have in common.
 - The high watermark is the leader's, or the end of the log where that is lower. The log start follows the leader's;
   segments below it go with the next look at retention.
+- Where the leader's log has a gap, compaction may have taken the end marker of a transaction that is open here, and was fetched
+  from an earlier leader, or longer than ``delete.retention.ms`` ago. What compaction has taken had ended, so the log is cut off
+  at the transaction's beginning, and fetched from there once more. Kafka goes on; its replica, once it leads, has a last
+  stable offset that goes back to where the transaction began.
 - A replica without epochs cannot be compared with its leader. It begins at its high watermark: what is above it, the leader
   may not have.
 """
@@ -22,10 +26,14 @@ import enum
 import logging
 from typing import NamedTuple
 
+import trio
+
 from ..base.errors import ErrorCode, KafkaError, known_code
+from ..log.disk import Bytes
 from ..log.follower_append import append_as_follower
 from ..log.partition_log import PartitionLog
 from ..wire.messages.fetch import EpochEndOffset, PartitionData
+from ..wire.records import iter_complete_batches
 from .partition import Partition
 from .visible_bytes import visible_between
 
@@ -79,6 +87,7 @@ def begin_following(partition: Partition) -> None:
     log = partition.log
     if log.latest_epoch < 0 and log.high_watermark < log.log_end_offset:
         _truncate(log, log.high_watermark)
+    partition.coherent_from = log.log_end_offset
 
 
 def take_answer(partition: Partition, asked: Position, data: PartitionData) -> Outcome:
@@ -101,12 +110,41 @@ def take_answer(partition: Partition, asked: Position, data: PartitionData) -> O
 def _take_records(partition: Partition, asked: Position, data: PartitionData) -> Outcome:
     records = data.records or b""
     assert isinstance(records, bytes | bytearray | memoryview), "what was received is in memory"
+    silent_since, partition.answered_at = partition.answered_at, trio.current_time()
+    if partition.log.producer_state.ongoing and _may_lack_a_marker(partition, records, silent_since):
+        return Outcome.ASK_ANEW
     appended = append_as_follower(partition.log, records, asked.leader_epoch, data.log_start_offset)
     partition.counters.bytes_in += appended.size
     follow_watermarks(partition, data.high_watermark, data.log_start_offset)
     if len(records) and not appended.size:
         return Outcome.BACK_OFF  # all of it is of a leader that this broker has not heard of
     return Outcome.FLUSH if appended.flush_due else Outcome.FETCH
+
+
+def _may_lack_a_marker(partition: Partition, records: Bytes, silent_since: float) -> bool:
+    """Whether a transaction that is open here may have ended where the answer has a gap; then the log ends before it now.
+
+    ``silent_since`` is when the leader's last answer came.
+    """
+    log = partition.log
+    if partition.answered_at - silent_since > log.settings.delete_retention_ms / 1000:
+        partition.coherent_from = log.log_end_offset
+    first = next(iter(log.producer_state.ongoing))
+    if first >= partition.coherent_from or not _has_gap(records, log.log_end_offset):
+        return False
+    logger.info("%s: fetching anew from %d, where a transaction began whose end may be gone", _name(log), first)
+    partition.coherent_from = first
+    _truncate(log, max(first, log.log_start_offset))
+    return True
+
+
+def _has_gap(records: Bytes, next_offset: int) -> bool:
+    """Whether compaction has taken batches before the end of these, or emptied an end marker."""
+    for batch in iter_complete_batches(records):
+        if batch.base_offset > next_offset or (batch.is_control and not batch.record_count):
+            return True
+        next_offset = batch.next_offset
+    return False
 
 
 def follow_watermarks(partition: Partition, high_watermark: int, log_start_offset: int) -> None:

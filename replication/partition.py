@@ -63,15 +63,19 @@ class Partition:
 
     ``bytes_in`` and ``messages_in`` were appended here as the leader, ``bytes_out`` were fetched by consumers, since it came;
     ``counters`` are the broker's.
+    Of a follower ``coherent_from`` is where the part of the log begins that was fetched from the present leader, with no long
+    time in between, and ``answered_at`` when that has answered last, of ``trio.current_time``.
     Consumers wait in ``fetch_waiters`` for what is committed, followers in ``replica_waiters`` for the end of the log.
     """
 
     __slots__ = (
         "_surroundings",
         "_unannounced",
+        "answered_at",
         "broker_id",
         "bytes_in",
         "bytes_out",
+        "coherent_from",
         "counters",
         "fetch_waiters",
         "leader",
@@ -100,6 +104,8 @@ class Partition:
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
+        self.coherent_from = 0
+        self.answered_at = 0.0
         self.fetch_waiters: set[FetchWaiter] = set()
         self.replica_waiters: set[FetchWaiter] = set()
         self.offset_waiters: list[OffsetWaiter] = []

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from ottla.base.errors import ErrorCode
 from ottla.log.memory_disk import MemoryDisk
@@ -21,6 +23,7 @@ from ottla.replication.follower import (
 from ottla.replication.partition import Partition
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ottla.wire.messages.fetch import EpochEndOffset, PartitionData
+from ottla.wire.records import build_batch
 
 from .followers import batch, filled, follower_world, texts
 
@@ -188,6 +191,83 @@ async def test_ended_transactions_are_forgotten_below_the_watermark() -> None:
         take(partition, answer(data + bytes(marker), high_watermark=offset))
         offset += 2
     assert len(partition.log.producer_state.unreplicated) <= 2
+
+
+def written(offset: int, *, sequence: int = 0, producer_id: int = 7, epoch: int = 0) -> bytes:
+    """A batch of a transaction."""
+    header = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence, "is_transactional": True}
+    return batch(offset, f"{offset}", epoch=epoch, **header)
+
+
+def ended(offset: int, *, producer_id: int = 7) -> bytes:
+    """A transaction's end marker."""
+    marker = build_end_marker_batch(
+        EndTransactionMarker(ControlRecordType.COMMIT, 0), producer_id=producer_id, producer_epoch=0, timestamp=1
+    )
+    marker[:8] = offset.to_bytes(8, "big")
+    return bytes(marker)
+
+
+async def following_with_open_transaction(*, is_away: bool, begins_at: int = 1) -> Partition:
+    """It was away for longer than ``delete.retention.ms``, or has another leader now."""
+    world = await follower_world(cleanup_policy="compact", delete_retention_ms=1000)
+    partition = world.lead(2, EPOCH)
+    begin_following(partition)
+    take(partition, answer(batch(0, "kept"), high_watermark=1))
+    take(partition, answer(written(begins_at), high_watermark=1))
+    if is_away:
+        await trio.sleep(1.5)
+    else:
+        begin_following(world.lead(3, EPOCH + 1))
+    return partition
+
+
+@pytest.mark.parametrize("is_away", [True, False], ids=["away", "another leader"])
+@pytest.mark.parametrize(
+    "beyond", [written(9, sequence=4, producer_id=8), written(9, sequence=1)], ids=["another producer", "the same"]
+)
+async def test_transaction_whose_end_was_compacted_away_is_fetched_anew(
+    autojump_clock: MockClock, beyond: bytes, is_away: bool
+) -> None:
+    """Open for ever, it would keep the last stable offset below what consumers have seen, if this replica led."""
+    partition = await following_with_open_transaction(is_away=is_away)
+    assert take(partition, answer(beyond, high_watermark=10)) is Outcome.ASK_ANEW
+    log = partition.log
+    assert (texts(log), log.log_end_offset, dict(log.producer_state.ongoing)) == (["kept"], 1, {})
+    assert take(partition, answer(beyond + ended(10, producer_id=8) + ended(11), high_watermark=12)) is Outcome.FETCH
+    assert (texts(log)[:2], log.last_stable_offset) == (["kept", "9"], 12)
+
+
+async def test_emptied_end_marker_is_a_gap(autojump_clock: MockClock) -> None:
+    partition = await following_with_open_transaction(is_away=True)
+    empty = bytearray(build_batch([], base_offset=2, last_offset=2, producer_id=7, producer_epoch=0, is_control=True))
+    assert take(partition, answer(bytes(empty), high_watermark=3)) is Outcome.ASK_ANEW
+    assert partition.log.log_end_offset == 1
+
+
+@pytest.mark.parametrize("is_away", [True, False], ids=["away", "another leader"])
+async def test_transaction_that_goes_on_without_a_gap_is_not_fetched_anew(autojump_clock: MockClock, is_away: bool) -> None:
+    partition = await following_with_open_transaction(is_away=is_away)
+    assert take(partition, answer(written(2, sequence=1) + ended(3), high_watermark=4)) is Outcome.FETCH
+    assert (texts(partition.log)[:3], partition.log.last_stable_offset) == (["kept", "1", "2"], 4)
+
+
+async def test_transaction_that_is_still_in_the_leaders_log_is_fetched_anew_once(autojump_clock: MockClock) -> None:
+    partition = await following_with_open_transaction(is_away=True)
+    assert take(partition, answer(written(9, sequence=4), high_watermark=10)) is Outcome.ASK_ANEW
+    assert take(partition, answer(written(1), high_watermark=10)) is Outcome.FETCH
+    assert take(partition, answer(written(9, sequence=4), high_watermark=10)) is Outcome.FETCH
+    assert take(partition, answer(ended(10), high_watermark=11)) is Outcome.FETCH
+    assert (texts(partition.log)[:3], partition.log.last_stable_offset) == (["kept", "1", "9"], 11)
+
+
+async def test_gaps_in_what_one_leader_sends_without_a_pause_are_no_reason(autojump_clock: MockClock) -> None:
+    partition = await following_with_open_transaction(is_away=True, begins_at=1)
+    take(partition, answer(ended(2), high_watermark=3))
+    for offset in range(5, 25, 5):
+        assert take(partition, answer(written(offset, sequence=offset), high_watermark=3)) is Outcome.FETCH
+        await trio.sleep(0.9)
+    assert partition.log.log_end_offset == 21
 
 
 # --- truncation -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ What has to hold at any moment, where nothing may be lost:
 
 - of a partition and leader epoch there is one leader;
 - what is below any replica's high watermark is the same bytes on all replicas, for ever (``committed``);
-- an in-sync replica has everything up to the highest watermark that any leader has had, unless it has just lost it.
+- an in-sync replica has everything up to the highest watermark that any leader has had, unless it has just lost it;
+- no transaction is open in it that began below the highest last stable offset that any leader has had.
 
 At any moment, too, whatever may be lost:
 
@@ -53,6 +54,7 @@ class Inspector:
         self._world = world
         self._leaders: dict[tuple[bytes, TopicPartition, int], int] = {}
         self._watermarks: dict[TopicPartition, int] = {}
+        self._stable: dict[TopicPartition, int] = {}
         self._committed = {partition: _Committed() for partition in _WHOLE}
         self._verified: dict[tuple[int, int, TopicPartition], int] = {}
         """Up to where a replica was compared, by broker and life."""
@@ -87,6 +89,9 @@ class Inspector:
                 end, committed = partition.log.log_end_offset, self._watermarks.get(key, 0)
                 if end < committed:
                     world.violate(f"{key} is committed up to {committed}, and {broker_id} in its ISR ends at {end}")
+                open_from, stable = next(iter(partition.log.producer_state.ongoing), end), self._stable.get(key, 0)
+                if open_from < stable:
+                    world.violate(f"{key} is stable up to {stable}; in {broker_id} of its ISR it is open from {open_from}")
 
     def partitions(self, broker_id: int) -> Iterator[Partition]:
         """The replicas of a broker that runs."""
@@ -98,13 +103,16 @@ class Inspector:
                 yield from services.replicas.partitions()
 
     def _check_leader(self, broker_id: int, partition: Partition) -> None:
-        if not partition.is_leader:
+        if partition.leader is None:
             return
         key = (partition.topic, partition.log.partition)
         leader = self._leaders.setdefault((partition.topic_id, key, partition.leader_epoch), broker_id)
         if leader != broker_id:
             self._world.violate(f"{key} has two leaders in epoch {partition.leader_epoch}: {leader} and {broker_id}")
         self._watermarks[key] = max(self._watermarks.get(key, 0), partition.log.high_watermark)
+        if partition.log.high_watermark >= partition.leader.epoch_start_offset:
+            # Before that it may know from a snapshot that a transaction has ended, and not that its end is committed.
+            self._stable[key] = max(self._stable.get(key, 0), partition.log.last_stable_offset)
 
     def _check_epoch(self, broker_id: int, partition: Partition) -> None:
         key = (partition.topic, partition.log.partition)
