@@ -22,7 +22,7 @@ from ..wire.messages.describe_transactions import TransactionState as DescribedT
 from ..wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from . import transaction as transitions
 from .describe import STATES, Filter, describe
-from .ending import RETRY_SECONDS, FencedError, MarkerChannels, write_markers
+from .ending import RETRY_SECONDS, FencedError, MarkerChannels, OutdatedError, outdo, write_markers
 from .producer_ids import ProducerIdSource
 from .settings import TransactionSettings
 from .shard import TransactionShard
@@ -32,6 +32,10 @@ logger = logging.getLogger(__name__)
 
 COMMIT_TIMEOUT_MS = 5000
 _FORGOTTEN_PER_BATCH = 1000
+
+
+async def _no_flush() -> None:
+    """For what no client waits for."""
 
 
 class TransactionCoordinator:
@@ -297,7 +301,7 @@ class TransactionCoordinator:
             try:
                 if not has_markers:
                     await self._log.wait_committed(shard.partition, shard.depends_on(transactional_id))
-                    await write_markers(self._channels, prepared, shard.leader_epoch)
+                    prepared = await self._mark(shard, prepared)
                     has_markers = True
                 shard.write(transitions.complete(prepared, self._clock.now_ms()), self._clock.now_ms())
                 return
@@ -308,6 +312,21 @@ class TransactionCoordinator:
                 logger.log(level, "Transaction %s is not complete yet: %s", transactional_id, error)
                 level = logging.DEBUG
             await trio.sleep(RETRY_SECONDS)
+
+    async def _mark(self, shard: TransactionShard, prepared: Transaction) -> Transaction:
+        """Have every partition end a prepared transaction, which has a later epoch where partitions knew of later ones.
+
+        Raises FencedError, or KafkaError to be called again.
+        """
+        try:
+            await write_markers(self._channels, prepared, shard.leader_epoch)
+            return prepared
+        except OutdatedError as error:
+            await self._be_certain(shard, prepared.transactional_id, _no_flush)
+            logger.warning("Transaction %s was not the last one: %s", prepared.transactional_id, error)
+            return transitions.outdo(
+                prepared, await outdo(self._channels, prepared, error.partitions, shard.leader_epoch)
+            )
 
     # Time
 

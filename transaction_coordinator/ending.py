@@ -3,17 +3,22 @@
 It begins once the Prepare record is committed, and goes on until it is done: after a crash the next coordinator finds the
 Prepare record and begins anew, which is safe, because a marker that is written twice changes nothing. A partition
 whose topic is gone needs no marker. A partition without a leader, or whose leader cannot write now, is tried again.
+
+A partition may know a later epoch of the producer than its coordinator does: power was lost, and with it the newest records of
+``__transaction_state``, but not the partition's. It has the end of the earlier transaction, then, and may have a later one open,
+which ``outdo`` aborts. Kafka's coordinator leaves the transaction as it is, and the transactional id unusable.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Protocol
 
 import trio
 
-from ..base.errors import ErrorCode, KafkaError
+from ..base.errors import ErrorCode, KafkaError, known_code
 from ..base.partitions import NO_LEADER, TopicPartition
 from ..wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -21,7 +26,7 @@ from ..wire.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from .transaction import Transaction
+from .transaction import MAX_EPOCH, Transaction, TransactionState
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +41,15 @@ _NOT_NEEDED = (
 
 
 class FencedError(Exception):
-    """A newer coordinator or producer has written already: this one is out of date."""
+    """A newer coordinator has written already: this one is out of date."""
+
+
+class OutdatedError(Exception):
+    """In these partitions a later epoch of the producer has written."""
+
+    def __init__(self, partitions: Collection[TopicPartition]) -> None:
+        super().__init__(f"a later epoch is known in {', '.join(f'{t}-{number}' for t, number in sorted(partitions))}")
+        self.partitions = frozenset(partitions)
 
 
 class MarkerChannels(Protocol):
@@ -52,9 +65,9 @@ class MarkerChannels(Protocol):
 
 
 async def write_markers(channels: MarkerChannels, transaction: Transaction, coordinator_epoch: int) -> None:
-    """Return once every partition has the marker. Raises FencedError."""
+    """Return once every partition has the marker. Raises FencedError; OutdatedError, when the others have it."""
     left = set(transaction.partitions)
-    fenced: list[str] = []
+    refused: dict[TopicPartition, ErrorCode] = {}
     while left:
         by_leader: dict[int, list[TopicPartition]] = {}
         for partition in sorted(left):
@@ -66,11 +79,38 @@ async def write_markers(channels: MarkerChannels, transaction: Transaction, coor
         async with trio.open_nursery() as nursery:
             for leader, partitions in by_leader.items():
                 request = _request(transaction, coordinator_epoch, partitions)
-                nursery.start_soon(_write, channels, leader, request, left, fenced)
+                nursery.start_soon(_write, channels, leader, request, left, refused)
+        fenced = [partition for partition, code in refused.items() if code is not ErrorCode.INVALID_PRODUCER_EPOCH]
         if fenced:
-            raise FencedError(fenced[0])
+            raise FencedError(f"{fenced[0][0]}-{fenced[0][1]} answers {refused[fenced[0]].name}")
         if left:
             await trio.sleep(RETRY_SECONDS)
+    if refused:
+        raise OutdatedError(refused)
+
+
+async def outdo(
+    channels: MarkerChannels, transaction: Transaction, partitions: Collection[TopicPartition], coordinator_epoch: int
+) -> int:
+    """Abort what a later epoch of the producer has open in these partitions; the epoch that they know now.
+
+    Which one they know they don't say, so ever greater ones are tried. Raises FencedError.
+    """
+    step = 1
+    while True:
+        epoch = min(transaction.producer_epoch + step, MAX_EPOCH)
+        later = dataclasses.replace(
+            transaction,
+            producer_epoch=epoch,
+            state=TransactionState.PREPARE_ABORT,
+            partitions=frozenset(partitions),
+            client_version=0,  # for an epoch above the batches' own is not asked for then, which might not exist
+        )
+        try:
+            await write_markers(channels, later, coordinator_epoch)
+            return epoch
+        except OutdatedError:
+            step *= 2
 
 
 async def _write(
@@ -78,9 +118,9 @@ async def _write(
     broker_id: int,
     request: WriteTxnMarkersRequest,
     left: set[TopicPartition],
-    fenced: list[str],
+    refused: dict[TopicPartition, ErrorCode],
 ) -> None:
-    """Take the partitions that are done with out of ``left``; those where we are out of date go to ``fenced``."""
+    """Take the partitions that are done with out of ``left``; those where we are out of date go to ``refused``, too."""
     try:
         response = await channels.write_txn_markers(broker_id, request)
     except KafkaError as error:
@@ -88,12 +128,12 @@ async def _write(
         return
     for marker in response.markers:
         for topic in marker.topics:
-            for partition in topic.partitions:
-                if partition.error_code in _FENCED:
-                    code = ErrorCode(partition.error_code)
-                    fenced.append(f"{topic.name}-{partition.partition_index} answers {code.name}")
-                if partition.error_code in _NOT_NEEDED:
-                    left.discard(TopicPartition(topic.name, partition.partition_index))
+            for result in topic.partitions:
+                partition, code = TopicPartition(topic.name, result.partition_index), known_code(result.error_code)
+                if code in _FENCED:
+                    refused[partition] = code
+                if code in _FENCED or code in _NOT_NEEDED:
+                    left.discard(partition)
 
 
 def _request(

@@ -33,7 +33,7 @@ TRANSACTIONS_V2 = 2
 
 NO_PRODUCER_ID = -1
 NO_EPOCH = -1
-_MAX_EPOCH = (1 << 15) - 1
+MAX_EPOCH = (1 << 15) - 1
 
 
 class TransactionState(enum.Enum):
@@ -93,7 +93,7 @@ class Transaction:
 
 
 def is_epoch_exhausted(epoch: int) -> bool:
-    return epoch >= _MAX_EPOCH - 1
+    return epoch >= MAX_EPOCH - 1
 
 
 def _concurrent(transaction: Transaction) -> KafkaError:
@@ -254,7 +254,7 @@ def end(
 
 def _is_from_used_up_id(known: Transaction, producer_id: int, producer_epoch: int) -> bool:
     """Whether a producer has the last epoch of the id that was in use before this one."""
-    return known.previous_producer_id == producer_id and producer_epoch == _MAX_EPOCH - 1 and known.producer_epoch == 0
+    return known.previous_producer_id == producer_id and producer_epoch == MAX_EPOCH - 1 and known.producer_epoch == 0
 
 
 def _wrong_state(known: Transaction, commit: bool) -> KafkaError:
@@ -290,6 +290,12 @@ def complete(prepared: Transaction, now_ms: int) -> Transaction:
     if prepared.next_producer_id == NO_PRODUCER_ID:
         return completed
     return dataclasses.replace(completed, producer_id=prepared.next_producer_id, producer_epoch=0)
+
+
+def outdo(prepared: Transaction, epoch: int) -> Transaction:
+    """All markers are written, and in some partitions those of an epoch above any that they knew: no producer has it."""
+    assert prepared.state in PREPARED
+    return dataclasses.replace(prepared, producer_epoch=epoch, last_producer_epoch=NO_EPOCH)
 
 
 # Time

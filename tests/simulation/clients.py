@@ -20,8 +20,6 @@ from .network import Client, Lost
 from .world import Violation, World
 
 PATIENCE_SECONDS = 300.0
-STUCK_SECONDS = 30.0
-"""A coordinator that has lost what partitions remember cannot end a transaction, in Kafka neither."""
 RETRIABLE = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -94,9 +92,6 @@ class Actor:
                 return answer
             self.log(f"{what}: {' '.join(sorted({code.name for code in codes}))}")
             if not retriable.issuperset(codes):
-                return answer
-            asked_for = trio.current_time() + PATIENCE_SECONDS - deadline
-            if self.world.mode.may_lose and asked_for > STUCK_SECONDS and ErrorCode.CONCURRENT_TRANSACTIONS in codes:
                 return answer
             await trio.sleep(self.rng.choice((0.01, 0.1, 0.4)))
         raise Violation(f"{self.name}: {what} is not answered for {PATIENCE_SECONDS} s")

@@ -87,7 +87,10 @@ class MemoryLog:
 
 
 class Leaders:
-    """``MarkerChannels``: remembers markers. ``gone`` has no such partition, ``away`` no leader, ``codes`` refuse."""
+    """``MarkerChannels``: remembers markers. ``gone`` has no such partition, ``away`` no leader, ``codes`` refuse.
+
+    A partition in ``epochs`` knows the producer under a later epoch.
+    """
 
     def __init__(self) -> None:
         self.markers: list[tuple[str, int, int, int, bool]] = []
@@ -95,6 +98,7 @@ class Leaders:
         self.gone: set[tuple[str, int]] = set()
         self.away: set[tuple[str, int]] = set()
         self.codes: dict[tuple[str, int], ErrorCode] = {}
+        self.epochs: dict[tuple[str, int], int] = {}
         self.gate: trio.Event | None = None
 
     def leader(self, topic: str, partition: int) -> int | None:
@@ -121,6 +125,8 @@ class Leaders:
     ) -> WritableTxnMarkerPartitionResult:
         assert broker_id == index % 2
         code = self.codes.get((topic, index), ErrorCode.NONE)
+        if marker.producer_epoch < self.epochs.get((topic, index), 0):
+            code = ErrorCode.INVALID_PRODUCER_EPOCH
         if code is ErrorCode.NONE:
             written = (topic, index, marker.producer_id, marker.producer_epoch, marker.transaction_result)
             self.markers.append(written)

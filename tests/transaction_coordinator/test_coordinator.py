@@ -199,6 +199,51 @@ async def test_a_coordinator_that_is_out_of_date_stops(run, autojump_clock):
     await run(test)
 
 
+@pytest.mark.parametrize("known", [1, 30, (1 << 15) - 1])
+async def test_partitions_that_know_a_later_epoch_are_outdone(run, autojump_clock, known):
+    """The power went, and with it the newest records of the coordinator, but not what partitions know of the producer."""
+
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        world.leaders.epochs["t", 1] = known
+        await coordinator.end_transaction("id", producer, True, CLASSIC, no_flush)
+        await coordinator.wait_ended("id")
+        assert await state_of(coordinator) == "CompleteCommit"
+        *decided, (*outdone, epoch, commits) = world.leaders.markers
+        assert sorted(decided) == [("t", 0, 1000, 0, True), ("u", 0, 1000, 0, True)]
+        assert (outdone, commits) == (["t", 1, 1000], False), "what was begun there later is aborted"
+        assert epoch >= known
+        with refused(ErrorCode.PRODUCER_FENCED):
+            await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        renewed = await init(coordinator)
+        assert renewed > (1000, epoch), "a new id where the epochs are used up"
+        await coordinator.add_partitions("id", renewed, PARTITIONS, CLASSIC, no_flush)
+        world.leaders.epochs.clear()
+        await coordinator.end_transaction("id", renewed, True, CLASSIC, no_flush)
+        await coordinator.wait_ended("id")
+
+    await run(test)
+
+
+async def test_a_coordinator_of_the_past_does_not_outdo_its_successor(run, autojump_clock):
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        world.leaders.epochs["t", 1] = 7
+        world.leaders.gate = trio.Event()
+        await coordinator.end_transaction("id", producer, True, CLASSIC, no_flush)
+        await settle()
+        world.log.held = True
+        world.leaders.gate.set()
+        await trio.sleep(20)
+        assert {marker[3] for marker in world.leaders.markers} == {0}
+
+    await run(test)
+
+
 async def test_fencing_aborts_what_is_open(run, autojump_clock):
     async def test(world):
         coordinator = await world.coordinator()
