@@ -224,7 +224,9 @@ class MemoryDisk:
     def names(self, path: str) -> list[str]:
         if path not in self._names:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-        return sorted(name[len(path) + 1 :] for name in self._names if os.path.dirname(name) == path)
+        below = path.rstrip("/") + "/" if path else ""
+        found = [name[len(below) :] for name in self._names if name.startswith(below) and name != path]
+        return sorted([name for name in found if "/" not in name])
 
     def exists(self, path: str) -> bool:
         return path in self._names

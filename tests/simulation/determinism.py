@@ -73,13 +73,36 @@ class SimulationClock(trio.abc.Clock):
         return 0
 
 
+class _NoDescriptors:
+    """Trio's I/O manager in a run that has no descriptors to wait for: the system is not asked in each turn of the loop."""
+
+    def __init__(self, manager: Any) -> None:
+        self._manager = manager
+
+    def get_events(self, timeout: float) -> Any:
+        return self._manager.get_events(timeout) if timeout > 0 else ()
+
+    def process_events(self, events: Any) -> None:
+        if events:
+            self._manager.process_events(events)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._manager, name)
+
+
+async def _without_descriptors(main: Callable[[], Awaitable[None]]) -> None:
+    runner = _run.GLOBAL_RUN_CONTEXT.runner
+    runner.io_manager = _NoDescriptors(runner.io_manager)
+    await main()
+
+
 def run(main: Callable[[], Awaitable[None]], seed: int) -> None:
     """Run ``main`` to its end."""
     allowed, generator = _run._ALLOW_DETERMINISTIC_SCHEDULING, _run._r
     _run._ALLOW_DETERMINISTIC_SCHEDULING = True
     _run._r = _Generators(seed, generator)
     try:
-        trio.run(main, clock=SimulationClock())
+        trio.run(_without_descriptors, main, clock=SimulationClock())
     finally:
         _run._ALLOW_DETERMINISTIC_SCHEDULING = allowed
         _run._r = generator

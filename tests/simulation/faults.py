@@ -96,7 +96,8 @@ class FaultyDisk(MemoryDisk):
 
     def paths_in(self, folder: str) -> list[str]:
         """The files of a folder, sorted."""
-        return sorted(path for path in self._names if path.startswith(folder) and os.path.dirname(path) == folder)
+        below = f"{folder}/"
+        return sorted([path for path in self._names if path.startswith(below) and "/" not in path[len(below) :]])
 
     def content(self, path: str) -> bytes:
         """The bytes of a file, for one who looks on: it is no operation of the machine's."""
