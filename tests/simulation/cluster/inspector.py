@@ -5,7 +5,7 @@ What has to hold at any moment, where nothing may be lost:
 - of a partition and leader epoch there is one leader;
 - what is below any replica's high watermark is the same bytes on all replicas, for ever (``committed``);
 - an in-sync replica has everything up to the highest watermark that any leader has had, unless it has just lost it;
-- no transaction is open in it that began below the highest last stable offset that any leader has had.
+- no transaction is open in it that began where any leader has had none.
 
 At any moment, too, whatever may be lost:
 
@@ -112,7 +112,10 @@ class Inspector:
         self._watermarks[key] = max(self._watermarks.get(key, 0), partition.log.high_watermark)
         if partition.log.high_watermark >= partition.leader.epoch_start_offset:
             # Before that it may know from a snapshot that a transaction has ended, and not that its end is committed.
-            self._stable[key] = max(self._stable.get(key, 0), partition.log.last_stable_offset)
+            committed = partition.log.high_watermark
+            unstable = partition.log.producer_state.first_unstable_offset(committed)
+            stable = committed if unstable is None else min(unstable, committed)
+            self._stable[key] = max(self._stable.get(key, 0), stable)
 
     def _check_epoch(self, broker_id: int, partition: Partition) -> None:
         key = (partition.topic, partition.log.partition)
