@@ -1,8 +1,8 @@
 """``make bench ARGS=--cluster``: three brokers beside three of Apache Kafka 3.9 in ZooKeeper mode, on the same cores, in pairs.
 
 Every topic has three replicas, producers wait for all of them. CPU is that of the three brokers together; their ZooKeepers are
-not in it. Loads run on clusters that stay up; the row of many partitions starts clusters of its own, for nothing else is
-to be in them.
+not in it. Loads run on clusters that stay up; the row of many partitions, and those of ``cluster_load``, which run only when they
+are named, start clusters of their own, for nothing else is to be in them.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ottla.compat_tests.clusters import BrokerCluster
 
 from . import java
 from .cluster_kinds import KINDS, PROFILED, MeasuredCluster, wait_for
+from .cluster_load import LARGE_LOADS
 from .report import profile_table
 from .rows import Figure, at_least, at_most
 from .run import Run
@@ -81,7 +82,8 @@ def _bytes_of(broker: BrokerProcess, topic: str) -> int:
     return sum(file.stat().st_size for file in broker.data_folders[0].glob(f"{topic}-*/*.log"))
 
 
-def _many_partitions(cluster: MeasuredCluster) -> Iterator[Figure]:
+def _many_partitions(cluster: MeasuredCluster, scale: float) -> Iterator[Figure]:
+    """Always so many: ``scale`` is not for them."""
     row = f"{_MANY:,} partitions, 3 replicas"
     with cluster.measured(row) as span:
         cluster.begin_topics([f"many-{number}" for number in range(_TOPICS)], _PARTITIONS_EACH)
@@ -158,13 +160,14 @@ class ClusterBench(Run):
                     self._measure(name, cluster.name, pair, load(cluster, self._scale))
             self.profiles = clusters[0].profiles
 
-    def many_partitions(self, rows: re.Pattern[str]) -> None:
+    def own_clusters(self, rows: re.Pattern[str]) -> None:
         """On clusters of their own, one at a time."""
-        if not rows.search(MANY):
-            return
-        for pair, (name, kind) in itertools.product(range(self._pairs), self._kinds.items()):
-            with MeasuredCluster(name, kind, self._folder / f"many-{pair}-{name[:5]}") as cluster:
-                self._measure(MANY, name, pair, _many_partitions(cluster))
+        chosen = {MANY: _many_partitions} if rows.search(MANY) else {}
+        chosen |= {name: load for name, load in LARGE_LOADS.items() if rows.pattern and rows.search(name)}
+        for number, (row, load) in enumerate(chosen.items()):
+            for pair, (name, kind) in itertools.product(range(self._pairs), self._kinds.items()):
+                with MeasuredCluster(name, kind, self._folder / f"own-{number}-{pair}-{name[:5]}") as cluster:
+                    self._measure(row, name, pair, load(cluster, self._scale))
 
 
 def measure_clusters(
@@ -176,7 +179,7 @@ def measure_clusters(
     with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=folder) as temporary:
         bench = ClusterBench(kinds, pairs, scale, Path(temporary))
         bench.loads(wanted)
-        bench.many_partitions(wanted)
+        bench.own_clusters(wanted)
     bench.results.print()
     if profile:
         print(*profile_table(bench.profiles), sep="\n")

@@ -67,7 +67,7 @@ def produce_frame(topic: str, value: bytes) -> bytes:
     return _frame(_PRODUCE, 7, body)
 
 
-def _produce_error(answer: bytes) -> int:
+def produce_error(answer: bytes) -> int:
     """Error code of the only partition in a Produce v7 answer."""
     name_length = struct.unpack_from(">h", answer, 8)[0]
     return int(struct.unpack_from(">h", answer, 8 + 2 + name_length + 4 + 4)[0])
@@ -90,7 +90,7 @@ def one_record_requests(port: int, topic: str, requests: int, in_flight: int) ->
                 sent += 1
             answer = reader.read(struct.unpack(">i", reader.read(4))[0])
             latencies.append(time.perf_counter() - sent_at.popleft())
-            if error := _produce_error(answer):
+            if error := produce_error(answer):
                 raise RuntimeError(f"Produce answered error {error}")
         seconds = time.perf_counter() - started
     latencies.sort()
