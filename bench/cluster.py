@@ -162,7 +162,7 @@ class ClusterBench(Run):
 
     def own_clusters(self, rows: re.Pattern[str]) -> None:
         """On clusters of their own, one at a time."""
-        chosen = {MANY: _many_partitions} if rows.search(MANY) else {}
+        chosen: dict[str, Load] = {MANY: _many_partitions} if rows.search(MANY) else {}
         chosen |= {name: load for name, load in LARGE_LOADS.items() if rows.pattern and rows.search(name)}
         for number, (row, load) in enumerate(chosen.items()):
             for pair, (name, kind) in itertools.product(range(self._pairs), self._kinds.items()):

@@ -81,7 +81,9 @@ class _Connections:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 3 * self._count + 1000)), hard))
         topics = metadata(self._cluster.running[0].address).topics
         for number, broker in enumerate(self._cluster.running, 1):
-            led = [t.name for t in topics if any(p.partition_index == 0 and p.leader_id == number for p in t.partitions)]
+            led = [
+                t.name for t in topics if any(p.partition_index == 0 and p.leader_id == number for p in t.partitions)
+            ]
             frames = [produce_frame(name or "", b"x" * 100) for name in led]
             host, _, port = broker.address.rpartition(":")
             for which in range(self._count):

@@ -246,7 +246,9 @@ async def test_emptied_end_marker_is_a_gap(autojump_clock: MockClock) -> None:
 
 
 @pytest.mark.parametrize("is_away", [True, False], ids=["away", "another leader"])
-async def test_transaction_that_goes_on_without_a_gap_is_not_fetched_anew(autojump_clock: MockClock, is_away: bool) -> None:
+async def test_transaction_that_goes_on_without_a_gap_is_not_fetched_anew(
+    autojump_clock: MockClock, is_away: bool
+) -> None:
     partition = await following_with_open_transaction(is_away=is_away)
     assert take(partition, answer(written(2, sequence=1) + ended(3), high_watermark=4)) is Outcome.FETCH
     assert (texts(partition.log)[:3], partition.log.last_stable_offset) == (["kept", "1", "2"], 4)

@@ -156,7 +156,9 @@ def a_write_hides_a_bounce(patch: pytest.MonkeyPatch) -> None:
 def coordinators_believe_themselves(patch: pytest.MonkeyPatch) -> None:
     """What a coordinator knows is final once it is committed, whoever coordinates by now."""
 
-    async def be_certain(self: Any, shard: Any, transactional_id: str, flush: Any, timeout_ms: int | None = None) -> None:
+    async def be_certain(
+        self: Any, shard: Any, transactional_id: str, flush: Any, timeout_ms: int | None = None
+    ) -> None:
         await self._shards.committed(shard, shard.depends_on(transactional_id), flush, timeout_ms)
 
     patch.setattr(TransactionCoordinator, "_be_certain", be_certain)

@@ -91,7 +91,9 @@ class Inspector:
                     world.violate(f"{key} is committed up to {committed}, and {broker_id} in its ISR ends at {end}")
                 open_from, stable = next(iter(partition.log.producer_state.ongoing), end), self._stable.get(key, 0)
                 if open_from < stable:
-                    world.violate(f"{key} is stable up to {stable}; in {broker_id} of its ISR it is open from {open_from}")
+                    world.violate(
+                        f"{key} is stable up to {stable}; in {broker_id} of its ISR it is open from {open_from}"
+                    )
 
     def partitions(self, broker_id: int) -> Iterator[Partition]:
         """The replicas of a broker that runs."""

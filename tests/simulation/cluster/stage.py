@@ -155,7 +155,9 @@ class Stage:
         """A transactional producer that is ready, whose coordinator is not the controller."""
         request = FindCoordinatorRequest(key_type=1, coordinator_keys=["t"])
         await self.admin.insist(request, 4, lambda answer: [answer.coordinators[0].error_code])
-        name = next(n for n in map(str, range(100)) if self.coordinator_of(n) not in (self.world.controller(), NO_LEADER))
+        name = next(
+            n for n in map(str, range(100)) if self.coordinator_of(n) not in (self.world.controller(), NO_LEADER)
+        )
         transactor = Transactor(self.world, self.history, name, 0.1, is_v2=False)
         await transactor.init()
         return transactor
