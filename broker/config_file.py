@@ -27,10 +27,12 @@ def declared_classes() -> list[type[Settings]]:
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import QuotaSettings, ReplicationSettings
     from ..transaction_coordinator.settings import TransactionSettings
+    from .sasl_settings import SaslSettings
     from .settings import BrokerSettings
 
     return [
         BrokerSettings,
+        SaslSettings,
         LogSettings,
         LogManagerSettings,
         LogCleanerSettings,

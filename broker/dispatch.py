@@ -55,7 +55,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
         except KafkaError as error:
             call.fail(error.message)
             response = _error(handler, request, error)
-        parts = None if response is None else _frame(route.encode_response_header(correlation_id), version, response)
+        parts = None if response is None else framed(route.encode_response_header(correlation_id), version, response)
     except (ProtocolError, CloseConnection, AnswersLost):
         raise
     except Exception:
@@ -63,7 +63,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
         call.fail()
         logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.connection.peer)
         response = _error(handler, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
-        parts = _frame(route.encode_response_header(correlation_id), version, response)
+        parts = framed(route.encode_response_header(correlation_id), version, response)
     if call.is_plain:
         call.answered += 1
     else:
@@ -71,7 +71,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     return parts
 
 
-def _frame(header: bytes, version: int, response: Any) -> list[Part]:
+def framed(header: bytes, version: int, response: Any) -> list[Part]:
     """Size, header and body, as parts for the connection."""
     parts = encode(response, version)
     if len(parts) == 1 and type(body := parts[0]) is bytes and len(body) < _SMALL_BODY:
@@ -89,4 +89,4 @@ def _unsupported_api_version(correlation_id: int, served: ServedApis) -> list[Pa
     from ..handlers.api_versions import unsupported_version
 
     encode_header = response_header_encoder(ApiKey.API_VERSIONS, 0)
-    return _frame(encode_header(correlation_id), 0, unsupported_version(served))
+    return framed(encode_header(correlation_id), 0, unsupported_version(served))

@@ -61,11 +61,14 @@ def _transport(endpoint: Endpoint, config: ListenerConfig) -> Transport | None:
 
 
 def _gates(endpoint: Endpoint, config: ListenerConfig) -> MakeGate | None:
-    if endpoint.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL"):
-        raise _unserved(endpoint)
-    return None
+    if endpoint.security_protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
+        return None
+    from .sasl_gate import SaslGate, sasl_listener
+
+    listener = sasl_listener(config)
+    return lambda context, services: SaslGate(context, services, listener)
 
 
 def _unserved(endpoint: Endpoint) -> SettingError:
-    why = f"{endpoint.name} is {endpoint.security_protocol}, and only PLAINTEXT is served"
+    why = f"{endpoint.name} is {endpoint.security_protocol}, and TLS is not served"
     return SettingError("listeners", str(endpoint), why)

@@ -27,6 +27,7 @@ LAZY = {
     "consume": Lazy(".commands.consume", "Print the records of a topic."),
     "groups": Lazy(".commands.groups", "List and describe consumer groups, move their offsets, delete them."),
     "configs": Lazy(".commands.configs", "Describe, set and unset the settings of topics and brokers."),
+    "users": Lazy(".commands.users", "Add, list and remove users with SCRAM passwords."),
     "cluster": Lazy(".commands.cluster", "Describe the cluster, elect leaders, drain a broker."),
     "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),
     "compat": Lazy(

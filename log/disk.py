@@ -18,9 +18,6 @@ from typing import ClassVar, Protocol
 
 from ..base.system_calls import descriptor_limit, sync_all, sync_data
 
-FILE_MODE = 0o600
-FOLDER_MODE = 0o700
-
 Bytes = bytes | bytearray | memoryview
 
 
@@ -185,7 +182,7 @@ class OsLock:
         if self._path in self._held:
             raise BlockingIOError(errno.EAGAIN, "the lock is held by this process", path)
         flags = os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT
-        self._fd = os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
+        self._fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
         try:
             fcntl.lockf(self._fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError:
@@ -200,18 +197,14 @@ class OsLock:
             self._held.discard(self._path)
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
-
-
 class OsDisk:
-    """The machine's file system. What is made here is its owner's alone: it has records, credentials and tokens in it."""
+    """The machine's file system."""
 
     def max_open_files(self) -> int:
         return descriptor_limit() // 2
 
     def open(self, path: str, *, create: bool = False) -> OpenFile:
-        return OsFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE))
+        return OsFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
 
     def read_file(self, path: str) -> bytes:
         with open(path, "rb") as file:
@@ -219,7 +212,7 @@ class OsDisk:
 
     def write_file(self, path: str, data: Bytes, *, sync: bool = True, sync_name: bool = True) -> None:
         temporary = path + ".tmp"
-        with open(temporary, "wb", buffering=0, opener=_open_private) as file:
+        with open(temporary, "wb", buffering=0) as file:
             rest = memoryview(data)
             while rest:
                 rest = rest[file.write(rest) :]
@@ -255,7 +248,7 @@ class OsDisk:
             os.remove(path)
 
     def make_dir(self, path: str) -> None:
-        os.makedirs(path, FOLDER_MODE, exist_ok=True)
+        os.makedirs(path, exist_ok=True)
 
     def remove_dir(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):

@@ -15,10 +15,11 @@ connection in their order (https://kafka.apache.org/protocol#protocol_network), 
 from __future__ import annotations
 
 import dataclasses
+import math
 import struct
 from collections import deque
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import trio
 
@@ -32,7 +33,15 @@ from ..wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ..wire.registry import response_class
 from ..wire.schema import Message
 
-Secure = Callable[[Connection, str], Awaitable[Connection]]
+
+class Secured(NamedTuple):
+    """A connection that is ready for requests, and trio's time from which on it is to have no new one."""
+
+    connection: Connection
+    usable_until: float = math.inf
+
+
+Secure = Callable[[Connection, str], Awaitable[Secured]]
 """What a new connection to a host goes through before the first request: TLS, a SASL conversation.
 
 Gives what is read and written from then on, which owns the connection given. Raises OSError; who calls then closes.
@@ -87,6 +96,7 @@ class BrokerClient:
         # Not round state: a frame is written whole before the next, and of two callers only one connects.
         self._writing = trio.StrictFIFOLock()
         self._link: _Link | None = None
+        self._retired: _Link | None = None
         self._is_closed = False
 
     async def send(self, request: Message, version: int) -> Any:
@@ -129,8 +139,9 @@ class BrokerClient:
     def close(self) -> None:
         """End the connection, and with it every request in flight: PeerUnavailableError, as for each one after."""
         self._is_closed = True
-        if self._link is not None:
-            self._link.close("the client was closed")
+        for link in (self._link, self._retired):
+            if link is not None:
+                link.close("the client was closed")
 
     async def _exchange(self, request: Message, version: int) -> tuple[_Link, Any]:
         """The response, and the connection it came over."""
@@ -160,20 +171,20 @@ class BrokerClient:
             raise PeerUnavailableError(f"{self.peer}: the client was closed")
         if self._link is None or not self._link.is_usable():
             try:
-                connection = await self._connect()
+                secured = await self._connect()
             except OSError as error:
                 raise PeerUnavailableError(f"{self.peer}: {_in_words(error)}") from error
-            self._link = _Link(connection, self.peer, self._max_response)
+            self._retired, self._link = self._link, _Link(secured, self.peer, self._max_response)
             if self._is_closed:  # meanwhile
                 self._link.close("the client was closed")
                 raise self._link.unavailable()
         return self._link
 
-    async def _connect(self) -> Connection:
-        """A connection that is ready for requests. Raises OSError."""
+    async def _connect(self) -> Secured:
+        """Raises OSError."""
         connection = await self._network.connect(*self._address)
         if self._secure is None:
-            return connection
+            return Secured(connection)
         try:
             return await self._secure(connection, self._address[0])
         except BaseException:
@@ -196,15 +207,16 @@ class _Link:
     """One connection, from its start to its end, and the requests in flight on it, in the order of their answers.
 
     Of those that were not given up the first is its caller's to read; what was given up before it is read past. Given up
-    requests alone don't stay: with no request left that waits for answers the connection is closed.
+    requests alone don't stay: with no request left that waits for answers the connection is closed. So it is, after the last
+    answer, once a session at the peer is about to end (KIP-368): the next connection begins a new one.
     """
 
-    def __init__(self, connection: Connection, peer: str, max_response: int) -> None:
+    def __init__(self, secured: Secured, peer: str, max_response: int) -> None:
         self.versions: dict[int, tuple[int, int]] | None = None
         """Lowest and highest version by API key, once the peer was asked."""
-        self._connection = connection
+        self._connection, self._usable_until = secured
         self._peer = peer
-        self._frames = _FrameReader(connection, max_response)
+        self._frames = _FrameReader(self._connection, max_response)
         self._in_flight: deque[_Waiting] = deque()
         self._correlation_id = 0
         self._closed_because: str | None = None
@@ -213,7 +225,17 @@ class _Link:
         """Whether a request can be sent: not after the peer has closed, or said what it was not asked, while it was idle."""
         if self._closed_because is None and not self._in_flight and self._frames.has_more():
             self.close("the peer closed the connection")
+        if self._closed_because is None and self._is_session_over():
+            if not self._in_flight:
+                self._end_session()
+            return False
         return self._closed_because is None
+
+    def _is_session_over(self) -> bool:
+        return self._usable_until < math.inf and trio.current_time() >= self._usable_until
+
+    def _end_session(self) -> None:
+        self.close("the session at the peer was about to end")
 
     async def write(self, request: Message, version: int, client_id: str) -> _Waiting:
         """Send a request; one caller at a time. Raises PeerUnavailableError, ValueError."""
@@ -265,6 +287,8 @@ class _Link:
                 return
         if self._in_flight:
             self.close("every caller has given up")
+        elif self._is_session_over():
+            self._end_session()
 
     def close(self, why: str) -> None:
         """End the connection, the first time; every caller in flight learns why."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import socket
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -88,17 +88,17 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
             return False
         return True
 
-    def ask_controller(self, request: Any) -> Any:
-        """The controller's answer to a request, one of kafka-python's or a ``WireRequest``.
+    def ask_controller(self, request: Any, errors: Callable[[Any], list[Any]] | None = None) -> Any:
+        """The controller's answer to a request, one of kafka-python's or a ``WireRequest``; ``errors`` finds those in an answer.
 
         An error in it is the caller's, but for NOT_CONTROLLER: then the broker that is it by now is asked. Raises ToolError
         when the controller is not reached, IncompatibleBrokerVersion when it does not know such requests.
         """
 
-        def errors(answer: Any) -> list[Any]:
+        def error(answer: Any) -> list[Any]:
             return [kafka.errors.for_code(answer.error_code)]
 
-        return self._manager.run(self._send_request_to_controller, request, errors, False)
+        return self._manager.run(self._send_request_to_controller, request, errors or error, False)
 
     async def _send_request_to_controller(self, *arguments: Any, **named: Any) -> Any:
         """As the client has it, which says RuntimeError when no broker is the controller. Raises ToolError."""

@@ -95,12 +95,12 @@ def test_each_listener_has_the_protocol_of_the_map() -> None:
     assert [each.security_protocol for each in named] == ["SASL_SSL"]
 
 
-@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_SSL"])
 async def test_a_protocol_that_is_not_served_is_refused_before_anything_is_bound(protocol: str) -> None:
     properties = {"listeners": f"OUTSIDE://h:1,{protocol}://h:2"}
     properties["listener.security.protocol.map"] = f"OUTSIDE:PLAINTEXT,{protocol}:{protocol}"
     network = MemoryNetwork()
-    with pytest.raises(StartError, match=f"{protocol} is {protocol}, and only PLAINTEXT is served"):
+    with pytest.raises(StartError, match=f"{protocol} is {protocol}, and TLS is not served"):
         await BrokerServer(Config(properties), network=network).serve()
     assert not network.listeners
 

@@ -23,7 +23,8 @@ from ottla.base.network import WOULD_BLOCK, Connection
 from ottla.base.seams import TrioWorkers
 from ottla.base.tcp import TcpNetwork
 from ottla.broker.server import BrokerServer
-from ottla.replication.broker_client import BrokerClient, MalformedResponseError, PeerUnavailableError
+from ottla.compat_tests.raw.requests import fetch_request
+from ottla.replication.broker_client import BrokerClient, MalformedResponseError, PeerUnavailableError, Secured
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_partition import AlterPartitionRequest
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -44,6 +45,7 @@ from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest
 from ottla.wire.records import Record, build_batch
 from ottla.wire.schema import Message
 
+from .. import memory_cluster
 from ..memory_broker import ADDRESS, HOST, PORT, running, serving
 from .scripted_peer import TIMEOUT, VERSION, Peer, Sent, World, answer_frame, answer_to, heartbeat, opened, send_all
 
@@ -478,9 +480,9 @@ async def test_a_broker_in_memory(tmp_path: Path) -> None:
 async def test_a_connection_is_secured_before_its_first_request(tmp_path: Path) -> None:
     secured: list[tuple[str, str]] = []
 
-    async def secure(connection: Connection, host: str) -> Connection:
+    async def secure(connection: Connection, host: str) -> Secured:
         secured.append((connection.peer, host))
-        return connection
+        return Secured(connection)
 
     async with serving(tmp_path) as network:
         client = BrokerClient(network, *ADDRESS, "broker-1", secure=secure)
@@ -493,7 +495,7 @@ async def test_a_connection_is_secured_before_its_first_request(tmp_path: Path) 
 async def test_a_connection_that_cannot_be_secured_is_closed() -> None:
     opened: list[MemoryConnection] = []
 
-    async def refuse(connection: Connection, host: str) -> Connection:
+    async def refuse(connection: Connection, host: str) -> Secured:
         assert isinstance(connection, MemoryConnection)
         opened.append(connection)
         raise OSError("its certificate is another host's")
@@ -505,6 +507,38 @@ async def test_a_connection_that_cannot_be_secured_is_closed() -> None:
         with pytest.raises(PeerUnavailableError, match="its certificate is another host's"):
             await client.send(MetadataRequest(topics=[]), 12)
     assert [connection.is_closed for connection in opened] == [True, True]
+
+
+async def test_a_session_that_ends_is_followed_by_another(autojump_clock: trio.testing.MockClock) -> None:
+    """What was asked before it ended is answered still, and then that connection is closed (KIP-368)."""
+    opened: list[MemoryConnection] = []
+
+    async def secure(connection: Connection, host: str) -> Secured:
+        assert isinstance(connection, MemoryConnection)
+        opened.append(connection)
+        return Secured(connection, trio.current_time() + 10)
+
+    async with memory_cluster.running(1) as cluster:
+        await cluster.create("t", [1])
+        client = BrokerClient(cluster.network, "broker1", 9092, "broker-2", secure=secure)
+        answers: list[FetchResponse] = []
+
+        async def wait_for_records() -> None:
+            answers.append(await client.send(fetch_request("t", {0: 0}, min_bytes=1, max_wait_ms=15_000), 12))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(wait_for_records)
+            await trio.sleep(11)
+            assert len(opened) == 1
+            await client.send(MetadataRequest(topics=[]), 12)
+            assert [connection.is_closed for connection in opened] == [False, False]
+        assert [answer.error_code for answer in answers] == [0]
+        assert [connection.is_closed for connection in opened] == [True, False]
+        await trio.sleep(10)
+        await client.send(MetadataRequest(topics=[]), 12)
+        assert [connection.is_closed for connection in opened] == [True, True, False]
+        client.close()
+        assert all(connection.is_closed for connection in opened)
 
 
 async def test_a_broker_over_tcp(tmp_path: Path) -> None:

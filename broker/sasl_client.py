@@ -1,0 +1,85 @@
+"""This broker's side of a SASL conversation with another broker, before the first request of a connection (KIP-43, KIP-152).
+
+SaslHandshake is sent at version 1 and SaslAuthenticate at version 1, which every Kafka serves since 2.2; which versions the peer
+has is not asked first, because that would be one more round for each connection.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+from ..base.errors import ErrorCode, ProtocolError, known_code
+from ..base.network import WOULD_BLOCK, Connection
+from ..security.sasl import AuthenticationError, SaslClient
+from ..wire.codec import decode, encode_bytes
+from ..wire.headers import decode_response_header, encode_request_header
+from ..wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ..wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from ..wire.registry import response_class
+from ..wire.schema import Message
+
+_SIZE = struct.Struct(">i")
+_VERSION = 1
+_MOST_BYTES = 1 << 20
+_CLIENT_ID = "ottla-broker"
+
+
+async def authenticate(connection: Connection, mechanism: str, client: SaslClient) -> int:
+    """Show the peer who this broker is; for how many milliseconds that holds, 0 for ever.
+
+    Raises OSError where the peer refuses it, is not who it should be, or is gone. How long it may take is the caller's to limit.
+    """
+    try:
+        return await _converse(connection, mechanism, client)
+    except (AuthenticationError, ProtocolError) as error:
+        raise OSError(f"authentication by {mechanism} has failed: {error}") from error
+
+
+async def _converse(connection: Connection, mechanism: str, client: SaslClient) -> int:
+    token = client.respond(b"")
+    handshake: SaslHandshakeResponse = await _ask(connection, SaslHandshakeRequest(mechanism=mechanism), 0)
+    if handshake.error_code:
+        enabled = ", ".join(handshake.mechanisms) or "none"
+        raise AuthenticationError(f"{known_code(handshake.error_code).name}, the peer has enabled: {enabled}")
+    lifetime_ms, correlation_id = 0, 0
+    while token is not None:
+        correlation_id += 1
+        response: SaslAuthenticateResponse = await _ask(
+            connection, SaslAuthenticateRequest(auth_bytes=token), correlation_id
+        )
+        if response.error_code != ErrorCode.NONE:
+            raise AuthenticationError(response.error_message or known_code(response.error_code).name)
+        lifetime_ms = response.session_lifetime_ms
+        token = client.respond(bytes(response.auth_bytes))
+    return lifetime_ms
+
+
+async def _ask(connection: Connection, request: Message, correlation_id: int) -> Any:
+    body = encode_request_header(request.api_key, _VERSION, correlation_id, _CLIENT_ID) + encode_bytes(
+        request, _VERSION
+    )
+    await connection.send([_SIZE.pack(len(body)) + body])
+    (size,) = _SIZE.unpack(await _read(connection, _SIZE.size))
+    if not 0 <= size <= _MOST_BYTES:
+        raise ProtocolError(f"a frame of {size} bytes, which is none of SASL")
+    frame = await _read(connection, size)
+    answered, start = decode_response_header(frame, request.api_key, _VERSION)
+    if answered != correlation_id:
+        raise ProtocolError(f"answer {answered} came where {correlation_id} was due")
+    return decode(response_class(request.api_key), _VERSION, frame[start:])
+
+
+async def _read(connection: Connection, size: int) -> memoryview:
+    """So many bytes. Raises OSError, also at the end of the stream: a Kafka that refuses a client may just close."""
+    buffer = memoryview(bytearray(size))
+    received = 0
+    while received < size:
+        count = connection.receive_into(buffer[received:])
+        if count == WOULD_BLOCK:
+            await connection.wait_readable()
+        elif count == 0:
+            raise OSError("the peer closed the connection during authentication")
+        else:
+            received += count
+    return buffer

@@ -1,0 +1,148 @@
+"""The SASL mechanisms that listeners can have, by name: for each, how a client is known, and what this broker shows to others.
+
+A mechanism is made once for a listener, at the start, from the settings with that listener's and mechanism's prefix; what is
+wrong in them ends the start. ``MECHANISMS`` is the registry.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from ..base.settings import SettingError
+from ..controller.config_store import USERS
+from ..controller.znodes import sanitized
+from ..handlers.services import Services
+from ..security.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasError, LoginModule, parse_jaas
+from ..security.plain import PLAIN, PlainClient, PlainServer, plain_users
+from ..security.principal import USER, Principal
+from ..security.sasl import AuthenticationError, SaslClient, SaslServer
+from ..security.scram import ScramMechanism, parse_credential
+from ..security.scram_exchange import ScramClient, ScramServer, ScramUser
+from .listener_config import ListenerConfig
+from .sasl_settings import DEFAULT_MECHANISM, SaslSettings
+
+logger = logging.getLogger(__name__)
+
+_CALLBACKS = ("sasl.server.callback.handler.class", "sasl.client.callback.handler.class", "sasl.login.class")
+
+
+class Mechanism(Protocol):
+    """One mechanism of one listener."""
+
+    def server(self, services: Services) -> SaslServer:
+        """This side of a client's authentication."""
+        ...
+
+    def client(self) -> SaslClient:
+        """This broker's authentication at another broker. Raises AuthenticationError where it was given no identity."""
+        ...
+
+
+class PlainMechanism:
+    """Users with passwords in the JAAS configuration."""
+
+    def __init__(self, config: ListenerConfig) -> None:
+        refuse_callbacks(config, PLAIN)
+        module = login_module(config, PLAIN, PLAIN_MODULE)
+        if module is None:
+            raise SettingError(
+                jaas_property(config, PLAIN), "null", f'{PLAIN} has its users there: user_NAME="PASSWORD"'
+            )
+        self._module = module
+        self._users = plain_users(module)
+
+    def server(self, services: Services) -> SaslServer:
+        return PlainServer(self._users)
+
+    def client(self) -> SaslClient:
+        return PlainClient(*identity(self._module))
+
+
+class ScramUsers:
+    """Users with credentials in the cluster's store, for one of the two SCRAM mechanisms."""
+
+    def __init__(self, mechanism: ScramMechanism, config: ListenerConfig) -> None:
+        refuse_callbacks(config, mechanism.sasl_name)
+        self._mechanism = mechanism
+        self._module = login_module(config, mechanism.sasl_name, SCRAM_MODULE)
+
+    def server(self, services: Services) -> SaslServer:
+        return ScramServer(self._mechanism, lambda name: self._find(services, name), lambda _: None)
+
+    def client(self) -> SaslClient:
+        return ScramClient(self._mechanism, *identity(self._module))
+
+    def _find(self, services: Services, name: str) -> ScramUser | None:
+        stored = services.configs.overrides(USERS, sanitized(name)).get(self._mechanism.sasl_name)
+        if stored is None:
+            return None
+        try:
+            return ScramUser(Principal(USER, name), parse_credential(stored))
+        except ValueError as error:
+            logger.warning("The %s credential of user %r cannot be used: %s", self._mechanism.sasl_name, name, error)
+            return None
+
+
+def _scram_sha_256(config: ListenerConfig) -> Mechanism:
+    return ScramUsers(ScramMechanism.SHA_256, config)
+
+
+def _scram_sha_512(config: ListenerConfig) -> Mechanism:
+    return ScramUsers(ScramMechanism.SHA_512, config)
+
+
+MECHANISMS: dict[str, Callable[[ListenerConfig], Mechanism]] = {
+    PLAIN: PlainMechanism,
+    ScramMechanism.SHA_256.sasl_name: _scram_sha_256,
+    ScramMechanism.SHA_512.sasl_name: _scram_sha_512,
+}
+"""By the name that clients give; each raises SettingError where its settings are wrong."""
+
+
+def enabled_mechanisms(config: ListenerConfig) -> dict[str, Mechanism]:
+    """Those of one listener, by name. Raises SettingError."""
+    names = config.settings(SaslSettings).enabled_mechanisms
+    for name in names:
+        if name not in MECHANISMS:
+            why = "GSSAPI (Kerberos) is not served" if name == DEFAULT_MECHANISM else f"{name} is not known"
+            raise SettingError("sasl.enabled.mechanisms", ",".join(names), f"{why}; there are {', '.join(MECHANISMS)}")
+    if not names:
+        raise SettingError("sasl.enabled.mechanisms", "", f"listener {config.listener} needs one")
+    return {name: MECHANISMS[name](config) for name in names}
+
+
+def jaas_property(config: ListenerConfig, mechanism: str) -> str:
+    """The property that a mechanism's JAAS configuration is read from."""
+    return f"{config.prefix}{mechanism.lower()}.sasl.jaas.config"
+
+
+def login_module(config: ListenerConfig, mechanism: str, module_name: str) -> LoginModule | None:
+    """What is given in the JAAS configuration, if there is one. Raises SettingError, which has nothing of it in its text."""
+    text = config.prefixed("sasl.jaas.config", mechanism)
+    if text is None:
+        return None
+    name = jaas_property(config, mechanism)
+    try:
+        module = parse_jaas(text)
+    except JaasError as error:
+        raise SettingError(name, "[hidden]", str(error)) from None
+    if module.name != module_name:
+        raise SettingError(name, "[hidden]", f"the login module of {mechanism} is {module_name}, not {module.name}")
+    return module
+
+
+def identity(module: LoginModule | None) -> tuple[str, str]:
+    """User name and password that this broker shows to others. Raises AuthenticationError where there are none."""
+    options = module.options if module is not None else {}
+    if "username" not in options or "password" not in options:
+        raise AuthenticationError("this broker's sasl.jaas.config has no username and password for other brokers")
+    return options["username"], options["password"]
+
+
+def refuse_callbacks(config: ListenerConfig, mechanism: str) -> None:
+    """No class of Java can be called here. Raises SettingError."""
+    for name in _CALLBACKS:
+        if (given := config.value(name, mechanism)) is not None:
+            raise SettingError(name, given, "classes of Java cannot be run here")

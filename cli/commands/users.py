@@ -1,0 +1,119 @@
+"""``ottla users …``: the subcommands and their options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .options import (
+    DEFAULT_SERVER,
+    AsJson,
+    BootstrapServer,
+    CommandConfig,
+    CommandProperty,
+    Debug,
+    group_app,
+    run,
+)
+
+app = group_app(
+    "users", "Add, list and remove users with SCRAM passwords, at brokers or in a stopped broker's data folder."
+)
+
+Mechanisms = Annotated[
+    list[str] | None,
+    typer.Option("--mechanism", metavar="NAME", help="SCRAM-SHA-256 or SCRAM-SHA-512; may be repeated. [both]"),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", metavar="DIR", help="The data folder of a broker that is stopped, in place of brokers."),
+]
+Config = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="The server.properties of a broker: the data folder it names, or the ZooKeeper, in place of brokers.",
+    ),
+]
+
+
+@app.command()
+def add(
+    user: Annotated[str, typer.Argument(metavar="NAME", help="The user.")],
+    password_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Its first line is the password. [standard input, or asked for]")
+    ] = None,
+    mechanism: Mechanisms = None,
+    iterations: Annotated[int, typer.Option(metavar="N", min=4096, max=16384, help="Of the hash.")] = 4096,
+    data_dir: DataDir = None,
+    config: Config = None,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Add a user, or give one a new password: the first line of standard input, or what is typed at a terminal.
+
+    A cluster whose every listener asks for a password gets its first user while its brokers are stopped: --data-dir, or --config.
+
+    \b
+    Examples:
+      ottla users add alice --data-dir data
+      ottla users add alice --config server.properties --password-file alice.password
+      ottla users add bob --mechanism SCRAM-SHA-512 --command-config admin.properties
+    """
+    from ..tools import client, users
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    place = users.Place(connection, data_dir, config)
+    run(debug, users.add, place, user, mechanism, password_file=password_file, iterations=iterations)
+
+
+@app.command("list")
+def list_users(
+    data_dir: DataDir = None,
+    config: Config = None,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """List the users that have SCRAM passwords: mechanism and iterations.
+
+    \b
+    Examples:
+      ottla users list
+      ottla users list --data-dir data --json
+    """
+    from ..tools import client, users
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    run(debug, users.list_users, users.Place(connection, data_dir, config), as_json=as_json)
+
+
+@app.command()
+def remove(
+    user: Annotated[str, typer.Argument(metavar="NAME", help="The user.")],
+    mechanism: Mechanisms = None,
+    data_dir: DataDir = None,
+    config: Config = None,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Take a user's SCRAM passwords away; connections that are open stay so, and quotas, too.
+
+    \b
+    Examples:
+      ottla users remove alice
+      ottla users remove bob --mechanism SCRAM-SHA-256
+    """
+    from ..tools import client, users
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    run(debug, users.remove, users.Place(connection, data_dir, config), user, mechanism)

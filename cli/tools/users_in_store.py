@@ -1,0 +1,150 @@
+"""Users in the cluster's store itself: the data folder of a broker that is stopped, or a ZooKeeper.
+
+That is how the first user gets into a cluster that lets nobody in without a password, as ``kafka-configs --zookeeper`` does it. A
+data folder may be one that no broker has used yet.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import trio
+
+from ...base.config import Config
+from ...base.seams import InlineWorkers, SystemClock
+from ...broker.cluster_home import STATE_FOLDER
+from ...broker.config_file import read_properties
+from ...broker.settings import BrokerSettings
+from ...controller import znodes
+from ...controller.config_store import USERS, ConfigStore
+from ...controller.embedded_store import EmbeddedStore
+from ...controller.state_files import DiskStateFiles
+from ...controller.store import ClusterStore, StoreError, ensure_paths
+from ...controller.zookeeper_settings import ZooKeeperSettings
+from ...log.checkpoints import LOCK, read_meta_properties
+from ...log.disk import OsDisk, join
+from ...security.scram import SCRAM_MECHANISMS, ScramMechanism, credential_from_salted_password, parse_credential
+from .running import ToolError
+from .users import SaltedPassword
+
+T = TypeVar("T")
+
+_PATHS = [path for path in znodes.PERSISTENT_PATHS if path.startswith("/config")]
+"""Of what every cluster's store has, what users need, and not more: by a store without a node for topics a start knows a data
+folder that it has to look through, because Apache Kafka may have filled it.
+"""
+
+
+class UsersInStore:
+    """``users.Users`` by the nodes under ``/config/users``."""
+
+    def __init__(self, data_dir: Path | None, config: Path | None) -> None:
+        """Raises OSError, SettingError."""
+        self._config = Config({"log.dirs": str(data_dir)} if config is None else read_properties(config))
+
+    def described(self) -> dict[str, dict[ScramMechanism, int]]:
+        return self._run(_described)
+
+    def set(self, user: str, passwords: Sequence[SaltedPassword]) -> None:
+        credentials = {
+            each.mechanism.sasl_name: credential_from_salted_password(
+                each.mechanism, each.salt, each.salted, each.iterations
+            ).render()
+            for each in passwords
+        }
+
+        async def change(configs: ConfigStore) -> None:
+            await configs.change(USERS, znodes.sanitized(user), lambda before: {**before, **credentials})
+
+        self._run(change)
+
+    def unset(self, user: str, mechanisms: Sequence[ScramMechanism]) -> None:
+        names = {mechanism.sasl_name for mechanism in mechanisms}
+
+        async def change(configs: ConfigStore) -> None:
+            await configs.change(
+                USERS,
+                znodes.sanitized(user),
+                lambda before: {name: value for name, value in before.items() if name not in names},
+            )
+
+        self._run(change)
+
+    def _run(self, task: Callable[[ConfigStore], Awaitable[T]]) -> T:
+        async def run() -> T:
+            async with self._session() as session:
+                await ensure_paths(session, _PATHS)
+                configs = ConfigStore(session, SystemClock())
+                await configs.start()
+                return await task(configs)
+
+        try:
+            return trio.run(run)
+        except StoreError as error:
+            raise ToolError(str(error)) from error
+
+    @contextlib.asynccontextmanager
+    async def _session(self) -> AsyncIterator[ClusterStore]:
+        zookeeper = self._config.settings(ZooKeeperSettings)
+        if zookeeper.connect:
+            from ...controller.zookeeper import ZooKeeper
+
+            client = ZooKeeper(zookeeper)
+            try:
+                session = await client.connect()
+                yield session
+                await session.close()
+            finally:
+                client.close()
+        else:
+            settings = self._config.settings(BrokerSettings)
+            async with _own_store((settings.log_dirs or (settings.log_dir,))[0]) as store:
+                yield store
+
+
+@contextlib.asynccontextmanager
+async def _own_store(data_dir: str) -> AsyncIterator[ClusterStore]:
+    """The store of a broker that is alone, in its first data folder. Raises ToolError."""
+    disk = OsDisk()
+    if not disk.is_dir(data_dir):
+        disk.make_dir(data_dir)
+    try:
+        lock = disk.lock(join(data_dir, LOCK))
+    except BlockingIOError:
+        raise ToolError(
+            f"the data folder {data_dir} is in use by a broker: name that by --bootstrap-server, or stop it"
+        ) from None
+    try:
+        _check_home(disk, data_dir)
+        files = DiskStateFiles(disk, join(data_dir, STATE_FOLDER))
+        try:
+            store = EmbeddedStore(SystemClock(), InlineWorkers(), files)
+            await store.open()
+            yield store.session()
+            await store.sync()
+        finally:
+            files.close()
+    finally:
+        lock.close()
+
+
+def _check_home(disk: OsDisk, data_dir: str) -> None:
+    """Raises ToolError where the cluster's state is not in the folder."""
+    meta = read_meta_properties(disk, data_dir)
+    if meta is not None and meta.zookeeper is not None:
+        why = f"the broker in {data_dir} is of a cluster whose state is in the ZooKeeper {meta.zookeeper}"
+        raise ToolError(f"{why}: name its server.properties by --config")
+
+
+async def _described(configs: ConfigStore) -> dict[str, dict[ScramMechanism, int]]:
+    found: dict[str, dict[ScramMechanism, int]] = {}
+    for entity in configs.entities(USERS):
+        stored = configs.overrides(USERS, entity)
+        for name, mechanism in SCRAM_MECHANISMS.items():
+            if name in stored:
+                iterations = parse_credential(stored[name]).iterations
+                found.setdefault(znodes.desanitized(entity), {})[mechanism] = iterations
+    return found

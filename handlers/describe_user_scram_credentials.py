@@ -1,0 +1,73 @@
+"""DescribeUserScramCredentials (key 50): which users have SCRAM credentials, and of how many iterations (KIP-554).
+
+Behaviour: no list, or an empty one, asks for every user who has some. A user who is named and has none is RESOURCE_NOT_FOUND, as
+is one without a name; one who is named twice is DUPLICATE_RESOURCE, once. Salts and keys are never told. Any broker answers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..base.errors import ErrorCode, KafkaError
+from ..controller.config_store import USERS, ConfigStore
+from ..controller.znodes import desanitized, sanitized
+from ..security.scram import SCRAM_MECHANISMS, parse_credential
+from ..wire.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from .call import Call
+
+
+async def handle(call: Call, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
+    configs = call.broker.configs
+    if not request.users:
+        return DescribeUserScramCredentialsResponse(error_message=None, results=_everybody(configs))
+    counts = Counter(user.name for user in request.users)
+    results = [_named(configs, name, count) for name, count in counts.items()]
+    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+
+
+def _everybody(configs: ConfigStore) -> list[DescribeUserScramCredentialsResult]:
+    names = sorted(desanitized(entity) for entity in configs.entities(USERS) if "/" not in entity)
+    results = [_described(configs, name) for name in names]
+    return [result for result in results if result.credential_infos or result.error_code]
+
+
+def _named(configs: ConfigStore, name: str, count: int) -> DescribeUserScramCredentialsResult:
+    if not name:
+        return _failed(name, KafkaError(ErrorCode.RESOURCE_NOT_FOUND, "Username must not be empty"))
+    if count > 1:
+        why = f"Cannot describe SCRAM credentials for the same user twice in a single request: {name}"
+        return _failed(name, KafkaError(ErrorCode.DUPLICATE_RESOURCE, why))
+    result = _described(configs, name)
+    if not result.credential_infos and not result.error_code:
+        why = f"Attempt to describe a user credential that does not exist: {name}"
+        return _failed(name, KafkaError(ErrorCode.RESOURCE_NOT_FOUND, why))
+    return result
+
+
+def _described(configs: ConfigStore, name: str) -> DescribeUserScramCredentialsResult:
+    """What there is of a user; an error where a credential in the store is damaged."""
+    stored = configs.overrides(USERS, sanitized(name))
+    try:
+        infos = [
+            CredentialInfo(mechanism=mechanism, iterations=parse_credential(stored[sasl_name]).iterations)
+            for sasl_name, mechanism in SCRAM_MECHANISMS.items()
+            if sasl_name in stored
+        ]
+    except ValueError as error:
+        return _failed(name, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
+    return DescribeUserScramCredentialsResult(user=name, error_message=None, credential_infos=infos)
+
+
+def _failed(name: str, error: KafkaError) -> DescribeUserScramCredentialsResult:
+    return DescribeUserScramCredentialsResult(user=name, error_code=error.code, error_message=error.message)
+
+
+def error_response(
+    request: DescribeUserScramCredentialsRequest, error: KafkaError
+) -> DescribeUserScramCredentialsResponse:
+    return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message)

@@ -1,0 +1,70 @@
+"""SASL/PLAIN: name and password in one token (RFC 4616), as PlainSaslServer of Kafka takes it.
+
+The users are options of the JAAS configuration of the listener: ``user_alice="secret"``. The module's own ``username`` and
+``password`` are what a broker shows to other brokers.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+
+from .jaas import LoginModule
+from .principal import USER, Principal
+from .sasl import Authenticated, AuthenticationError
+
+PLAIN = "PLAIN"
+_USER_PREFIX = "user_"
+
+
+def plain_users(module: LoginModule) -> dict[str, str]:
+    """Name -> password of those whom a login module lets in."""
+    return {
+        name.removeprefix(_USER_PREFIX): password
+        for name, password in module.options.items()
+        if name.startswith(_USER_PREFIX)
+    }
+
+
+class PlainServer:
+    """Knows the client by its one token; the answer to it is empty."""
+
+    def __init__(self, users: Mapping[str, str]) -> None:
+        self._users = users
+        self.outcome: Authenticated | None = None
+
+    def respond(self, token: bytes) -> bytes:
+        parts = token.decode(errors="replace").split("\0", 3)
+        if len(parts) != 3:
+            raise AuthenticationError(f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}", is_told=True)
+        authorization_id, name, password = parts
+        if not name:
+            raise AuthenticationError("Authentication failed: username not specified", is_told=True)
+        if not password:
+            raise AuthenticationError("Authentication failed: password not specified", is_told=True)
+        if not self._is_right(name, password):
+            raise AuthenticationError("Authentication failed: Invalid username or password", is_told=True)
+        if authorization_id not in ("", name):
+            why = "Authentication failed: Client requested an authorization id that is different from username"
+            raise AuthenticationError(why, is_told=True)
+        self.outcome = Authenticated(Principal(USER, name))
+        return b""
+
+    def _is_right(self, name: str, password: str) -> bool:
+        """Whether the user is known and has this password; how long it takes tells neither."""
+        known = self._users.get(name)
+        given = password.encode()
+        return hmac.compare_digest(given, (known if known is not None else password).encode()) and known is not None
+
+
+class PlainClient:
+    """Shows name and password, and asks the broker for nothing."""
+
+    def __init__(self, username: str, password: str) -> None:
+        self._token: bytes | None = f"\0{username}\0{password}".encode()
+
+    def respond(self, challenge: bytes) -> bytes | None:
+        if challenge:
+            raise AuthenticationError("the broker sent a challenge, which SASL/PLAIN has not")
+        token, self._token = self._token, None
+        return token

@@ -1,0 +1,135 @@
+"""SCRAM (RFC 5802, RFC 7677): mechanisms, keys, and what a broker keeps of a password.
+
+::
+
+    SaltedPassword  = PBKDF2(password, salt, iterations)
+    ClientKey       = HMAC(SaltedPassword, "Client Key")        StoredKey = H(ClientKey)
+    ServerKey       = HMAC(SaltedPassword, "Server Key")
+    ClientProof     = ClientKey XOR HMAC(StoredKey, AuthMessage)
+    ServerSignature = HMAC(ServerKey, AuthMessage)
+
+A broker keeps salt, StoredKey, ServerKey and iterations: enough to check a proof, not to make one. As in Kafka, passwords are
+taken as UTF-8 without SASLprep, and names on the wire are ASCII.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import hashlib
+import hmac
+import secrets
+from collections.abc import Iterable
+from enum import IntEnum
+
+MIN_ITERATIONS = 4096
+MAX_ITERATIONS = 16384
+"""Of a credential that a client may set (KIP-554); one that was written into the cluster's store by other means may have more."""
+
+_FIELDS = ("salt", "stored_key", "server_key", "iterations")
+
+
+class ScramMechanism(IntEnum):
+    """Numbered as in requests (KIP-554)."""
+
+    SHA_256 = 1
+    SHA_512 = 2
+
+    @property
+    def sasl_name(self) -> str:
+        """As clients name it, and as the credential's name in the cluster's store."""
+        return f"SCRAM-{self._hash_name}"
+
+    @property
+    def _hash_name(self) -> str:
+        return self.name.replace("_", "-")
+
+    @property
+    def _digest(self) -> str:
+        return self.name.replace("_", "").lower()
+
+    def hash(self, data: bytes) -> bytes:
+        """H of the RFC."""
+        return hashlib.new(self._digest, data).digest()
+
+    def hmac(self, key: bytes, data: bytes) -> bytes:
+        """HMAC of the RFC."""
+        return hmac.digest(key, data, self._digest)
+
+    def salted_password(self, password: str, salt: bytes, iterations: int) -> bytes:
+        """Hi of the RFC. 4,096 iterations take about two milliseconds."""
+        return hashlib.pbkdf2_hmac(self._digest, password.encode(), salt, iterations)
+
+
+SCRAM_MECHANISMS = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """What a broker keeps of a password, of one user for one mechanism."""
+
+    salt: bytes = dataclasses.field(repr=False)
+    stored_key: bytes = dataclasses.field(repr=False)
+    server_key: bytes = dataclasses.field(repr=False)
+    iterations: int
+
+    def render(self) -> str:
+        """As it stands in the cluster's store (ScramCredentialUtils of Kafka)."""
+        values = [base64.b64encode(value).decode() for value in (self.salt, self.stored_key, self.server_key)]
+        return ",".join(f"{name}={value}" for name, value in zip(_FIELDS, [*values, self.iterations], strict=True))
+
+
+def parse_credential(text: str) -> ScramCredential:
+    """What ``render`` wrote, or Kafka. Raises ValueError, whose text has nothing of the credential in it."""
+    parts = dict(part.partition("=")[::2] for part in text.split(","))
+    if sorted(parts) != sorted(_FIELDS):
+        raise ValueError("a SCRAM credential has salt, stored_key, server_key and iterations")
+    try:
+        salt, stored_key, server_key = (base64.b64decode(parts[name], validate=True) for name in _FIELDS[:3])
+        return ScramCredential(salt, stored_key, server_key, int(parts["iterations"]))
+    except (binascii.Error, ValueError):
+        raise ValueError("a SCRAM credential with a part that cannot be read") from None
+
+
+def credential_from_salted_password(
+    mechanism: ScramMechanism, salt: bytes, salted_password: bytes, iterations: int
+) -> ScramCredential:
+    """The credential of a password that its owner has salted: the password itself is not sent (KIP-554)."""
+    stored_key = mechanism.hash(mechanism.hmac(salted_password, b"Client Key"))
+    return ScramCredential(salt, stored_key, mechanism.hmac(salted_password, b"Server Key"), iterations)
+
+
+def new_credential(
+    mechanism: ScramMechanism, password: str, iterations: int = MIN_ITERATIONS, salt: bytes | None = None
+) -> ScramCredential:
+    """A credential for a password, with a salt of its own."""
+    salt = salt or new_nonce().encode()
+    return credential_from_salted_password(
+        mechanism, salt, mechanism.salted_password(password, salt, iterations), iterations
+    )
+
+
+def new_nonce() -> str:
+    """192 random bits, in characters that a nonce may have."""
+    return secrets.token_urlsafe(24)
+
+
+def xor(first: bytes, second: bytes) -> bytes:
+    """Byte by byte, of two of one length."""
+    return bytes(a ^ b for a, b in zip(first, second, strict=True))
+
+
+def escaped_name(name: str) -> str:
+    """A user's name as it stands in a message (saslname of the RFC)."""
+    return name.replace("=", "=3D").replace(",", "=2C")
+
+
+def unescaped_name(name: str) -> str:
+    """The user whom a message names."""
+    return name.replace("=2C", ",").replace("=3D", "=")
+
+
+def auth_message(parts: Iterable[str]) -> bytes:
+    """Client's first message without its header, server's first, client's final without its proof."""
+    return ",".join(parts).encode()

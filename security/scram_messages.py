@@ -1,0 +1,108 @@
+"""The four messages of SCRAM (RFC 5802 section 7), read as strictly as Kafka's ScramMessages does.
+
+Each pattern is one that takes no longer than in proportion to the message, whoever made it. Extensions are
+read past, but for ``tokenauth=true``: the user's name is a delegation token's id then (KIP-48).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import re
+
+from .sasl import AuthenticationError
+from .scram import unescaped_name
+
+_NAME = r"(?:[^=,\x00]|=2C|=3D)+"
+_NONCE = r"[!-+\--~]+"
+_BASE64 = r"[A-Za-z0-9/+]*={0,2}"
+_EXTENSIONS = r"(?:,[A-Za-z]+=[^,\x00]+)*"
+
+_CLIENT_FIRST = re.compile(
+    rf"(?P<header>n,(?:a=(?P<authorization_id>{_NAME}))?,)"
+    rf"(?P<bare>n=(?P<name>{_NAME}),r=(?P<nonce>{_NONCE})(?P<extensions>{_EXTENSIONS}))",
+    re.ASCII,
+)
+_SERVER_FIRST = re.compile(rf"r=(?P<nonce>{_NONCE}),s=(?P<salt>{_BASE64}),i=(?P<iterations>[0-9]{{1,10}}){_EXTENSIONS}")
+_CLIENT_FINAL = re.compile(
+    rf"(?P<without_proof>c=(?P<binding>{_BASE64}),r=(?P<nonce>{_NONCE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})"
+)
+_SERVER_FINAL = re.compile(rf"(?:e=(?P<error>[^=,\x00]+)|v=(?P<signature>{_BASE64}){_EXTENSIONS})")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClientFirst:
+    """``bare`` is the message without the header that says that there is no channel binding."""
+
+    bare: str
+    name: str
+    nonce: str
+    authorization_id: str
+    is_token: bool
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ServerFirst:
+    """``text`` is the whole message."""
+
+    text: str
+    nonce: str
+    salt: bytes
+    iterations: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClientFinal:
+    """``without_proof`` is the message up to its proof."""
+
+    without_proof: str
+    nonce: str
+    proof: bytes = dataclasses.field(repr=False)
+
+
+def parse_client_first(message: bytes) -> ClientFirst:
+    """Raises AuthenticationError, also for a client that wants channel binding, which no Kafka has."""
+    match = _match(_CLIENT_FIRST, message, "client's first")
+    extensions = dict(part.partition("=")[::2] for part in match["extensions"].split(",")[1:])
+    return ClientFirst(
+        match["bare"],
+        unescaped_name(match["name"]),
+        match["nonce"],
+        unescaped_name(match["authorization_id"] or ""),
+        is_token=extensions.get("tokenauth", "").lower() == "true",
+    )
+
+
+def parse_server_first(message: bytes) -> ServerFirst:
+    """Raises AuthenticationError."""
+    match = _match(_SERVER_FIRST, message, "server's first")
+    return ServerFirst(match[0], match["nonce"], _decoded(match["salt"]), int(match["iterations"]))
+
+
+def parse_client_final(message: bytes) -> ClientFinal:
+    """Raises AuthenticationError. What it says of the channel is not looked at: there is no binding that it could be about."""
+    match = _match(_CLIENT_FINAL, message, "client's final")
+    return ClientFinal(match["without_proof"], match["nonce"], _decoded(match["proof"]))
+
+
+def parse_server_final(message: bytes) -> bytes:
+    """The server's signature. Raises AuthenticationError, with the server's own word where it refuses."""
+    match = _match(_SERVER_FINAL, message, "server's final")
+    if match["error"] is not None:
+        raise AuthenticationError(f"the broker has refused it: {match['error']}")
+    return _decoded(match["signature"])
+
+
+def _match(pattern: re.Pattern[str], message: bytes, whose: str) -> re.Match[str]:
+    match = pattern.fullmatch(message.decode("ascii", errors="replace"))
+    if match is None or "\N{REPLACEMENT CHARACTER}" in match[0]:
+        raise AuthenticationError(f"the {whose} message is not one of SCRAM")
+    return match
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise AuthenticationError("a part of the message is not in base 64") from None
