@@ -94,7 +94,7 @@ compat-cluster: ## all of compat_tests on a cluster of three brokers on ZooKeepe
 
 test-mixed: ## all tests of clusters of Ottla and Apache Kafka 3.9 in one, of which `make test` runs one; ARGS="-k transaction"
 	@tools/setup.sh bench
-	@tools/fetch_jars.sh zookeeper mixed
+	@tools/fetch_jars.sh zookeeper mixed spark
 	CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests/mixed --on-demand --no-skips -q $(ARGS)
 
 compat-spark: ## the tests of Spark, 4.0.0 and 4.2.0, on Ottla and Apache Kafka; writes docs/spark-versions.md

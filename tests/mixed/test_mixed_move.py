@@ -1,4 +1,7 @@
-"""A live cluster is moved from Apache Kafka to Ottla and back, as docs/mixed-cluster.md says, while clients write and read."""
+"""A live cluster is moved from Apache Kafka to Ottla and back, as docs/mixed-cluster.md says, while clients write and read.
+
+What they wrote is held against what they were told, and audited by Spark, as the page says.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ TWO_REPLICAS = {
     "transaction.state.log.min.isr": "1",
 }
 MOVED_S = 240.0
+AUDITED_S = 300.0
 
 
 class Moved(MixedCluster):
@@ -63,8 +67,20 @@ def move(mixed: Mixed, tools: KafkaTools, to: Sequence[int], *, with_kafkas_tool
 
 def ottla(mixed: Mixed, *arguments: str) -> str:
     """What ``ottla cluster reassign`` prints."""
-    command = [sys.executable, "-m", "ottla", "cluster", "reassign", *arguments, "-b", mixed.bootstrap]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=MOVED_S)
+    return run("cluster", "reassign", *arguments, "-b", mixed.bootstrap, timeout=MOVED_S)
+
+
+def audit(bootstrap: str, producer: ProducerLoad) -> None:
+    """Each number that the producer has sent is there once, and in its order: else the command's status is 1."""
+    sent = max(ack.number for ack in producer.acks) + 1
+    assert len(producer.acks) == sent
+    numbered = ["--topics", producer.topic, "--number", "value", "--expected", str(sent)]
+    run("spark", "audit", "--bootstrap-server", bootstrap, *numbered, "--master", "local[2]", timeout=AUDITED_S)
+
+
+def run(*words: str, timeout: float) -> str:
+    """What the ``ottla`` command prints, which must end well."""
+    done = subprocess.run([sys.executable, "-m", "ottla", *words], capture_output=True, text=True, timeout=timeout)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -110,6 +126,7 @@ def test_a_live_cluster_moves_from_kafka_to_ottla_and_back(
             group.stop()
             assert producer.acks
             assert [*wrong_in_log(producer, logs), *wrong_in_group(group, logs), *producer.errors] == []
+            audit(cluster.bootstrap, producer)
         assert mixed.troubles() == []
     finally:
         for load in (each for pair in loads for each in pair):
