@@ -92,8 +92,14 @@ KAFKAJS_LACKS = {
 }
 
 KAFKAJS_FAILS_ON_CLUSTERS = {
+    "restart: running clients go on": "it commits where it joined, and looks for no other coordinator when told to; a "
+    "member that joins again before it has committed a record is given that record twice",
     "transactions: many, over several partitions": "of a send to several leaders it sends again what is under way to one, "
-    "under new sequence numbers, when another one has to be asked again"
+    "under new sequence numbers, when another one has to be asked again",
+}
+PLATFORMATIC_FAILS_ON_CLUSTERS = {
+    "kill -9: acknowledged records, once and in order": "for a send it looks for a new leader once: where the answer still names "
+    "the old one, it asks that until its retries are used up"
 }
 PLATFORMATIC_LACKS = {
     "alter group offsets": "its call takes no metadata",
@@ -248,7 +254,12 @@ CLIENTS = {
         Entry("java", java("4.4.0"), JAVA_LACKS),
         Entry("java-3.9", java("3.9.2")),
         Entry("kafkajs", javascript("kafkajs", "kafkajs.mjs"), KAFKAJS_LACKS, KAFKAJS_FAILS_ON_CLUSTERS),
-        Entry("platformatic", javascript("@platformatic/kafka", "platformatic.mjs"), PLATFORMATIC_LACKS),
+        Entry(
+            "platformatic",
+            javascript("@platformatic/kafka", "platformatic.mjs"),
+            PLATFORMATIC_LACKS,
+            PLATFORMATIC_FAILS_ON_CLUSTERS,
+        ),
         Entry("rdkafka", rust("rdkafka"), RDKAFKA_LACKS),
         Entry("rskafka", rust("rskafka"), RSKAFKA_LACKS),
         Entry("franz-go", go("franz-go")),
