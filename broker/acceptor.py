@@ -31,8 +31,8 @@ _LOOK_SECONDS = 10.0
 _HANDSHAKE_SECONDS = 10.0
 
 AUTHENTICATION_SECONDS = 30.0
-"""How long a client has until it is known, from its connection on; it is cut off within a third more. Kafka would wait for as
-long as the client says something now and then (connections.max.idle.ms)."""
+"""How long a client has until it is known, from its connection or the beginning of another authentication on; it is cut off
+within a third more. Kafka would wait for as long as the client says something now and then (connections.max.idle.ms)."""
 
 
 class Acceptor:
@@ -180,7 +180,7 @@ class Acceptor:
                 if max_idle >= 0 and idle > max_idle and not client.busy:
                     self._monitor.errors[Ending.IDLE] += 1
                     self._end(client, "idle (connections.max.idle.ms)", f"idle for {idle:.0f} s")
-                elif client.is_unknown and now - client.opened_at > AUTHENTICATION_SECONDS:
+                elif client.unknown_since is not None and now - client.unknown_since > AUTHENTICATION_SECONDS:
                     self._monitor.errors[Ending.AUTHENTICATION] += 1
                     why = f"no authentication within {AUTHENTICATION_SECONDS:g} s"
                     self._end(client, why, why)

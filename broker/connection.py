@@ -11,7 +11,8 @@ Invariants:
 - A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: what was said last, for the
   flight recorder.
 - After 32 requests or 1 ms without a wait the loop goes to other tasks.
-- While a ``Gate`` is closed it has every frame, and its own limit of their size holds.
+- While a ``Gate`` is closed it has every frame, and its own limit of their size holds. Those of an authentication are wiped
+  out of the buffer when they are handled, and are not recorded.
 - After the answer to a request that was throttled nothing is handled or read for that long (KIP-219); a stop ends that.
 
 A frame is a 4-byte big-endian size and so many bytes (https://kafka.apache.org/protocol#protocol_common).
@@ -50,7 +51,8 @@ class ClientConnection:
     """Serves one connection until either side ends it.
 
     ``max_request`` is the largest frame taken, in bytes; ``gate`` what its client goes through first, None on a listener that
-    asks for nothing. ``opened_at`` and ``last_active`` are trio's time of the start and of the last bytes read.
+    asks for nothing. ``last_active`` is trio's time of the last bytes read, ``unknown_since`` that since when the client is
+    about to show who it is, None when it need not.
     """
 
     def __init__(
@@ -68,8 +70,10 @@ class ClientConnection:
         self._max_request = max_request
         self._gate = gate
         self._frame_limit = max_request
+        self.unknown_since: float | None = None
         if gate is not None and gate.frame_limit is not None:
             self._frame_limit = gate.frame_limit
+            self.unknown_since = trio.current_time()
         self._call = Call(services, context, self._flush, monitor.observer)
         self._elapsed = services.clock.elapsed
         self._answers: list[Part] = []
@@ -82,7 +86,7 @@ class ClientConnection:
         self._stopping = False
         self._pausing: trio.CancelScope | None = None
         self.busy = False
-        self.opened_at = self.last_active = trio.current_time()
+        self.last_active = trio.current_time()
 
     @property
     def peer(self) -> str:
@@ -95,11 +99,6 @@ class ClientConnection:
     @property
     def is_stopping(self) -> bool:
         return self._stopping
-
-    @property
-    def is_unknown(self) -> bool:
-        """Whether the client has still to show who it is."""
-        return self._gate is not None and self._gate.frame_limit is not None
 
     @property
     def host(self) -> str:
@@ -160,8 +159,9 @@ class ClientConnection:
         if not self._monitor.closings.is_first(self.host, why):
             return
         path = None
-        if self._monitor.recorder is not None and (self._gate is None or self._gate.is_open):
-            received = bytes(self._buffer[: self._frame_at_fault_end()])
+        if self._monitor.recorder is not None:
+            is_secret = self.unknown_since is not None
+            received = bytes(self._buffer[: self._start if is_secret else self._frame_at_fault_end()])
             path = await self._monitor.recorder.record(self.peer, self._context.listener, why, self._earlier, received)
         where = "" if path is None else f"; its last requests are in {path}"
         logger.warning("closing connection from %s: %s%s", self.peer, why, where)
@@ -244,9 +244,18 @@ class ClientConnection:
 
     async def _pass(self, gate: Gate, frame: memoryview) -> list[Part] | None:
         """Have the gate handle a frame; the one after it may be as large as the gate says then."""
-        parts = await gate.take(self._call, frame)
-        self._frame_limit = self._max_request if gate.frame_limit is None else gate.frame_limit
-        return parts
+        is_secret = gate.frame_limit is not None
+        try:
+            return await gate.take(self._call, frame)
+        finally:
+            if is_secret:
+                frame[:] = bytes(len(frame))
+            if gate.frame_limit is None:
+                self._frame_limit, self.unknown_since = self._max_request, None
+            else:
+                self._frame_limit = gate.frame_limit
+                if self.unknown_since is None:
+                    self.unknown_since = trio.current_time()
 
     def _too_large(self, size: int) -> str:
         if self._frame_limit < self._max_request:

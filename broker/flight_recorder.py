@@ -5,15 +5,17 @@ its beginning to at least the middle before it is used again, so the requests th
 the other. Of what was there before, ``MOST_KEPT`` bytes are copied when the buffer is used again (``keep``), that is
 once per 8 KiB received; large requests are thereby kept with their first bytes only.
 
-Files are called ``protocol-error-<UTC time>-<number>.json``, lie in the first data folder and are read by
-``python -m ottla.wire decode FILE``. At most ``MOST_FILES`` are there at a time, those of earlier runs included, each of about a
-MiB at most; and one is written per second at most. The connection has nothing recorded of a client that fails again and again
-with the same error, so that it does not push out what others did.
+Files are called ``protocol-error-<UTC time>-<number>.json``, lie in the first data folder and are read by ``python -m
+ottla.wire decode FILE``. At most ``MOST_FILES`` are there at a time, those of earlier runs included, each of about a MiB at
+most; and one is written per second at most. Of requests with passwords or tokens in them the head is kept only. The
+connection has nothing recorded of a client that fails again and again with the same error, so that it does not push out what
+others did.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 from collections import deque
 from datetime import UTC, datetime
@@ -21,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from ..base.seams import Clock, Workers
 from ..log.disk import Disk, join
+from ..wire.api_keys import ApiKey
 
 if TYPE_CHECKING:
     from ..wire.recorded import Frame
@@ -30,6 +33,16 @@ logger = logging.getLogger(__name__)
 MOST_FRAMES = 32
 MOST_KEPT = 16 * 1024
 MOST_FILES = 16
+_WITH_SECRETS = (
+    ApiKey.SASL_AUTHENTICATE,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+    ApiKey.RENEW_DELEGATION_TOKEN,
+    ApiKey.EXPIRE_DELEGATION_TOKEN,
+    ApiKey.ALTER_CONFIGS,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS,
+)
+_HEAD_BYTES = 8
+"""API key, version and correlation id."""
 _PAUSE_SECONDS = 1.0
 PREFIX = "protocol-error-"
 
@@ -86,4 +99,10 @@ def last_frames(earlier: bytes, buffer: bytes) -> list[Frame]:
     frames: deque[Frame] = deque(maxlen=MOST_FRAMES)
     frames.extend(split_frames(earlier, MOST_KEPT))
     frames.extend(split_frames(buffer, MOST_KEPT))
-    return list(frames)
+    return [_without_secrets(frame) for frame in frames]
+
+
+def _without_secrets(frame: Frame) -> Frame:
+    if int.from_bytes(frame.data[:2]) in _WITH_SECRETS:
+        return dataclasses.replace(frame, data=frame.data[:_HEAD_BYTES])
+    return frame

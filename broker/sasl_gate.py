@@ -191,10 +191,8 @@ class _Conversation:
         if header.api_key != ApiKey.SASL_AUTHENTICATE:
             raise _unexpected(header, "authentication")
         request: SaslAuthenticateRequest = _decoded(SaslAuthenticateRequest, header, frame[start:])
-        token = bytes(request.auth_bytes)
-        _wipe(frame[start:])
         try:
-            token = self._respond(token)
+            token = self._respond(bytes(request.auth_bytes))
         except AuthenticationError as error:
             response = SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED, error_message=self._told(error)
@@ -204,10 +202,8 @@ class _Conversation:
         return _framed(header, SaslAuthenticateResponse(auth_bytes=token, session_lifetime_ms=lifetime_ms))
 
     async def _take_bare(self, _call: Call, frame: memoryview) -> list[Part] | None:
-        token = bytes(frame)
-        _wipe(frame)
         try:
-            token = self._respond(token)
+            token = self._respond(bytes(frame))
         except AuthenticationError as error:
             raise AuthenticationFailedError(self._logged(error), []) from None
         if self.outcome is not None:
@@ -270,11 +266,6 @@ def _decoded(request_class: type[Message], header: RequestHeader, body: memoryvi
         return decode(request_class, header.api_version, body, ignore_rest=True)
     except ProtocolError as error:
         raise AuthenticationFailedError(f"a malformed {ApiKey(header.api_key).name}: {error}", []) from None
-
-
-def _wipe(frame: memoryview) -> None:
-    """Have no password in the connection's buffer any more, of which the flight recorder may write down what was said last."""
-    frame[:] = bytes(len(frame))
 
 
 def _framed(header: RequestHeader, response: Message) -> list[Part]:

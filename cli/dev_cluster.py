@@ -29,7 +29,7 @@ from ..broker.server import StartError
 from ..controller.embedded_store import EmbeddedStore
 from ..controller.journal import CorruptStateError
 from ..controller.state_files import DiskStateFiles
-from ..log.disk import OsDisk
+from ..log.disk import FOLDER_MODE, OsDisk
 from ..testing.cluster import QUICK, replicas_by_default
 from ..testing.cluster_member import Surroundings
 from ..testing.running_cluster import RunningCluster
@@ -152,7 +152,7 @@ def _folder(data_dir: Path | None) -> Iterator[Path]:
         with tempfile.TemporaryDirectory(prefix="ottla-dev-cluster-", ignore_cleanup_errors=True) as folder:
             yield Path(folder)
         return
-    data_dir.mkdir(parents=True, exist_ok=True)
+    data_dir.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
     lock = OsDisk().lock(str(data_dir / ".lock"))
     try:
         yield data_dir

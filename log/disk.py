@@ -18,6 +18,9 @@ from typing import ClassVar, Protocol
 
 from ..base.system_calls import descriptor_limit, sync_all, sync_data
 
+FILE_MODE = 0o600
+FOLDER_MODE = 0o700
+
 Bytes = bytes | bytearray | memoryview
 
 
@@ -182,7 +185,7 @@ class OsLock:
         if self._path in self._held:
             raise BlockingIOError(errno.EAGAIN, "the lock is held by this process", path)
         flags = os.O_RDONLY if shared else os.O_RDWR | os.O_CREAT
-        self._fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
         try:
             fcntl.lockf(self._fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError:
@@ -197,14 +200,18 @@ class OsLock:
             self._held.discard(self._path)
 
 
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, FILE_MODE)
+
+
 class OsDisk:
-    """The machine's file system."""
+    """The machine's file system. What is made here is its owner's alone: it has records, credentials and tokens in it."""
 
     def max_open_files(self) -> int:
         return descriptor_limit() // 2
 
     def open(self, path: str, *, create: bool = False) -> OpenFile:
-        return OsFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644))
+        return OsFile(os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), FILE_MODE))
 
     def read_file(self, path: str) -> bytes:
         with open(path, "rb") as file:
@@ -212,7 +219,7 @@ class OsDisk:
 
     def write_file(self, path: str, data: Bytes, *, sync: bool = True, sync_name: bool = True) -> None:
         temporary = path + ".tmp"
-        with open(temporary, "wb", buffering=0) as file:
+        with open(temporary, "wb", buffering=0, opener=_open_private) as file:
             rest = memoryview(data)
             while rest:
                 rest = rest[file.write(rest) :]
@@ -248,7 +255,7 @@ class OsDisk:
             os.remove(path)
 
     def make_dir(self, path: str) -> None:
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(path, FOLDER_MODE, exist_ok=True)
 
     def remove_dir(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
