@@ -117,7 +117,7 @@ class Reads:
     ) -> None:
         """Wait for the bytes that are missing, then read everything again. ``flush`` is called before the wait."""
         waiter = FetchWaiter(self.min_bytes - self.total, read_committed=self._isolation_level == 1)
-        self._release()
+        self.release()
         held_back = self._held_back or ()
         partitions = [p for state in fetched if (p := state.partition) is not None and p not in held_back]
         waiting = [p.fetch_waiters if self.follower is None else p.replica_waiters for p in partitions]
@@ -133,8 +133,8 @@ class Reads:
         self._has_waited = True
         self.read_all(fetched)
 
-    def _release(self) -> None:
-        """Let go of the slices that were read."""
+    def release(self) -> None:
+        """Let go of the slices that were read; the results are gone."""
         for result in self.results:
             if result.records:
                 result.records.release()  # type: ignore[union-attr]

@@ -13,8 +13,7 @@ Rules (Kafka's ReplicationQuotaManager, SimpleRate, SampledStat):
 
 from __future__ import annotations
 
-from collections import deque
-
+from ..base.sampled_sum import SampledSum
 from ..log.settings import LONG_MAX
 from .settings import QuotaSettings
 
@@ -24,56 +23,31 @@ NO_LIMIT = LONG_MAX
 class ByteRate:
     """Bytes per second, of late. ``now`` is in seconds that never go back."""
 
-    __slots__ = ("_lifetime", "_samples", "_window")
+    __slots__ = ("_sizes",)
 
     def __init__(self, samples: int, window_seconds: float) -> None:
-        self._window = window_seconds
-        self._lifetime = samples * window_seconds
-        self._samples: deque[_Sample] = deque(maxlen=samples + 1)  # the oldest may have begun before the first window
+        self._sizes = SampledSum(samples, window_seconds)
 
     def record(self, size: int, now: float) -> None:
         """``size`` bytes were moved."""
-        samples = self._samples
-        if not samples or now - samples[-1].began >= self._window:
-            self._drop_old(now)
-            samples.append(_Sample(now))
-        latest = samples[-1]
-        latest.size += size
-        latest.ended = now
+        self._sizes.record(size, now)
 
     def per_second(self, now: float) -> float:
         """The rate; 0 when nothing was moved for long enough."""
-        return self._size(now) / self._elapsed(now)
+        return self._sizes.total(now) / self._elapsed(now)
 
     def seconds_above(self, limit: float, now: float) -> float:
         """For how long the rate stays above ``limit`` if nothing more is moved; 0: it is not."""
-        size = self._size(now)
+        sizes = self._sizes
+        size = sizes.total(now)
         if size <= limit * self._elapsed(now):
             return 0.0
-        began, until_forgotten = self._samples[0].began, self._samples[-1].ended + self._lifetime - now
-        return min(began + size / limit - now, until_forgotten) if limit else until_forgotten
-
-    def _size(self, now: float) -> int:
-        self._drop_old(now)
-        return sum(sample.size for sample in self._samples)
+        until_forgotten = sizes.ended + sizes.lifetime - now
+        return min(sizes.began + size / limit - now, until_forgotten) if limit else until_forgotten
 
     def _elapsed(self, now: float) -> float:
-        return max(now - self._samples[0].began, self._window) if self._samples else self._window
-
-    def _drop_old(self, now: float) -> None:
-        samples = self._samples
-        while samples and now - samples[0].ended >= self._lifetime:
-            samples.popleft()
-
-
-class _Sample:
-    """What was moved within one window, and when the first and the last of it."""
-
-    __slots__ = ("began", "ended", "size")
-
-    def __init__(self, now: float) -> None:
-        self.began = self.ended = now
-        self.size = 0
+        sizes = self._sizes
+        return sizes.window if sizes.is_empty else max(now - sizes.began, sizes.window)
 
 
 class Quota:

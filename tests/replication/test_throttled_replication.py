@@ -43,7 +43,7 @@ def sent(world: Replicas, broker_id: int, offset: int = 0) -> int:
     (result,) = reading.results
     assert result.error_code == ErrorCode.NONE
     total = reading.total
-    reading._release()
+    reading.release()
     return total
 
 
@@ -122,7 +122,7 @@ async def test_appends_do_not_wake_a_follower_that_is_kept_back(autojump_clock: 
         assert not reading.results, "it waits"
         await trio.sleep(1)
         assert reading.total == 2 * SIZE, "by then the quota allows it"
-        reading._release()
+        reading.release()
 
 
 # --- the follower -----------------------------------------------------------------------------------------------------

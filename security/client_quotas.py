@@ -1,0 +1,197 @@
+"""The quotas of users and client ids, as one broker holds its clients to them (KIP-13, 55, 124, 599).
+
+There are four kinds: bytes a second that are produced, and fetched; how much of one thread's time requests take, in percent;
+and partitions a second that are created or deleted. Each broker counts for itself. What a quota is shared by is counted in one
+place (``SharedQuota``), which is there while it is used: what nothing was recorded in for the length of all windows counts
+nothing any more, and is dropped when there are many. Of clients that no quota is set for nothing is counted.
+
+``ClientQuotas.update`` takes what was set on one entity, as the store has it (``controller.config_store``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from ..base.sampled_sum import SampledSum
+from .quota_precedence import QuotaEntity, find, limit_of
+from .quota_rate import QuotaRate, TokenBucket
+from .quota_settings import ClientQuotaSettings
+
+logger = logging.getLogger(__name__)
+
+PRODUCER_BYTE_RATE = "producer_byte_rate"
+CONSUMER_BYTE_RATE = "consumer_byte_rate"
+REQUEST_PERCENTAGE = "request_percentage"
+CONTROLLER_MUTATION_RATE = "controller_mutation_rate"
+
+_MANY = 1_000
+_MOST = 10_000
+_MOST_REMEMBERED = 10_000
+_THROTTLE_SAMPLES, _THROTTLE_WINDOW_MS = 2, 30_000
+"""Kafka's windows of a metric that says nothing of its own."""
+
+
+class SharedQuota:
+    """What the clients that share a quota have used of it. ``limit`` may change; times are milliseconds that never go back."""
+
+    def __init__(self, sharing: QuotaEntity, samples: int, window_ms: int) -> None:
+        self.sharing = sharing
+        self.limit = 0.0
+        self.rate = QuotaRate(samples, window_ms)
+        self._most_at_once = (samples - 1) * window_ms / 1000
+        self._throttled = SampledSum(_THROTTLE_SAMPLES, _THROTTLE_WINDOW_MS)
+        self._throttled_count = SampledSum(_THROTTLE_SAMPLES, _THROTTLE_WINDOW_MS)
+
+    @property
+    def most_at_once(self) -> float:
+        """What cannot be used at once without being held up, however long nothing was used before."""
+        return self.limit * self._most_at_once
+
+    def use(self, amount: float, now_ms: int, most_ms: int | None = None) -> int:
+        """Count ``amount``, and say for how many milliseconds the client is to be held up, at most for so long."""
+        self.rate.record(amount, now_ms)
+        return self.rate.throttle_ms(self.limit, now_ms, most_ms)
+
+    def note_throttled(self, throttle_ms: int, now_ms: int) -> None:
+        """A client is held up because of this quota."""
+        self._throttled.record(throttle_ms, now_ms)
+        self._throttled_count.record(1, now_ms)
+
+    def average_throttle_ms(self, now_ms: int) -> float:
+        """For how long clients were held up of late, those that were; 0 when none was."""
+        count = self._throttled_count.total(now_ms)
+        return self._throttled.total(now_ms) / count if count else 0.0
+
+    def is_idle(self, now_ms: int) -> bool:
+        """Whether nothing is to be remembered of it."""
+        return self.rate.is_idle(now_ms)
+
+
+class SharedMutationQuota(SharedQuota):
+    """The same of changes at the controller, in tokens."""
+
+    def __init__(self, sharing: QuotaEntity, samples: int, window_ms: int) -> None:
+        super().__init__(sharing, samples, window_ms)
+        self._bucket = TokenBucket(samples, window_ms)
+
+    def take(self, partitions: int, now_ms: int) -> None:
+        """Count partitions that are created or deleted."""
+        self.rate.record(partitions, now_ms)
+        self._bucket.take(partitions, self.limit, now_ms)
+
+    def exhausted_ms(self, now_ms: int) -> int:
+        """For how long there are fewer than no tokens; 0: there are."""
+        return self._bucket.throttle_ms(self.limit, now_ms)
+
+    def tokens(self, now_ms: int) -> float:
+        """Those that are left."""
+        return self._bucket.left(self.limit, now_ms)
+
+    def is_idle(self, now_ms: int) -> bool:
+        return super().is_idle(now_ms) and self._bucket.is_full(self.limit, now_ms)
+
+
+S = TypeVar("S", bound=SharedQuota)
+
+
+class QuotasOfKind(Generic[S]):
+    """All quotas of one kind, and what was used of them."""
+
+    def __init__(self, key: str, make: Callable[[QuotaEntity], S]) -> None:
+        self.key = key
+        self._make = make
+        self._limits: dict[QuotaEntity, float] = {}
+        self._shared: dict[QuotaEntity, S] = {}
+        self._found: dict[tuple[str, str], S | None] = {}
+        self._many = _MANY
+
+    @property
+    def is_on(self) -> bool:
+        """Whether a quota of this kind is set for anyone."""
+        return bool(self._limits)
+
+    def set_limit(self, entity: QuotaEntity, limit: float | None) -> None:
+        """``limit`` per second from now on; None: no more."""
+        if limit == self._limits.get(entity):
+            return
+        if limit is None:
+            del self._limits[entity]
+        else:
+            self._limits[entity] = limit
+        self._found.clear()
+        for sharing, shared in list(self._shared.items()):
+            now = limit_of(self._limits, sharing)
+            if now is None:
+                del self._shared[sharing]
+            else:
+                shared.limit = now
+
+    def of(self, user: str, client_id: str, now_ms: int) -> S | None:
+        """The quota that holds for a client, None where none does; the names are as in the store."""
+        client = user, client_id
+        try:
+            return self._found[client]
+        except KeyError:
+            pass
+        if len(self._found) >= _MOST_REMEMBERED:
+            self._found.clear()
+        found = find(self._limits, user, client_id)
+        shared = None if found is None else self._share(*found, now_ms)
+        self._found[client] = shared
+        return shared
+
+    def in_use(self) -> Iterator[S]:
+        """Those that clients have used of late."""
+        return iter(list(self._shared.values()))
+
+    def _share(self, sharing: QuotaEntity, limit: float, now_ms: int) -> S:
+        shared = self._shared.get(sharing)
+        if shared is None:
+            if len(self._shared) >= self._many:
+                self._drop(now_ms)
+            shared = self._shared[sharing] = self._make(sharing)
+        shared.limit = limit
+        return shared
+
+    def _drop(self, now_ms: int) -> None:
+        """Forget what is idle, and the oldest where clients have made up too many names."""
+        for sharing, shared in list(self._shared.items()):
+            if shared.is_idle(now_ms):
+                del self._shared[sharing]
+        while len(self._shared) > _MOST // 2:
+            del self._shared[next(iter(self._shared))]
+        self._many = max(_MANY, 2 * len(self._shared))
+        self._found.clear()
+
+
+class ClientQuotas:
+    """The quotas of one broker; ``is_on`` while any is set."""
+
+    def __init__(self, settings: ClientQuotaSettings) -> None:
+        samples, window_ms = settings.quota_window_num, settings.quota_window_size_seconds * 1000
+        mutation_samples = settings.controller_quota_window_num
+        mutation_window_ms = settings.controller_quota_window_size_seconds * 1000
+        self.longest_request_throttle_ms = window_ms
+        self.produce = QuotasOfKind(PRODUCER_BYTE_RATE, lambda sharing: SharedQuota(sharing, samples, window_ms))
+        self.fetch = QuotasOfKind(CONSUMER_BYTE_RATE, lambda sharing: SharedQuota(sharing, samples, window_ms))
+        self.request = QuotasOfKind(REQUEST_PERCENTAGE, lambda sharing: SharedQuota(sharing, samples, window_ms))
+        self.mutations = QuotasOfKind(
+            CONTROLLER_MUTATION_RATE,
+            lambda sharing: SharedMutationQuota(sharing, mutation_samples, mutation_window_ms),
+        )
+        self.kinds = (self.produce, self.fetch, self.request, self.mutations)
+        self.is_on = False
+
+    def update(self, entity: QuotaEntity, values: Mapping[str, str]) -> None:
+        """Everything that is set on an entity now. What is no number, in a node of the store, is passed over."""
+        for kind in self.kinds:
+            limit = None
+            if (text := values.get(kind.key)) is not None:
+                try:
+                    limit = float(text)
+                except ValueError:
+                    logger.warning("%s=%r of %s is passed over: it is no number", kind.key, text, entity)
+            kind.set_limit(entity, limit)
+        self.is_on = any(kind.is_on for kind in self.kinds)

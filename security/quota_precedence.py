@@ -1,0 +1,70 @@
+"""Which quota holds for a client, and with whom the client shares it.
+
+Quotas are set for a user, a client id, or a user by a client id, each either named or as the default of all that are not named.
+Of those that match a client the most specific one holds, in this order (Kafka's ClientQuotaManager):
+
+1. the user, by the client id                5. any user, by any client id
+2. the user, by any client id                6. any user
+3. the user                                  7. the client id
+4. any user, by the client id                8. any client id
+
+What a client uses is added up with what others use that have the same user and client id, as far as the order's line names
+them: a default for users is no pool for all of them, but as much for each. A client without a client id is matched by lines
+3 and 6 only.
+
+Users and client ids are written as in the store (URL-encoded), so that ``<default>`` can be no name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+DEFAULT = "<default>"
+ANY = ""
+"""In the place of a user or client id: the quota is for all of them together with the other."""
+
+
+class QuotaEntity(NamedTuple):
+    """For whom a quota is set, or who shares one."""
+
+    user: str = ANY
+    client_id: str = ANY
+
+
+def matching(user: str, client_id: str) -> Iterator[tuple[QuotaEntity, QuotaEntity]]:
+    """The entities that may have a quota for a client, the first of which holds, each with those who share it."""
+    whole_user = QuotaEntity(user)
+    if not client_id:
+        yield whole_user, whole_user
+        yield QuotaEntity(DEFAULT), whole_user
+        return
+    both = QuotaEntity(user, client_id)
+    yield both, both
+    yield QuotaEntity(user, DEFAULT), both
+    yield whole_user, whole_user
+    yield QuotaEntity(DEFAULT, client_id), both
+    yield QuotaEntity(DEFAULT, DEFAULT), both
+    yield QuotaEntity(DEFAULT), whole_user
+    of_client = QuotaEntity(ANY, client_id)
+    yield of_client, of_client
+    yield QuotaEntity(ANY, DEFAULT), of_client
+
+
+def find(limits: Mapping[QuotaEntity, float], user: str, client_id: str) -> tuple[QuotaEntity, float] | None:
+    """Who shares the quota that holds for a client, and its limit; None for a client without one."""
+    for entity, sharing in matching(user, client_id):
+        limit = limits.get(entity)
+        if limit is not None:
+            return sharing, limit
+    return None
+
+
+def limit_of(limits: Mapping[QuotaEntity, float], sharing: QuotaEntity) -> float | None:
+    """The limit of what is shared so; None where no quota is shared so any more."""
+    names = [(name, DEFAULT) if name else (ANY,) for name in sharing]
+    for user in names[0]:
+        for client_id in names[1]:
+            if (limit := limits.get(QuotaEntity(user, client_id))) is not None:
+                return limit
+    return None
