@@ -30,6 +30,7 @@ from .store import (
     Delete,
     NodeExistsError,
     NoNodeError,
+    NotEmptyError,
     Operation,
     Set,
     StoreError,
@@ -46,11 +47,13 @@ USERS = "users"
 CLIENTS = "clients"
 IPS = "ips"
 KINDS = (TOPICS, BROKERS, USERS, CLIENTS, IPS)
+_ALWAYS_LEFT = (TOPICS, BROKERS)
+"""The kinds whose nodes stay when nothing is set on an entity any more."""
 DEFAULT_BROKER = znodes.DEFAULT_ENTITY
 """In the place of a broker's id: what holds for all brokers."""
 
 ConfigListener = Callable[[str, Mapping[str, str]], None]
-"""(topic or broker, all of its overrides), called after a change."""
+"""(the name of the entity, all of its overrides), called after a change."""
 
 Transform = Callable[[Mapping[str, str]], Mapping[str, str]]
 
@@ -66,7 +69,17 @@ class ConfigStore:
         self._look = RepeatedLook()
         self.on_topic_config: list[ConfigListener] = []
         self.on_broker_config: list[ConfigListener] = []
-        self._listeners = {TOPICS: self.on_topic_config, BROKERS: self.on_broker_config}
+        self.on_user_config: list[ConfigListener] = []
+        self.on_client_config: list[ConfigListener] = []
+        self.on_ip_config: list[ConfigListener] = []
+        listeners = (
+            self.on_topic_config,
+            self.on_broker_config,
+            self.on_user_config,
+            self.on_client_config,
+            self.on_ip_config,
+        )
+        self._listeners = dict(zip(KINDS, listeners, strict=True))
 
     async def start(self) -> None:
         """Read everything, at first and again whenever watches may have been lost. Raises StoreError."""
@@ -120,7 +133,7 @@ class ConfigStore:
                 self._put(kind, name, overrides)
 
     async def change(self, kind: str, name: str, transform: Transform) -> None:
-        """Replace the overrides of an entity, whose parent node exists, by what ``transform`` makes of them; tell every broker.
+        """Replace the overrides of an entity by what ``transform`` makes of them; tell every broker.
 
         ``transform`` is called again when another writer was faster, or a connection to the store was lost before the change
         was made. Raises what it raises, and KafkaError KAFKA_STORAGE_ERROR when the store is gone. If the caller gives up
@@ -137,22 +150,44 @@ class ConfigStore:
         (node,) = await self._store.get_many([path])
         before = znodes.decode_config(node.data) if node is not None else {}
         overrides = transform(before)
-        data = znodes.encode_config(overrides)
+        is_left = bool(overrides) or kind in _ALWAYS_LEFT or (node is not None and node.stat.child_count > 0)
+        data = znodes.encode_config(overrides) if is_left else None
+        if data is None:
+            operations = [] if node is None else await self._removal(kind, name, node.stat.version)
+        elif node is None:
+            operations = [*await self._missing_folders(kind, name), Create(path, data)]
+        else:
+            operations = [Set(path, data, node.stat.version)]
         notification = znodes.encode_config_change(f"{kind}/{name}")
-        operations: list[Operation] = [
-            Create(path, data) if node is None else Set(path, data, node.stat.version),
-            Create(znodes.CONFIG_CHANGE_PREFIX, notification, sequence=True),
-        ]
         try:
-            await self._store.multi(operations)
-        except (BadVersionError, NodeExistsError, NoNodeError):
+            await self._store.multi([*operations, Create(znodes.CONFIG_CHANGE_PREFIX, notification, sequence=True)])
+        except (BadVersionError, NodeExistsError, NoNodeError, NotEmptyError):
             return False
         except ConnectionLossError:
             (now,) = await self._store.get_many([path])
-            if now is None or now.data != data:
+            if data != (None if now is None else now.data):
                 return False
         self._put(kind, name, overrides)
         return True
+
+    async def _missing_folders(self, kind: str, name: str) -> list[Operation]:
+        """What makes the nodes above that of a user's client."""
+        folders = _folders(kind, name)
+        nodes = await self._store.get_many(folders)
+        return [Create(folder) for folder, node in zip(folders, nodes, strict=True) if node is None]
+
+    async def _removal(self, kind: str, name: str, version: int) -> list[Operation]:
+        """What removes the node of an entity that has nothing left, and the nodes above that are of no more use.
+
+        Kafka does the same, lest the nodes of clients that come and go become ever more (AdminZkClient ``tryCleanQuotaNodes``).
+        """
+        operations: list[Operation] = [Delete(znodes.config_path(kind, name), version)]
+        folders = _folders(kind, name)
+        for folder, node in reversed(list(zip(folders, await self._store.get_many(folders), strict=True))):
+            if node is None or node.stat.child_count > 1 or (node.data and znodes.decode_config(node.data)):
+                break
+            operations.append(Delete(folder, node.stat.version))
+        return operations
 
     def put(self, topic: str, overrides: Mapping[str, str]) -> None:
         """Take over what the store holds now of a topic, and tell the listeners if it differs."""
@@ -209,6 +244,12 @@ def _is_entity(kind: str, name: str) -> bool:
     if kind == USERS and len(parts) == 3 and parts[1] == CLIENTS:
         return all(parts)
     return kind in KINDS and len(parts) == 1 and bool(name)
+
+
+def _folders(kind: str, name: str) -> list[str]:
+    """The nodes between that of a kind and that of an entity, from above: those of a user and of its clients."""
+    parts = name.split("/")
+    return [znodes.config_path(kind, "/".join(parts[:length])) for length in range(1, len(parts))]
 
 
 def _number(name: str) -> int:

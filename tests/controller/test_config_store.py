@@ -231,3 +231,47 @@ async def test_settings_of_brokers_are_kept_and_told_as_kafka_does() -> None:
         assert node.data == b'{"version":1,"config":{"log.cleaner.threads":"1"}}'
         change = await session.get("/config/changes/config_change_0000000000")
         assert change.data == b'{"version":2,"entity_path":"brokers/<default>"}'
+
+
+async def test_what_a_user_has_by_a_client_is_under_the_user_and_goes_with_the_last_of_it() -> None:
+    async with two_brokers() as (session, here, there, _clock):
+        arrived: list[tuple[str, Mapping[str, str]]] = []
+        there.on_user_config.append(lambda name, overrides: arrived.append((name, dict(overrides))))
+        for client in ("app", "<default>"):
+            await here.change(USERS, f"alice/clients/{client}", lambda before: {"producer_byte_rate": "1"})
+        await here.change(USERS, "alice", lambda before: {**before, "request_percentage": "2"})
+        assert (await session.get("/config/users/alice/clients/app")).data == (
+            b'{"version":1,"config":{"producer_byte_rate":"1"}}'
+        )
+        for name in ("alice/clients/<default>", "alice"):
+            await here.change(USERS, name, lambda before: {})
+        assert (await session.get("/config/users/alice")).data == b'{"version":1,"config":{}}'
+        assert await session.children("/config/users/alice/clients") == ["app"]
+        await here.change(USERS, "alice/clients/app", lambda before: {})
+        assert await session.children("/config/users") == []
+        await trio.testing.wait_all_tasks_blocked()
+        assert arrived[-1] == ("alice/clients/app", {})
+        assert there.entities(USERS) == here.entities(USERS) == []
+
+
+async def test_a_user_keeps_what_it_has_when_its_last_client_goes() -> None:
+    async with two_brokers() as (session, here, _there, _clock):
+        await here.change(USERS, "alice", lambda before: {"SCRAM-SHA-256": "s"})
+        await here.change(USERS, "alice/clients/app", lambda before: {"producer_byte_rate": "1"})
+        await here.change(USERS, "alice/clients/app", lambda before: {})
+        assert await session.children("/config/users/alice") == []
+        assert here.overrides(USERS, "alice") == {"SCRAM-SHA-256": "s"}
+
+
+async def test_quotas_of_clients_and_addresses_leave_no_node() -> None:
+    async with two_brokers() as (session, here, there, _clock):
+        for kind, name in ((CLIENTS, "app"), (IPS, "127.0.0.1")):
+            await here.change(kind, name, lambda before: {"x": "1"})
+            assert await session.children(f"/config/{kind}") == [name]
+            await here.change(kind, name, lambda before: {})
+            await here.change(kind, name, lambda before: {})
+            assert await session.children(f"/config/{kind}") == []
+        await here.change(TOPICS, "t", lambda before: {})
+        assert await session.children("/config/topics") == ["t"]
+        await trio.testing.wait_all_tasks_blocked()
+        assert there.entities(CLIENTS) == []
