@@ -18,6 +18,7 @@ from ..handlers.connection_context import ConnectionContext
 from ..handlers.services import Services
 from .connection import ClientConnection
 from .connection_limits import ConnectionLimits
+from .connection_pace import ConnectionPace
 from .listener_security import ServedListener, Transport
 from .monitor import Ending, Monitor
 from .repeated_lines import INTERVAL_SECONDS
@@ -29,6 +30,7 @@ _OUT_OF_DESCRIPTORS = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _PAUSE_SECONDS = 0.25
 _LOOK_SECONDS = 10.0
 _HANDSHAKE_SECONDS = 10.0
+_MOST_WAITING = 1_000
 
 AUTHENTICATION_SECONDS = 30.0
 """How long a client has until it is known, from its connection or the beginning of another authentication on; it is cut off
@@ -42,6 +44,8 @@ class Acceptor:
         self._monitor = monitor
         self._services = services
         self._limits = limits
+        self._pace = ConnectionPace(services.config, services.configs, limits)
+        self._waiting_to_be_closed = 0
         self._connections: set[ClientConnection] = set()
         self._stopping = False
         self._paused = False
@@ -67,7 +71,7 @@ class Acceptor:
                 continue
             self._paused = False
             try:
-                context = await self._let_in(connection, served)
+                context = await self._let_in(connection, served, nursery)
             except BaseException:
                 connection.close()
                 raise
@@ -83,23 +87,27 @@ class Acceptor:
         self._paused = True
         await trio.sleep(_PAUSE_SECONDS)
 
-    async def _let_in(self, connection: Connection, served: ServedListener) -> ConnectionContext | None:
-        """Wait until there is room for one more, and count it; None for one that was closed."""
+    async def _let_in(
+        self, connection: Connection, served: ServedListener, nursery: trio.Nursery
+    ) -> ConnectionContext | None:
+        """Wait until there is room for one more, and count it; None for one that was closed, or is about to be."""
         listener, protocol = served.name, served.endpoint.security_protocol
         context = ConnectionContext(
             listener, connection.peer, protocol, is_inter_broker_listener=served.is_inter_broker
         )
+        await self._pace.wait(listener)
         if self._limits.is_full(listener):
             self._say_full(listener)
             await self._limits.wait_for_slot(listener)
         if self._stopping or listener not in self._limits.listeners:
             connection.close()
             return None
+        if (seconds := await self._pace.seconds_to_close(context)) > 0:
+            self._refuse(context, "more come than connection_creation_rate allows")
+            nursery.start_soon(self._close_later, connection, seconds)
+            return None
         if await self._limits.is_host_full(context.host):
-            self._monitor.errors[Ending.LIMIT] += 1
-            why = "as many are open as max.connections.per.ip allows"
-            if self._monitor.closings.is_first(context.host, why):
-                logger.warning("closing a new connection from %s: %s", context.peer, why)
+            self._refuse(context, "as many are open as max.connections.per.ip allows")
             connection.close()
             return None
         self._limits.add(context)
@@ -113,6 +121,21 @@ class Acceptor:
         if now >= self._next_line.get(listener, now):
             self._next_line[listener] = now + INTERVAL_SECONDS
             logger.warning("connections to %s wait: as many are open as max.connections allows", listener)
+
+    def _refuse(self, context: ConnectionContext, why: str) -> None:
+        self._monitor.errors[Ending.LIMIT] += 1
+        if self._monitor.closings.is_first(context.host, why):
+            logger.warning("closing a new connection from %s: %s", context.peer, why)
+
+    async def _close_later(self, connection: Connection, seconds: float) -> None:
+        """Have a client wait that comes too often; of too many at a time, only so many do."""
+        self._waiting_to_be_closed += 1
+        try:
+            if self._waiting_to_be_closed <= _MOST_WAITING:
+                await trio.sleep(seconds)
+        finally:
+            self._waiting_to_be_closed -= 1
+            connection.close()
 
     def _make_room(self) -> None:
         """Brokers need their connections more than clients: close the one that was quiet for longest."""

@@ -31,6 +31,7 @@ from .controlled_shutdown import hand_over
 from .foundation import Foundation
 from .listeners import Endpoint
 from .parts import Parts
+from .quotas import follow_quotas
 from .settings import BrokerSettings
 from .surroundings import Surroundings
 
@@ -100,6 +101,7 @@ class Assembly:
         parts = self._parts = Parts(self._around, foundation, self._broker_epoch)
         services = self.services = parts.services
         services.configs.on_topic_config.append(self._topic_config_changed)
+        follow_quotas(services.configs, services.client_quotas)
         self._settings_changed()
         self._config.on_change.append(self._settings_changed)
         services.replicas.leadership_listeners.append(self._leadership_changed)

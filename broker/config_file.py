@@ -26,6 +26,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..group_coordinator.settings import GroupSettings
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import QuotaSettings, ReplicationSettings
+    from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
     from ..transaction_coordinator.settings import TransactionSettings
     from .sasl_settings import SaslSettings
     from .settings import BrokerSettings
@@ -38,6 +39,8 @@ def declared_classes() -> list[type[Settings]]:
         LogCleanerSettings,
         ReplicationSettings,
         QuotaSettings,
+        ClientQuotaSettings,
+        ConnectionRateSettings,
         ControllerSettings,
         ZooKeeperSettings,
         GroupSettings,

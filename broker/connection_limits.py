@@ -107,7 +107,7 @@ class ConnectionLimits:
         """Find the addresses of the hosts that have a limit of their own."""
         found: dict[str, int] = {}
         for host, limit in parse_connection_overrides(overrides).items():
-            for address in (host, *await _addresses(host)):
+            for address in (host, *await addresses_of(host, "max.connections.per.ip.overrides")):
                 found[address] = limit
         self._overrides, self._of_host = overrides, found
 
@@ -127,8 +127,8 @@ class ConnectionLimits:
         return listener == self._inter_broker_listener and len(self.listeners) > 1
 
 
-async def _addresses(host: str) -> list[str]:
-    """The addresses of a host, as connections from there have them."""
+async def addresses_of(host: str, of: str) -> list[str]:
+    """The addresses of a host, as connections from there have them. ``of`` says in the log what is set on it."""
     try:
         return [ipaddress.ip_address(host.strip("[]")).compressed]
     except ValueError:
@@ -136,6 +136,6 @@ async def _addresses(host: str) -> list[str]:
     try:
         found = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError as error:
-        logger.warning("max.connections.per.ip.overrides: %s has no address that can be found: %s", host, error)
+        logger.warning("%s: %s has no address that can be found: %s", of, host, error)
         return []
     return [str(address[0]) for *_, address in found]

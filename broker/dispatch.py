@@ -14,10 +14,12 @@ from typing import Any
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part, total_size
 from ..handlers.call import AnswersLost, Call, CloseConnection
+from ..handlers.request_cost import RequestCost
 from ..handlers.table import Handler, ServedApis, UnservedApiVersionsError
 from ..wire.api_keys import ApiKey
 from ..wire.codec import decode, encode
 from ..wire.headers import response_header_encoder, rest_of_header, start_of_request
+from ..wire.schema import replace
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +47,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     assert handler.handle is not None
     assert handler.request_class is not None
     call.client_id, body_offset = rest_of_header(frame, route.header_version, length)
+    call.cost = _begin_cost(call) if call.broker.client_quotas.is_on else None
     # Kafka does not look at what follows a request: librdkafka's Metadata 13 for all topics has three bytes too many.
     request = decode(handler.request_class, version, frame[body_offset:], ignore_rest=True)
     call.version = version
@@ -55,6 +58,8 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
         except KafkaError as error:
             call.fail(error.message)
             response = _error(handler, request, error)
+        if call.cost is not None:
+            response = _settle(call, call.cost, route.api_key, len(frame), response)
         parts = None if response is None else framed(route.encode_response_header(correlation_id), version, response)
     except (ProtocolError, CloseConnection, AnswersLost):
         raise
@@ -69,6 +74,21 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     else:
         call.tell_closely(frame, response, parts)
     return parts
+
+
+def _begin_cost(call: Call) -> RequestCost:
+    broker = call.broker
+    return RequestCost(broker.client_quotas, broker.clock, call.connection.principal.name, call.client_id)
+
+
+def _settle(call: Call, cost: RequestCost, api_key: int, size: int, response: Any) -> Any:
+    """Have the client held up for what the request cost it; the answer that says so."""
+    throttle_ms = cost.settle(api_key, size, has_answer=response is not None)
+    if throttle_ms:
+        call.throttle_ms = throttle_ms
+        if hasattr(response, "throttle_time_ms"):
+            return replace(response, throttle_time_ms=throttle_ms)
+    return response
 
 
 def framed(header: bytes, version: int, response: Any) -> list[Part]:

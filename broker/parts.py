@@ -38,6 +38,8 @@ from ..replication.peers import Peers
 from ..replication.quotas import ReplicationQuotas
 from ..replication.replica_manager import ReplicaManager
 from ..replication.settings import QuotaSettings, ReplicationSettings
+from ..security.client_quotas import ClientQuotas
+from ..security.quota_settings import ClientQuotaSettings
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.entries import TransactionEntries
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
@@ -184,6 +186,7 @@ class Parts:
             controller=self._controller,
             topic_writer=TopicWriter(foundation.session, around.config, around.randomness),
             configs=foundation.configs,
+            client_quotas=ClientQuotas(around.config.settings(ClientQuotaSettings)),
             groups=self._groups,
             transactions=self._transactions,
             transaction_entries=TransactionEntries(self._broker_id, self._metadata, self.peers, self._transactions),

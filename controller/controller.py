@@ -25,7 +25,7 @@ from .replica_elections import ElectionType
 from .settings import ControllerSettings
 from .store import ClusterStore
 from .term import Term
-from .topics import CreatedTopic, NewTopic
+from .topics import Charge, CreatedTopic, NewTopic
 from .znodes import ReplicaAssignment
 
 
@@ -52,12 +52,12 @@ class Controller(Candidate):
     # --- requests of administrators -----------------------------------------------------------------------------------
 
     async def create_topics(
-        self, topics: Iterable[NewTopic], *, validate_only: bool = False
+        self, topics: Iterable[NewTopic], *, validate_only: bool = False, charge: Charge | None = None
     ) -> dict[str, CreatedTopic | KafkaError]:
-        """The outcome by topic name. Raises KafkaError when nothing can be done at all."""
+        """The outcome by topic name; see ``Topics.create``. Raises KafkaError when nothing can be done at all."""
 
         async def create(term: Term) -> dict[str, CreatedTopic | KafkaError]:
-            results = await term.topics.create(topics, validate_only=validate_only)
+            results = await term.topics.create(topics, validate_only=validate_only, charge=charge)
             if any(isinstance(r, KafkaError) and r.code is ErrorCode.NOT_CONTROLLER for r in results.values()):
                 await self._stand_down(term)
             return results
@@ -65,11 +65,19 @@ class Controller(Candidate):
         return await self._request(create)
 
     async def create_partitions(
-        self, topic: str, count: int, assignments: Sequence[Sequence[int]] | None = None, *, validate_only: bool = False
+        self,
+        topic: str,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None = None,
+        *,
+        validate_only: bool = False,
+        charge: Charge | None = None,
     ) -> None:
         """Enlarge a topic to ``count`` partitions. Raises KafkaError."""
         await self._request(
-            lambda term: term.topics.add_partitions(topic, count, assignments, validate_only=validate_only)
+            lambda term: term.topics.add_partitions(
+                topic, count, assignments, validate_only=validate_only, charge=charge
+            )
         )
 
     async def delete_topics(self, names: Iterable[str]) -> dict[str, KafkaError | None]:

@@ -22,7 +22,7 @@ from .settings import ControllerSettings
 from .store import ClusterStore, ConnectionLossError, NodeExistsError, StoreError
 from .topic_configs import check_overrides
 from .topic_names import check_collision, check_name
-from .topics import MAX_PARTITIONS_PER_REQUEST, NewTopic, check_room, create_topic_operations
+from .topics import MAX_PARTITIONS_PER_REQUEST, Charge, NewTopic, check_room, create_topic_operations
 from .znodes import ReplicaAssignment, TopicAssignment
 
 logger = logging.getLogger(__name__)
@@ -36,21 +36,24 @@ class TopicWriter:
         self._config = config
         self._randomness = randomness
 
-    async def create(self, topics: Iterable[NewTopic]) -> dict[str, KafkaError | None]:
-        """The outcome by name; one topic's failure does not touch the others. Raises KafkaError when the store is gone."""
+    async def create(self, topics: Iterable[NewTopic], charge: Charge | None = None) -> dict[str, KafkaError | None]:
+        """The outcome by name; one topic's failure does not touch the others. Raises KafkaError when the store is gone.
+
+        ``charge`` is asked for each that can be made.
+        """
         outcomes: dict[str, KafkaError | None] = {}
         try:
             racks = {i: broker.registration.rack for i, broker in (await load_brokers(self._store)).items()}
             existing = await self._store.children(znodes.TOPICS)
             for new in topics:
-                outcomes[new.name] = await self._create(new, existing, racks)
+                outcomes[new.name] = await self._create(new, existing, racks, charge)
                 existing.append(new.name)
         except StoreError as error:
             raise refusal(error) from error
         return outcomes
 
     async def _create(
-        self, new: NewTopic, existing: Iterable[str], racks: Mapping[int, str | None]
+        self, new: NewTopic, existing: Iterable[str], racks: Mapping[int, str | None], charge: Charge | None
     ) -> KafkaError | None:
         assert new.assignment is None, "clients that name a topic say nothing of its replicas"
         count, factor = new.numbers(self._config.settings(ControllerSettings))
@@ -62,6 +65,8 @@ class TopicWriter:
             check_room(count, MAX_PARTITIONS_PER_REQUEST)
             assignment = assign_replicas(racks, count, factor, self._randomness)
             overrides = check_overrides(self._config.settings(LogSettings), new.configs)
+            if charge is not None:
+                charge(count)
             await self._write(new.name, assignment, overrides)
         except KafkaError as error:
             return error

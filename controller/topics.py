@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import trio
 
@@ -43,6 +43,9 @@ from .topic_names import check_collision, check_name
 from .znodes import ReplicaAssignment, TopicAssignment
 
 logger = logging.getLogger(__name__)
+
+Charge = Callable[[int], None]
+"""Counts so many partitions that are about to be made, in a client's quota. Raises KafkaError where it is exhausted."""
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 """As in Kafka's KRaft mode, where one operation makes no more records."""
@@ -97,15 +100,17 @@ class Topics:
         self._randomness = randomness
 
     async def create(
-        self, new_topics: Iterable[NewTopic], *, validate_only: bool
+        self, new_topics: Iterable[NewTopic], *, validate_only: bool, charge: Charge | None = None
     ) -> dict[str, CreatedTopic | KafkaError]:
-        """The outcome by name; one topic's failure does not touch the others."""
+        """The outcome by name; one topic's failure does not touch the others. ``charge`` is asked for each that can be made."""
         results: dict[str, CreatedTopic | KafkaError] = {}
         planned: dict[str, tuple[TopicState, dict[str, str]]] = {}
         room = MAX_PARTITIONS_PER_REQUEST
         for new in new_topics:
             try:
                 topic, overrides = self._plan(new, planned, room)
+                if charge is not None and not validate_only:
+                    charge(len(topic.partitions))
             except KafkaError as error:
                 results[new.name] = error
                 continue
@@ -201,7 +206,13 @@ class Topics:
                     return found
 
     async def add_partitions(
-        self, name: str, count: int, assignments: Sequence[Sequence[int]] | None, *, validate_only: bool
+        self,
+        name: str,
+        count: int,
+        assignments: Sequence[Sequence[int]] | None,
+        *,
+        validate_only: bool,
+        charge: Charge | None = None,
     ) -> None:
         """Enlarge a topic to ``count`` partitions; ``assignments`` are the replicas of the new ones in order.
 
@@ -216,6 +227,8 @@ class Topics:
         planned = self._plan_partitions(topic, count, assignments)
         if validate_only:
             return
+        if charge is not None:
+            charge(len(planned))
         new = self._new_partitions(planned)
         grown = dataclasses.replace(topic, partitions={**topic.partitions, **new}, version=topic.version + 1)
         try:

@@ -15,7 +15,7 @@ import trio
 
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
-from ..controller.topics import NewTopic
+from ..controller.topics import Charge, NewTopic
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
@@ -28,12 +28,12 @@ _LED_SECONDS = 2.0
 _BEING_MADE = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NOT_CONTROLLER)
 
 
-async def create_missing(broker: Services, names: Iterable[str]) -> dict[str, ErrorCode]:
+async def create_missing(broker: Services, names: Iterable[str], charge: Charge | None = None) -> dict[str, ErrorCode]:
     """Make topics that do not exist, and say what a client is told of each: NONE once its metadata is here.
 
     LEADER_NOT_AVAILABLE asks the client to try again: the topic is being made or deleted just now.
     """
-    outcomes = await create(broker, names)
+    outcomes = await create(broker, names, charge)
     return {name: ErrorCode.NONE if error is None else _told(error.code) for name, error in outcomes.items()}
 
 
@@ -41,14 +41,17 @@ def _told(code: ErrorCode) -> ErrorCode:
     return ErrorCode.LEADER_NOT_AVAILABLE if code in _BEING_MADE else code
 
 
-async def create(broker: Services, names: Iterable[str]) -> dict[str, KafkaError | None]:
-    """Make topics that do not exist: why that failed, by name. What was made is known here, unless it takes too long."""
+async def create(broker: Services, names: Iterable[str], charge: Charge | None = None) -> dict[str, KafkaError | None]:
+    """Make topics that do not exist: why that failed, by name. What was made is known here, unless it takes too long.
+
+    ``charge`` counts the partitions in a client's quota.
+    """
     topics = [_new_topic(broker, name) for name in names]
     try:
         if broker.controller.is_active:
-            made = await broker.controller.create_topics(topics)
+            made = await broker.controller.create_topics(topics, charge=charge)
             return {name: result if isinstance(result, KafkaError) else None for name, result in made.items()}
-        outcomes = await broker.topic_writer.create(topics)
+        outcomes = await broker.topic_writer.create(topics, charge)
     except KafkaError as error:
         return {topic.name: error for topic in topics}
     expected = [

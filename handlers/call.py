@@ -9,6 +9,7 @@ from ..base.errors import KafkaError
 from ..base.network import Part
 from ..wire.api_keys import ApiKey
 from .connection_context import ConnectionContext
+from .request_cost import RequestCost
 from .services import Services
 
 TELLING = (ApiKey.PRODUCE, ApiKey.FETCH)
@@ -68,6 +69,8 @@ class Call:
 
     ``throttle_ms``: for how long, once the answer is sent, nothing is read from the connection (KIP-219), in milliseconds. A
     handler sets it with the same number in the answer; the connection sets it back.
+
+    ``cost`` is what the request costs its client, None while no quota is set.
     """
 
     __slots__ = (
@@ -82,6 +85,7 @@ class Call:
         "client_software_version",
         "connection",
         "correlation_id",
+        "cost",
         "failed",
         "is_plain",
         "key",
@@ -110,6 +114,7 @@ class Call:
         self.version = 0
         self.correlation_id = 0
         self.throttle_ms = 0
+        self.cost: RequestCost | None = None
         self.client_id = ""
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"
@@ -167,6 +172,8 @@ class Call:
         if self.observer is not None and not self._waited_since:
             self._waited_since = self.observer.elapsed()
             self.is_plain = False
+        if self.cost is not None:
+            self.cost.note_wait()
         try:
             await self._flush()
         except (OSError, KafkaError) as error:

@@ -21,6 +21,9 @@ from ..wire.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from .call import Call
+from .mutations import charge
+
+_FIRST_STRICT_VERSION = 3
 
 
 async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
@@ -41,7 +44,13 @@ async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitio
 
 async def _enlarge(call: Call, topic: CreatePartitionsTopic, validate_only: bool) -> None:
     assignments = None if topic.assignments is None else [a.broker_ids for a in topic.assignments]
-    await call.broker.controller.create_partitions(topic.name, topic.count, assignments, validate_only=validate_only)
+    await call.broker.controller.create_partitions(
+        topic.name,
+        topic.count,
+        assignments,
+        validate_only=validate_only,
+        charge=charge(call, _FIRST_STRICT_VERSION),
+    )
 
 
 def _result(name: str, error: KafkaError | None) -> CreatePartitionsTopicResult:

@@ -2,7 +2,8 @@
 
 Behaviour: each topic succeeds or fails by itself. A name given twice is INVALID_REQUEST, once in the answer. -1 stands
 for the broker's number of partitions and replication factor; replicas named by hand exclude both. ``validate_only`` does
-every check, that of an existing topic too, and makes nothing. Topics answered without error are ready for produce where
+every check, that of an existing topic too, and makes nothing. What a client makes beyond its quota is refused
+(``request_cost``). Topics answered without error are ready for produce where
 this broker leads them. A timeout of 0 or less makes nothing and is REQUEST_TIMED_OUT, as in Kafka's KRaft mode.
 
 Version notes: 4 is the first that may leave out partitions and replication factor. 5 is flexible and answers with the
@@ -29,8 +30,10 @@ from ..wire.messages.create_topics import (
 )
 from .call import Call
 from .config_entries import topic_entries
+from .mutations import charge
 
 METADATA_TOPIC = "__cluster_metadata"
+_FIRST_STRICT_VERSION = 6
 
 
 async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
@@ -48,7 +51,11 @@ async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespon
     timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     results.update((topic.name, timed_out) for topic in wanted)
     with trio.move_on_after(max(request.timeout_ms, 0) / 1000):
-        results.update(await call.broker.controller.create_topics(wanted, validate_only=request.validate_only))
+        results.update(
+            await call.broker.controller.create_topics(
+                wanted, validate_only=request.validate_only, charge=charge(call, _FIRST_STRICT_VERSION)
+            )
+        )
     return CreateTopicsResponse(topics=[_result(call.broker.config, name, results[name]) for name in counts])
 
 

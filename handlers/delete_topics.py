@@ -24,8 +24,10 @@ from ..wire.messages.delete_topics import (
 )
 from ..wire.schema import ZERO_UUID
 from .call import Call
+from .mutations import charge
 
 _FIRST_VERSION_WITH_DISABLED = 3
+_FIRST_STRICT_VERSION = 5
 _FIRST_VERSION_BY_ID = 6
 
 
@@ -39,6 +41,7 @@ async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsRespon
         raise KafkaError(code, "Topic deletion is disabled.")
     asked = request.topics if call.version >= _FIRST_VERSION_BY_ID else _by_name(request)
     refused, wanted = _resolve(call, asked)
+    refused += _charge(call, wanted)
     await call.flush()
     timed_out = KafkaError(ErrorCode.REQUEST_TIMED_OUT)
     outcome: Mapping[str, KafkaError | None] = dict.fromkeys(wanted, timed_out)
@@ -78,6 +81,21 @@ def _resolve(call: Call, asked: list[DeleteTopicState]) -> tuple[list[DeletableT
     gone = [name for name in once if call.broker.controller.is_active and metadata.topic(name) is None]
     refused += [_result(name, once.pop(name), _unknown(name)) for name in gone]
     return refused, once
+
+
+def _charge(call: Call, wanted: dict[str, bytes]) -> list[DeletableTopicResult]:
+    """Count what is about to be deleted in the client's quota; the answers of topics beyond it, which are not wanted any more."""
+    refused = []
+    counted = charge(call, _FIRST_STRICT_VERSION)
+    if counted is not None and call.broker.controller.is_active:
+        for name, topic_id in list(wanted.items()):
+            topic = call.broker.metadata.topic(name)
+            try:
+                counted(0 if topic is None else len(topic.partitions))
+            except KafkaError as error:
+                del wanted[name]
+                refused.append(_result(name, topic_id, error))
+    return refused
 
 
 def _unknown(name: str) -> KafkaError:

@@ -5,7 +5,8 @@ returns the whole batch. A read_committed consumer (isolation level 1) gets the 
 One partition's error never fails the others; consumers of a deleted topic wait as others do, or they would ask without a
 pause. Records leave as slices of the log's files. A fetch with a replica's id is a follower's: it reads to the end of the
 log, and shows the leader how far it is. A consumer in a rack is told by the leader which replica there it is to read from,
-where ``replica.selector.class`` says so (``replication.read_replica``).
+where ``replica.selector.class`` says so (``replication.read_replica``). Beyond its client's quota a fetch is answered empty
+(``request_cost``).
 
 Other than Kafka: an answer ends with a whole batch, and bytes that are left go to the next partition (Kafka sends a part
 of a batch, of which clients can't use anything). A negative limit counts as 0 and an isolation level that does not exist
@@ -22,11 +23,13 @@ where (KIP-951); 17-18 are of use to KRaft.
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.network import total_size
 from ..log.segment import SegmentSlice
 from ..replication.fetch_session import FetchedPartition, FetchSession, requested_partitions
 from ..replication.fetching import FollowerId, Reads, refused_partition
 from ..replication.read_replica import RACK_AWARE_SELECTOR, ConsumerRack
 from ..replication.settings import ReplicationSettings
+from ..wire.codec import encode
 from ..wire.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -37,6 +40,7 @@ from ..wire.messages.fetch import (
 )
 from .call import Call
 from .leader_hints import Refused, name_leaders
+from .request_cost import RequestCost
 
 _FINAL_EPOCH = -1
 _INITIAL_EPOCH = 0
@@ -44,6 +48,7 @@ _NO_REPLICA = -1
 _FIRST_RACK_VERSION = 11
 _FIRST_TOPIC_ID_VERSION = 13
 _FIRST_HINT_VERSION = 16
+_SIZE_OF_LENGTH = 4
 SESSION_ERRORS = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -74,6 +79,8 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     broker = call.broker
     settings = broker.config.settings(ReplicationSettings)
     most = min(request.max_bytes, settings.fetch_max_bytes)
+    if call.cost is not None:
+        most = _most_within_quota(call.cost, follower, most)
     isolation_level = request.isolation_level if follower is None else 0
     or_follower = follower is None and call.version >= _FIRST_RACK_VERSION
     rack = None
@@ -85,6 +92,10 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     reads.read_all(fetched)
     if not reads.enough and request.max_wait_ms > 0 and any(state.partition is not None for state in fetched):
         await reads.wait_for_more(fetched, request.max_wait_ms / 1000, call.flush)
+    if call.cost is not None and follower is None:
+        size = _answer_size(reads, fetched, by_id, call.version, is_news_only=incremental)
+        if call.cost.is_fetch_held_up(size):
+            return _held_up(call, reads, session, is_new=not incremental)
     response = _response(reads, fetched, session, incremental, by_id)
     if reads.failure is not None:
         call.fail(reads.failure)
@@ -98,6 +109,37 @@ def _follower(request: FetchRequest) -> FollowerId | None:
     state = request.replica_state
     broker_id, epoch = (request.replica_id, -1) if state is None else (state.replica_id, state.replica_epoch)
     return FollowerId(broker_id, epoch) if broker_id >= 0 else None
+
+
+def _most_within_quota(cost: RequestCost, follower: FollowerId | None, most: int) -> int:
+    """How many bytes may be read at most: of a consumer, not so many that it would be held up each time."""
+    if follower is not None:
+        cost.be_free()
+        return most
+    within_quota = cost.most_fetched()
+    return most if within_quota is None else min(most, int(within_quota))
+
+
+def _answer_size(
+    reads: Reads, fetched: list[FetchedPartition], by_id: bool, version: int, *, is_news_only: bool
+) -> int:
+    """The size of the answer that would be given, without its header (FetchResponse ``sizeOf``)."""
+    topics: list[FetchableTopicResponse] = []
+    for state, result in zip(fetched, reads.results, strict=True):
+        if not is_news_only or result.records or _is_news(state, result):
+            _add_to_topic(topics, state, result, by_id)
+    return _SIZE_OF_LENGTH + total_size(encode(FetchResponse(responses=topics), version))
+
+
+def _held_up(call: Call, reads: Reads, session: FetchSession | None, *, is_new: bool) -> FetchResponse:
+    """The empty answer of a fetch beyond a quota: a session stays as it was, and one that would be new is not made."""
+    reads.release()
+    if session is None:
+        return FetchResponse()
+    if is_new:
+        call.broker.fetch_sessions.close(session.session_id)
+        return FetchResponse()
+    return FetchResponse(session_id=session.session_id)
 
 
 def _led_otherwise(response: FetchResponse) -> list[Refused]:
@@ -140,6 +182,16 @@ def _response(
     if incremental:
         session.move_to_end(served)
     return FetchResponse(session_id=session.session_id, responses=topics)
+
+
+def _add_to_topic(
+    topics: list[FetchableTopicResponse], state: FetchedPartition, result: PartitionData, by_id: bool
+) -> None:
+    """Add a partition's result to the last topic where it is of that one, else to a new one."""
+    last = topics[-1] if topics else None
+    if last is None or (last.topic_id != state.topic_id if by_id else last.topic != state.topic):
+        topics.append(last := FetchableTopicResponse(topic=state.topic, topic_id=state.topic_id))
+    last.partitions.append(result)
 
 
 def _count(reads: Reads, state: FetchedPartition, records: object, is_followers: bool) -> None:

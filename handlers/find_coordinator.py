@@ -27,6 +27,7 @@ from ..wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest
 from .auto_creation import create
 from .call import Call
 from .joining import wait_known
+from .mutations import permissive_charge
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
 
 
 async def _create_topic(call: Call, topic: str) -> None:
-    error = (await create(call.broker, [topic]))[topic]
+    error = (await create(call.broker, [topic], permissive_charge(call)))[topic]
     if error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
         # Of brokers that are yet to come clients ask again and again.
         level = logging.INFO if error.code is ErrorCode.INVALID_REPLICATION_FACTOR else logging.WARNING

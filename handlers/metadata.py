@@ -34,6 +34,7 @@ from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIO
 from .auto_creation import create_missing
 from .call import Call
 from .joining import wait_known
+from .mutations import permissive_charge
 
 _FIRST_VERSION_WITH_LISTENER_ERRORS = 6
 _FIRST_VERSION_BY_ID = 12
@@ -68,7 +69,7 @@ async def _topics(call: Call, request: MetadataRequest) -> list[MetadataResponse
     errors: Mapping[str, ErrorCode] = {}
     if missing and request.allow_auto_topic_creation and _may_create(call):
         await call.flush()
-        errors = await create_missing(call.broker, missing)
+        errors = await create_missing(call.broker, missing, permissive_charge(call))
     answers += [_by_name(call, metadata, name, errors.get(name)) for name in names]
     return answers
 

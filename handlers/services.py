@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..replication.log_dir_moves import LogDirMoves
     from ..replication.metadata_cache import MetadataCache
     from ..replication.replica_manager import ReplicaManager
+    from ..security.client_quotas import ClientQuotas
     from ..transaction_coordinator.coordinator import TransactionCoordinator
     from ..transaction_coordinator.entries import TransactionEntries
     from ..transaction_coordinator.producer_ids import ProducerIdSource
@@ -55,6 +56,7 @@ class Services:
     controller: Controller
     topic_writer: TopicWriter
     configs: ConfigStore
+    client_quotas: ClientQuotas
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     transaction_entries: TransactionEntries

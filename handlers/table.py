@@ -99,6 +99,8 @@ HANDLERS = (
     Handler(ApiKey.LIST_TRANSACTIONS, 0, 2),
     Handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1),
     Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0),
+    Handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1),
+    Handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1),
 )
 
 

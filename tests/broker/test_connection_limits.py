@@ -28,6 +28,8 @@ from ottla.broker.listeners import Endpoint
 from ottla.broker.monitor import Ending, Monitor
 from ottla.broker.server import BrokerServer
 from ottla.broker.settings import parse_connection_overrides
+from ottla.controller.config_store import ConfigStore
+from ottla.controller.embedded_store import EmbeddedStore
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
@@ -161,7 +163,9 @@ class Closed:
 async def accepting(security: ListenerSecurity) -> AsyncIterator[tuple[MemoryNetwork, Monitor]]:
     """An acceptor at ADDRESS, without a broker behind it."""
     config = Config({})
-    services = cast(Services, SimpleNamespace(config=config, clock=SystemClock(), served=SERVED))
+    clock = SystemClock()
+    configs = ConfigStore(EmbeddedStore(clock).session(), clock)
+    services = cast(Services, SimpleNamespace(config=config, configs=configs, clock=clock, served=SERVED))
     network, monitor = MemoryNetwork(), Monitor()
     listener = await network.listen(*OUTSIDE, 5)
     acceptor = Acceptor(services, monitor, ConnectionLimits(config, "OUTSIDE", {"OUTSIDE"}))

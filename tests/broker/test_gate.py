@@ -24,6 +24,8 @@ from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
 from ottla.handlers.table import SERVED
+from ottla.security.client_quotas import ClientQuotas
+from ottla.security.quota_settings import ClientQuotaSettings
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
 from ..memory_broker import frame, read_answer
@@ -67,7 +69,8 @@ async def read_frame(client: MemoryConnection) -> bytes | None:
 async def guarded(**properties: str) -> AsyncIterator[tuple[MemoryConnection, ClientConnection, Monitor]]:
     """A client of a connection that a ``Doorman`` guards."""
     config = Config({name.replace("_", "."): value for name, value in properties.items()})
-    services = cast(Services, SimpleNamespace(config=config, clock=SystemClock(), served=SERVED))
+    quotas = ClientQuotas(config.settings(ClientQuotaSettings))
+    services = cast(Services, SimpleNamespace(config=config, clock=SystemClock(), served=SERVED, client_quotas=quotas))
     network = MemoryNetwork()
     listener = await network.listen("test", 1, 1)
     client = await network.connect("test", 1)

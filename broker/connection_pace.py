@@ -1,0 +1,94 @@
+"""How fast connections are let in: ``max.connection.creation.rate`` of the broker and of its listeners, and the quotas of IP
+addresses (KIP-612; the rules are in ``security.connection_rates``).
+
+The limits are those set now. A quota may be set on a host's name, too, whose addresses are looked up when the next connection
+comes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+import trio
+
+from ..base.config import Config
+from ..base.settings import SettingError
+from ..controller.config_store import IPS, ConfigStore
+from ..controller.znodes import DEFAULT_ENTITY, desanitized
+from ..handlers.connection_context import ConnectionContext
+from ..security.connection_rates import CONNECTION_CREATION_RATE, UNLIMITED, ConnectionRates
+from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
+from .connection_limits import ConnectionLimits, addresses_of
+from .listener_config import ListenerConfig
+
+logger = logging.getLogger(__name__)
+
+
+class ConnectionPace:
+    """Of one broker."""
+
+    def __init__(self, config: Config, configs: ConfigStore, limits: ConnectionLimits) -> None:
+        self._config = config
+        self._limits = limits
+        self._rates = ConnectionRates(config.settings(ClientQuotaSettings))
+        self._changed: dict[str, int | None] = {}
+        self._addresses: dict[str, list[str]] = {}
+        self._reconfigured()
+        config.on_change.append(self._reconfigured)
+        for name in configs.entities(IPS):
+            self._quota_changed(name, configs.overrides(IPS, name))
+        configs.on_ip_config.append(self._quota_changed)
+
+    def _reconfigured(self) -> None:
+        self._rates.limit = self._config.settings(ConnectionRateSettings).max_connection_creation_rate
+        self._rates.listener_limits.clear()
+
+    def _quota_changed(self, name: str, values: Mapping[str, str]) -> None:
+        limit = None
+        if (text := values.get(CONNECTION_CREATION_RATE)) is not None:
+            try:
+                limit = int(text)
+            except ValueError:
+                logger.warning("%s=%r of ip %s is passed over: it is no number", CONNECTION_CREATION_RATE, text, name)
+        if name == DEFAULT_ENTITY:
+            self._rates.set_address_limit(None, limit)
+        else:
+            self._changed[desanitized(name)] = limit
+
+    async def wait(self, listener: str) -> None:
+        """Return once a connection that has come to a listener may be let in."""
+        if listener not in self._rates.listener_limits:
+            self._rates.listener_limits[listener] = self._limit(listener)
+        is_protected = not self._limits.may_go(listener)
+        wait_ms = self._rates.admit(listener, _now_ms(), is_protected=is_protected)
+        if wait_ms:
+            await trio.sleep(wait_ms / 1000)
+
+    async def seconds_to_close(self, context: ConnectionContext) -> float:
+        """After how long a connection is to be closed that is beyond the rate of its address; 0: it is not."""
+        while self._changed:
+            name, limit = self._changed.popitem()
+            found = [] if limit is None else await addresses_of(name, CONNECTION_CREATION_RATE)
+            for address in self._addresses.pop(name, ()):
+                self._rates.set_address_limit(address, None)
+            for address in found:
+                self._rates.set_address_limit(address, limit)
+            if found:
+                self._addresses[name] = found
+        is_protected = not self._limits.may_go(context.listener)
+        listener, host = context.listener, context.host
+        return self._rates.admit_address(listener, host, _now_ms(), is_protected=is_protected) / 1000
+
+    def _limit(self, listener: str) -> int:
+        try:
+            config = ListenerConfig(self._config, listener, "PLAINTEXT")
+            return config.settings(ConnectionRateSettings).max_connection_creation_rate
+        except SettingError as error:
+            logger.error("%s; that of the broker holds", error)
+            return UNLIMITED
+
+
+def _now_ms() -> int:
+    """Milliseconds that never go back."""
+    return int(trio.current_time() * 1000)

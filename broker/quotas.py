@@ -1,0 +1,28 @@
+"""Quotas as they are set in the cluster's store, taken over by those that a broker holds its clients to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..controller.config_store import CLIENTS, USERS, ConfigStore
+from ..security.client_quotas import ClientQuotas
+from ..security.quota_precedence import QuotaEntity
+
+
+def follow_quotas(configs: ConfigStore, quotas: ClientQuotas) -> None:
+    """Have ``quotas`` follow what is set on users and client ids."""
+
+    def user_changed(name: str, values: Mapping[str, str]) -> None:
+        user, _, of_client = name.partition(f"/{CLIENTS}/")
+        quotas.update(QuotaEntity(user, of_client), values)
+
+    def client_changed(name: str, values: Mapping[str, str]) -> None:
+        quotas.update(QuotaEntity(client_id=name), values)
+
+    for kind, listeners, changed in (
+        (USERS, configs.on_user_config, user_changed),
+        (CLIENTS, configs.on_client_config, client_changed),
+    ):
+        for name in configs.entities(kind):
+            changed(name, configs.overrides(kind, name))
+        listeners.append(changed)

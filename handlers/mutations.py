@@ -1,0 +1,25 @@
+"""Changes of topics, counted in the quota of the client that asks for them (KIP-599)."""
+
+from __future__ import annotations
+
+from ..controller.topics import Charge
+from .call import Call
+
+
+def charge(call: Call, first_strict_version: int) -> Charge | None:
+    """Counts partitions that are about to be created or deleted; None where no quota holds for the client.
+
+    From ``first_strict_version`` of the request on, it raises KafkaError THROTTLING_QUOTA_EXCEEDED where the quota is exhausted.
+    """
+    if call.cost is None:
+        return None
+    mutations = call.cost.mutations(is_strict=call.version >= first_strict_version)
+    return None if mutations is None else mutations.charge
+
+
+def permissive_charge(call: Call) -> Charge | None:
+    """The same for what is made because a client named it: it is counted, and never refused."""
+    if call.cost is None:
+        return None
+    mutations = call.cost.mutations(is_strict=False, holds_up=False)
+    return None if mutations is None else mutations.charge

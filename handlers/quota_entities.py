@@ -1,0 +1,82 @@
+"""What a quota may be set on, as clients name it and as the store has it.
+
+Clients name a user, a client id, a user and a client id, or an IP address, each by its type with a name, or without one for
+the default. The store has them as entities of the kinds ``users``, ``clients`` and ``ips`` (``controller.config_store``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..base.errors import ErrorCode, KafkaError
+from ..controller.config_store import CLIENTS, IPS, USERS
+from ..controller.znodes import DEFAULT_ENTITY, desanitized, sanitized
+from ..security.client_quotas import (
+    CONSUMER_BYTE_RATE,
+    CONTROLLER_MUTATION_RATE,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+)
+from ..security.connection_rates import CONNECTION_CREATION_RATE
+
+USER = "user"
+CLIENT_ID = "client-id"
+IP = "ip"
+ENTITY_TYPES = (USER, CLIENT_ID, IP)
+
+LONG_MAX = 2**63 - 1
+INT_MAX = 2**31 - 1
+_OF_CLIENTS: Mapping[str, int | None] = {
+    PRODUCER_BYTE_RATE: LONG_MAX,
+    CONSUMER_BYTE_RATE: LONG_MAX,
+    REQUEST_PERCENTAGE: None,
+    CONTROLLER_MUTATION_RATE: None,
+}
+QUOTA_KEYS: Mapping[str, Mapping[str, int | None]] = {
+    USERS: _OF_CLIENTS,
+    CLIENTS: _OF_CLIENTS,
+    IPS: {CONNECTION_CREATION_RATE: INT_MAX},
+}
+"""By the store's kind: what can be set, with the largest value of what is a whole number, None for what is not."""
+
+Entity = Mapping[str, str | None]
+"""The name by type, None for the default."""
+
+
+def stored_entity(entity: Entity) -> tuple[str, str]:
+    """Kind and name in the store. Raises KafkaError INVALID_REQUEST."""
+    for entity_type, name in entity.items():
+        if entity_type not in ENTITY_TYPES:
+            raise _invalid(f"Unhandled client quota entity type: {entity_type}")
+        if name == "":
+            raise _invalid(f"Empty {entity_type} not supported")
+    nodes = {entity_type: DEFAULT_ENTITY if name is None else sanitized(name) for entity_type, name in entity.items()}
+    if not nodes:
+        raise _invalid("Invalid empty client quota entity")
+    if IP in nodes:
+        if len(nodes) > 1:
+            raise _invalid("Invalid quota entity combination, IP entity should not be used with user/client ID entity.")
+        return IPS, nodes[IP]
+    if USER not in nodes:
+        return CLIENTS, nodes[CLIENT_ID]
+    if CLIENT_ID not in nodes:
+        return USERS, nodes[USER]
+    return USERS, f"{nodes[USER]}/{CLIENTS}/{nodes[CLIENT_ID]}"
+
+
+def named_entity(kind: str, name: str) -> dict[str, str | None]:
+    """An entity of the store as clients name it."""
+    if kind == CLIENTS:
+        return {CLIENT_ID: _name(name)}
+    if kind == IPS:
+        return {IP: _name(name)}
+    user, *rest = name.split("/")
+    return {USER: _name(user)} | ({CLIENT_ID: _name(rest[1])} if rest else {})
+
+
+def _name(node: str) -> str | None:
+    return None if node == DEFAULT_ENTITY else desanitized(node)
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)

@@ -1,0 +1,182 @@
+"""What a request costs its client of the client's quotas, and for how long the client is held up for it.
+
+There is a ``RequestCost`` for each request while a quota is set for anyone, and none otherwise. ``dispatch`` makes it before the
+handler runs, and settles it when the answer is made: the answer says how long the client is to wait (``throttle_time_ms``), is
+sent at once, and for that time nothing is read from the connection (KIP-219).
+
+Rules (KafkaApis, RequestHandlerHelper, ClientRequestQuotaManager):
+
+- A Produce costs its size in bytes. With acks=0 its time is not held against the client.
+- A Fetch of a consumer costs the size of its answer. One that is beyond the quota is answered empty, with its session as it
+  was, and costs nothing. No fetch reads more than could be had at all without being held up.
+- Every request costs the time that it is worked on before it first waits, in percent of one thread: of the one loop's time.
+  What brokers ask of one another costs nothing.
+- Topics that are created or deleted cost their partitions (KIP-599): where the quota is exhausted, ``is_strict`` versions of the
+  requests are refused with THROTTLING_QUOTA_EXCEEDED; in others they are made, and the client is held up. A topic that is made
+  because a client named it is counted, and the client not held up for it.
+- A client is held up for the longest of these times, and no longer than a window for the time of its requests.
+
+Other than Kafka: sending is not counted as time.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..base.seams import Clock
+from ..controller.znodes import sanitized
+from ..security.client_quotas import ClientQuotas, SharedMutationQuota, SharedQuota
+from ..wire.api_keys import ApiKey
+
+_node = functools.lru_cache(maxsize=4096)(sanitized)
+_OF_BROKERS = frozenset(
+    {
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+        ApiKey.CONTROLLED_SHUTDOWN,
+        ApiKey.ALTER_PARTITION,
+        ApiKey.WRITE_TXN_MARKERS,
+    }
+)
+
+
+class RequestCost:
+    """One request's. ``user`` is the name of the connection's principal."""
+
+    __slots__ = (
+        "_began",
+        "_clock",
+        "_is_free",
+        "_mutations",
+        "_names",
+        "_quotas",
+        "_throttle_ms",
+        "_throttled_by",
+        "_until",
+    )
+
+    def __init__(self, quotas: ClientQuotas, clock: Clock, user: str, client_id: str) -> None:
+        self._quotas = quotas
+        self._clock = clock
+        self._names = _node(user), _node(client_id)
+        self._began = clock.elapsed()
+        self._until = 0.0
+        self._is_free = False
+        self._mutations: MutationCost | None = None
+        self._throttle_ms = 0
+        self._throttled_by: SharedQuota | None = None
+
+    def note_wait(self) -> None:
+        """The request is about to wait; from now on its time is not its own."""
+        if not self._until:
+            self._until = self._clock.elapsed()
+
+    def be_free(self) -> None:
+        """It is a request of a broker."""
+        self._is_free = True
+
+    # --- Fetch --------------------------------------------------------------------------------------------------------
+
+    def most_fetched(self) -> float | None:
+        """How many bytes a fetch may read, so that it is not held up however seldom it comes; None: as many as it likes."""
+        shared = self._quotas.fetch.of(*self._names, _now_ms())
+        return None if shared is None else shared.most_at_once
+
+    def is_fetch_held_up(self, size: int) -> bool:
+        """Count the answer of a fetch, of so many bytes, and its time; whether it is to be answered empty instead."""
+        now_ms = _now_ms()
+        self._use_time(now_ms)
+        shared = self._quotas.fetch.of(*self._names, now_ms)
+        if shared is not None:
+            self._hold_up(shared.use(size, now_ms), shared)
+            if self._throttle_ms:
+                shared.use(-size, now_ms)
+        return self._throttle_ms > 0
+
+    # --- changes of topics --------------------------------------------------------------------------------------------
+
+    def mutations(self, *, is_strict: bool, holds_up: bool = True) -> MutationCost | None:
+        """What the request's changes of topics are counted by; None where no quota holds for them.
+
+        Whether the client is held up for what goes beyond the quota, is said by ``holds_up``.
+        """
+        if self._mutations is not None:
+            return self._mutations
+        shared = self._quotas.mutations.of(*self._names, _now_ms())
+        if shared is None:
+            return None
+        mutations = MutationCost(shared, is_strict=is_strict)
+        if holds_up:
+            self._mutations = mutations
+        return mutations
+
+    # --- the end ------------------------------------------------------------------------------------------------------
+
+    def settle(self, api_key: int, size: int, *, has_answer: bool) -> int:
+        """For how many milliseconds the client is held up, for a request of so many bytes."""
+        now_ms = _now_ms()
+        if api_key == ApiKey.PRODUCE and (shared := self._quotas.produce.of(*self._names, now_ms)) is not None:
+            self._hold_up(shared.use(size, now_ms), shared)
+        if has_answer and not self._is_free and api_key not in _OF_BROKERS:
+            self._use_time(now_ms)
+        if self._mutations is not None:
+            self._hold_up(self._mutations.throttle_ms(now_ms), self._mutations.shared)
+        if self._throttled_by is not None:
+            self._throttled_by.note_throttled(self._throttle_ms, now_ms)
+        return self._throttle_ms
+
+    def _use_time(self, now_ms: int) -> None:
+        """Count the time, once."""
+        if self._began < 0:
+            return
+        shared = self._quotas.request.of(*self._names, now_ms)
+        if shared is not None:
+            seconds = (self._until or self._clock.elapsed()) - self._began
+            self._hold_up(shared.use(seconds * 100, now_ms, self._quotas.longest_request_throttle_ms), shared)
+        self._began = -1.0
+
+    def _hold_up(self, throttle_ms: int, shared: SharedQuota) -> None:
+        if throttle_ms > self._throttle_ms:
+            self._throttle_ms, self._throttled_by = throttle_ms, shared
+
+
+class MutationCost:
+    """What a request's changes of topics cost."""
+
+    __slots__ = ("_is_strict", "_throttle_ms", "_throttled_at", "shared")
+
+    def __init__(self, shared: SharedMutationQuota, *, is_strict: bool) -> None:
+        self.shared = shared
+        self._is_strict = is_strict
+        self._throttle_ms = 0
+        self._throttled_at = 0
+
+    def charge(self, partitions: int) -> None:
+        """Count partitions that are about to be created or deleted. Raises KafkaError THROTTLING_QUOTA_EXCEEDED."""
+        now_ms = _now_ms()
+        if not self._is_strict:
+            self.shared.take(partitions, now_ms)
+            self._note_exhausted(now_ms)
+        elif self._note_exhausted(now_ms):
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, "The throttling quota has been exceeded.")
+        else:
+            self.shared.take(partitions, now_ms)
+
+    def throttle_ms(self, now_ms: int) -> int:
+        """For how long the client is held up from now on."""
+        return max(self._throttle_ms - (now_ms - self._throttled_at), 0)
+
+    def _note_exhausted(self, now_ms: int) -> bool:
+        throttle_ms = self.shared.exhausted_ms(now_ms)
+        if throttle_ms:
+            self._throttle_ms, self._throttled_at = throttle_ms, now_ms
+        return throttle_ms > 0
+
+
+def _now_ms() -> int:
+    """Milliseconds that never go back."""
+    return int(trio.current_time() * 1000)
