@@ -28,6 +28,7 @@ LAZY = {
     "groups": Lazy(".commands.groups", "List and describe consumer groups, move their offsets, delete them."),
     "configs": Lazy(".commands.configs", "Describe, set and unset the settings of topics and brokers."),
     "users": Lazy(".commands.users", "Add, list and remove users with SCRAM passwords."),
+    "quotas": Lazy(".commands.quotas", "Describe, set and unset the quotas of users, client ids and addresses."),
     "cluster": Lazy(".commands.cluster", "Describe the cluster, elect leaders, drain a broker."),
     "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),
     "compat": Lazy(

@@ -88,6 +88,10 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
             return False
         return True
 
+    def ask(self, request: Any) -> Any:
+        """A broker's answer to a request, whichever broker that is. Raises IncompatibleBrokerVersion."""
+        return self._manager.run(self._send, request)
+
     def ask_controller(self, request: Any, errors: Callable[[Any], list[Any]] | None = None) -> Any:
         """The controller's answer to a request, one of kafka-python's or a ``WireRequest``; ``errors`` finds those in an answer.
 
