@@ -40,7 +40,8 @@ def test_a_setting_that_does_not_exist(command: Command, topic: str) -> None:
 def test_settings_of_a_broker(command: Command) -> None:
     given = {row["name"]: row for row in command.json("configs", "describe", "--broker", "1")}
     assert given["group.initial.rebalance.delay.ms"]["value"] == "0"
-    assert given["listeners"]["read_only"] is True
+    assert given["listeners"]["read_only"] is False
+    assert given["log.dirs"]["read_only"] is True
     assert command("configs", "describe", "--broker-defaults") == ""
 
 
