@@ -59,6 +59,13 @@ class Acceptor:
 
     async def accept_from(self, served: ServedListener, nursery: trio.Nursery) -> None:
         """Accept until the listener is closed; each connection is a task of ``nursery``."""
+        async with trio.open_nursery() as background:
+            for loop in served.security.background:
+                background.start_soon(loop, self._services.workers)
+            await self._accept_all(served, nursery)
+            background.cancel_scope.cancel()
+
+    async def _accept_all(self, served: ServedListener, nursery: trio.Nursery) -> None:
         while True:
             try:
                 connection = await served.listener.accept()

@@ -117,6 +117,9 @@ class Assembly:
         if foundation.features is not None:
             self._member.watch_losses.append(foundation.features.look_again)
         await self._member.join()
+        if services.delegation_tokens is not None:
+            await services.delegation_tokens.start()
+            self._member.watch_losses.append(services.delegation_tokens.look_again)
         await self._finish_early_loads()
         self.is_started = True
 
@@ -157,6 +160,8 @@ class Assembly:
         nursery.start_soon(self._member.run)
         if self._foundation.features is not None:
             nursery.start_soon(self._foundation.features.run)
+        if services.delegation_tokens is not None:
+            nursery.start_soon(services.delegation_tokens.run)
         if isinstance(services.producer_ids, AllocatedProducerIds):
             nursery.start_soon(services.producer_ids.run)
         nursery.start_soon(services.groups.run)

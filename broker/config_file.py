@@ -22,12 +22,14 @@ logger = logging.getLogger(__name__)
 def declared_classes() -> list[type[Settings]]:
     """Every Settings class of Ottla, in the order of the reference page."""
     from ..controller.settings import ControllerSettings
+    from ..controller.token_settings import DelegationTokenSettings
     from ..controller.zookeeper_settings import ZooKeeperSettings
     from ..group_coordinator.settings import GroupSettings
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import QuotaSettings, ReplicationSettings
     from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
     from ..transaction_coordinator.settings import TransactionSettings
+    from .oauthbearer_settings import OauthbearerSettings
     from .sasl_settings import SaslSettings
     from .settings import BrokerSettings
 
@@ -43,6 +45,8 @@ def declared_classes() -> list[type[Settings]]:
         ConnectionRateSettings,
         ControllerSettings,
         ZooKeeperSettings,
+        DelegationTokenSettings,
+        OauthbearerSettings,
         GroupSettings,
         TransactionSettings,
     ]

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Awaitable, Callable
 
 from ..base.network import Connection, Listener
+from ..base.seams import Workers
 from ..base.settings import SettingError
 from ..handlers.connection_context import ConnectionContext
 from ..handlers.services import Services
@@ -23,16 +24,20 @@ It sets the context's principal where the client has shown a certificate. Raises
 deadline are the caller's.
 """
 
+Background = Callable[[Workers], Awaitable[None]]
+"""Something that goes on beside the connections: keys that are read again."""
+
 MakeGate = Callable[[ConnectionContext, Services], Gate]
 """The gate of a connection whose transport is ready."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ListenerSecurity:
-    """None where the listener's protocol is without."""
+    """None where the listener's protocol is without. ``background`` are loops to run while it listens."""
 
     transport: Transport | None = None
     make_gate: MakeGate | None = None
+    background: tuple[Background, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,22 +56,20 @@ class ServedListener:
 
 def listener_security(endpoint: Endpoint, config: ListenerConfig) -> ListenerSecurity:
     """What the connections of a listener go through, by its settings. Raises SettingError."""
-    return ListenerSecurity(_transport(endpoint, config), _gates(endpoint, config))
+    transport = _transport(endpoint, config)
+    if endpoint.security_protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
+        return ListenerSecurity(transport)
+    from .sasl_gate import SaslGate, sasl_listener
+
+    listener = sasl_listener(config)
+    background = tuple(each.background for each in listener.mechanisms.values() if each.background is not None)
+    return ListenerSecurity(transport, lambda context, services: SaslGate(context, services, listener), background)
 
 
 def _transport(endpoint: Endpoint, config: ListenerConfig) -> Transport | None:
     if endpoint.security_protocol in ("SSL", "SASL_SSL"):
         raise _unserved(endpoint)
     return None
-
-
-def _gates(endpoint: Endpoint, config: ListenerConfig) -> MakeGate | None:
-    if endpoint.security_protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
-        return None
-    from .sasl_gate import SaslGate, sasl_listener
-
-    listener = sasl_listener(config)
-    return lambda context, services: SaslGate(context, services, listener)
 
 
 def _unserved(endpoint: Endpoint) -> SettingError:

@@ -16,6 +16,8 @@ from ..controller.controller import Controller
 from ..controller.producer_ids import ProducerIds
 from ..controller.remote_channel import RemoteChannel
 from ..controller.settings import ControllerSettings
+from ..controller.token_settings import DelegationTokenSettings
+from ..controller.token_store import DelegationTokens
 from ..controller.topic_writer import TopicWriter
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
@@ -164,6 +166,12 @@ class Parts:
         around = self._around
         return CoordinatorPartitionLog(topic, self._replicas, self._metadata, around.clock, around.workers)
 
+    def _make_tokens(self) -> DelegationTokens | None:
+        settings = self._around.config.settings(DelegationTokenSettings)
+        if settings.secret is None:
+            return None
+        return DelegationTokens(self._foundation.session, self._around.clock, settings, settings.secret)
+
     def _make_services(self) -> Services:
         around, foundation = self._around, self._foundation
         slots = around.config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
@@ -187,6 +195,7 @@ class Parts:
             topic_writer=TopicWriter(foundation.session, around.config, around.randomness),
             configs=foundation.configs,
             client_quotas=ClientQuotas(around.config.settings(ClientQuotaSettings)),
+            delegation_tokens=self._make_tokens(),
             groups=self._groups,
             transactions=self._transactions,
             transaction_entries=TransactionEntries(self._broker_id, self._metadata, self.peers, self._transactions),

@@ -7,14 +7,16 @@ wrong in them ends the start. ``MECHANISMS`` is the registry.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from ..base.seams import Workers
 from ..base.settings import SettingError
 from ..controller.config_store import USERS
 from ..controller.znodes import sanitized
 from ..handlers.services import Services
 from ..security.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasError, LoginModule, parse_jaas
+from ..security.oauthbearer import OAUTHBEARER
 from ..security.plain import PLAIN, PlainClient, PlainServer, plain_users
 from ..security.principal import USER, Principal
 from ..security.sasl import AuthenticationError, SaslClient, SaslServer
@@ -28,8 +30,14 @@ logger = logging.getLogger(__name__)
 _CALLBACKS = ("sasl.server.callback.handler.class", "sasl.client.callback.handler.class", "sasl.login.class")
 
 
+Background = Callable[[Workers], Awaitable[None]]
+
+
 class Mechanism(Protocol):
-    """One mechanism of one listener."""
+    """One mechanism of one listener. ``background`` is to be run while it listens; None where nothing is to be."""
+
+    @property
+    def background(self) -> Background | None: ...
 
     def server(self, services: Services) -> SaslServer:
         """This side of a client's authentication."""
@@ -42,6 +50,8 @@ class Mechanism(Protocol):
 
 class PlainMechanism:
     """Users with passwords in the JAAS configuration."""
+
+    background = None
 
     def __init__(self, config: ListenerConfig) -> None:
         refuse_callbacks(config, PLAIN)
@@ -61,7 +71,9 @@ class PlainMechanism:
 
 
 class ScramUsers:
-    """Users with credentials in the cluster's store, for one of the two SCRAM mechanisms."""
+    """Users with credentials in the cluster's store, and delegation tokens, for one of the two SCRAM mechanisms."""
+
+    background = None
 
     def __init__(self, mechanism: ScramMechanism, config: ListenerConfig) -> None:
         refuse_callbacks(config, mechanism.sasl_name)
@@ -69,10 +81,16 @@ class ScramUsers:
         self._module = login_module(config, mechanism.sasl_name, SCRAM_MODULE)
 
     def server(self, services: Services) -> SaslServer:
-        return ScramServer(self._mechanism, lambda name: self._find(services, name), lambda _: None)
+        return ScramServer(
+            self._mechanism, lambda name: self._find(services, name), lambda name: self._find_token(services, name)
+        )
 
     def client(self) -> SaslClient:
         return ScramClient(self._mechanism, *identity(self._module))
+
+    def _find_token(self, services: Services, token_id: str) -> ScramUser | None:
+        tokens = services.delegation_tokens
+        return None if tokens is None else tokens.scram_user(self._mechanism, token_id)
 
     def _find(self, services: Services, name: str) -> ScramUser | None:
         stored = services.configs.overrides(USERS, sanitized(name)).get(self._mechanism.sasl_name)
@@ -93,10 +111,17 @@ def _scram_sha_512(config: ListenerConfig) -> Mechanism:
     return ScramUsers(ScramMechanism.SHA_512, config)
 
 
+def _oauthbearer(config: ListenerConfig) -> Mechanism:
+    from .oauthbearer import OAuthBearerMechanism
+
+    return OAuthBearerMechanism(config)
+
+
 MECHANISMS: dict[str, Callable[[ListenerConfig], Mechanism]] = {
     PLAIN: PlainMechanism,
     ScramMechanism.SHA_256.sasl_name: _scram_sha_256,
     ScramMechanism.SHA_512.sasl_name: _scram_sha_512,
+    OAUTHBEARER: _oauthbearer,
 }
 """By the name that clients give; each raises SettingError where its settings are wrong."""
 

@@ -1,8 +1,8 @@
 """The state of a cluster of one broker moves into a ZooKeeper that is empty, so that others can join it.
 
-What is moved are topics with ids, assignments and leaders, configs, deletions under way, the block of producer ids and the
-epoch of the controller; sessions and notifications stay behind. It does not fit into one transaction, so the first one
-makes ``/ottla_move`` together with ``/cluster/id``, and the last one removes it:
+What is moved are topics with ids, assignments and leaders, configs, delegation tokens, deletions under way, the
+block of producer ids and the epoch of the controller; sessions and notifications stay behind. It does not fit into one
+transaction, so the first one makes ``/ottla_move`` together with ``/cluster/id``, and the last one removes it:
 
 - while the mark is there no other broker joins (``ensure_cluster``), and the broker itself goes on where a crash left it:
   what is there is made equal to the source once more, since the broker may have run alone in between;
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from . import znodes
+from . import token_store, znodes
 from .config_store import KINDS
 from .partition_states import transactions
 from .registration import find_cluster
@@ -32,15 +32,19 @@ _FOLDERS = (
 """Nodes that are moved with all that is below them."""
 
 _NODES = (znodes.CONTROLLER_EPOCH, znodes.PRODUCER_ID_BLOCK)
+_OWN_TREES = (token_store.ROOT,)
+"""Nodes that are moved with all that is below them, and are not there in every cluster."""
 
 
 def moved_nodes(tree: ZnodeTree) -> dict[str, bytes]:
     """The nodes to move, by path."""
-    return {
-        path: node.data
-        for path, node in tree.entries()
-        if not node.ephemeral_owner and (path in _NODES or any(path.startswith(folder + "/") for folder in _FOLDERS))
-    }
+    return {path: node.data for path, node in tree.entries() if not node.ephemeral_owner and _is_moved(path)}
+
+
+def _is_moved(path: str) -> bool:
+    if path.startswith(token_store.CHANGES + "/"):
+        return False
+    return path in (*_NODES, *_OWN_TREES) or any(path.startswith(folder + "/") for folder in (*_FOLDERS, *_OWN_TREES))
 
 
 async def begin_move(store: ClusterStore, broker_id: int, cluster_id: str) -> None:
@@ -90,14 +94,18 @@ async def _check_empty(store: ClusterStore) -> None:
     for folder in (znodes.BROKER_IDS, *_FOLDERS):
         if await store.children(folder):
             raise _refusal(f"there is something in {folder} already, and no cluster id")
+    for folder in _OWN_TREES:
+        if await store.exists(folder) is not None:
+            raise _refusal(f"there is {folder} already, and no cluster id")
     if await store.exists(znodes.CONTROLLER_EPOCH) is not None:
         raise _refusal("it has had a controller, and has no cluster id")
 
 
 async def _read(store: ClusterStore) -> dict[str, bytes]:
     """What is there of all that could be moved, by path."""
-    paths = list(_NODES)
-    folders = list(_FOLDERS)
+    own_trees = [path for path in _OWN_TREES if await store.exists(path) is not None]
+    paths = [*_NODES, *own_trees]
+    folders = [*_FOLDERS, *own_trees]
     while folders:
         folder = folders.pop()
         below = [f"{folder}/{name}" for name in await store.children(folder)]

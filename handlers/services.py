@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ..controller.controller import Controller
     from ..controller.features import FinalizedFeatures
     from ..controller.session import BrokerSession
+    from ..controller.token_store import DelegationTokens
     from ..controller.topic_writer import TopicWriter
     from ..group_coordinator.coordinator import GroupCoordinator
     from ..log.log_manager import LogManager
@@ -35,7 +36,8 @@ class Services:
 
     ``broker_epoch`` tells that of its present registration, -1 before the first. ``is_alone``: the cluster's
     store is its own, so no other broker can be in the cluster. ``features`` are those of a cluster of several brokers, None
-    for a broker that is alone. ``served`` may be replaced while the broker runs; dispatch looks at it with every request.
+    for a broker that is alone. ``delegation_tokens`` is None where there are to be none. ``served`` may be replaced while the
+    broker runs; dispatch looks at it with every request.
     """
 
     broker_id: int
@@ -57,6 +59,7 @@ class Services:
     topic_writer: TopicWriter
     configs: ConfigStore
     client_quotas: ClientQuotas
+    delegation_tokens: DelegationTokens | None
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     transaction_entries: TransactionEntries

@@ -1,0 +1,242 @@
+"""The delegation tokens of the cluster, as one broker knows them: ``/delegation_token`` in memory, kept up by notifications.
+
+Any broker makes, renews and ends tokens, straight in the cluster's store. The node of a token is written together with a
+numbered notification under ``/delegation_token/token_changes`` that has the token's id as text; every broker watches that
+folder and reads again what is named there. Notifications older than 15 minutes are removed, and tokens that are over once in
+``delegation.token.expiry.check.interval.ms``, by each broker. A token that is over is as good as removed before that.
+
+Passwords are not stored: each is computed from the token's id and the brokers' common secret, and what SCRAM needs of it
+when the token is first used, since that takes milliseconds.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+from collections.abc import Iterable
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..base.seams import Clock
+from ..security import delegation
+from ..security.delegation import DelegationToken
+from ..security.principal import Principal
+from ..security.scram import ScramCredential, ScramMechanism, new_credential
+from ..security.scram_exchange import ScramUser
+from .config_store import NOTIFICATION_LIFETIME_MS
+from .loading import decoded
+from .repeated_look import RepeatedLook
+from .store import (
+    BadVersionError,
+    ClusterStore,
+    ConnectionLossError,
+    Create,
+    Delete,
+    NodeExistsError,
+    NoNodeError,
+    Operation,
+    Set,
+    StoreError,
+    StoreFailedError,
+    ensure_paths,
+)
+from .token_settings import DelegationTokenSettings
+
+logger = logging.getLogger(__name__)
+
+ROOT = "/delegation_token"
+TOKENS = ROOT + "/tokens"
+CHANGES = ROOT + "/token_changes"
+_CHANGE_PREFIX = CHANGES + "/token_change_"
+TOKEN_PATHS = (ROOT, CHANGES, TOKENS)
+"""Nodes that exist, without data, in a cluster with delegation tokens; parents first."""
+
+
+class DelegationTokens:
+    """``start`` once, then ``run`` in a task of its own."""
+
+    def __init__(self, store: ClusterStore, clock: Clock, settings: DelegationTokenSettings, secret: str) -> None:
+        self._store = store
+        self._clock = clock
+        self._settings = settings
+        self._secret = secret
+        self._tokens: dict[str, DelegationToken] = {}
+        self._credentials: dict[str, dict[ScramMechanism, ScramCredential]] = {}
+        self._look = RepeatedLook()
+        self._last_change = -1
+        self._is_complete = False
+
+    # --- what is there ------------------------------------------------------------------------------------------------
+
+    def tokens(self) -> list[DelegationToken]:
+        """Those that are not removed yet; some may be over."""
+        return list(self._tokens.values())
+
+    def hmac(self, token: DelegationToken) -> bytes:
+        """The token's password, as bytes."""
+        return delegation.token_hmac(self._secret, token.token_id)
+
+    def scram_user(self, mechanism: ScramMechanism, token_id: str) -> ScramUser | None:
+        """Who authenticates by SCRAM with a token; None for a token that is not known, or over."""
+        token = self._tokens.get(token_id)
+        if token is None or token.is_over(self._clock.now_ms()):
+            return None
+        known = self._credentials.setdefault(token_id, {})
+        if mechanism not in known:
+            known[mechanism] = new_credential(mechanism, delegation.token_password(self._secret, token_id))
+        owner = Principal(token.owner.type, token.owner.name, token_authenticated=True)
+        return ScramUser(owner, known[mechanism], min(token.max_ms, token.expiry_ms))
+
+    def _by_hmac(self, given: bytes) -> DelegationToken:
+        """Raises KafkaError DELEGATION_TOKEN_NOT_FOUND."""
+        found = [token for token in self._tokens.values() if hmac.compare_digest(self.hmac(token), given)]
+        if not found:
+            raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+        return found[0]
+
+    # --- what is asked for --------------------------------------------------------------------------------------------
+
+    async def create(
+        self, owner: Principal, requester: Principal, renewers: Iterable[Principal], wanted_lifetime_ms: int
+    ) -> DelegationToken:
+        """Raises KafkaError KAFKA_STORAGE_ERROR when the store is gone."""
+        now = self._clock.now_ms()
+        token = delegation.new_token(owner, requester, renewers, wanted_lifetime_ms, self._settings.lifetimes, now)
+        await self._write(token)
+        logger.info("Delegation token %s of %s was made for %s", token.token_id, token.owner, token.requester)
+        return token
+
+    async def renew(self, principal: Principal, given_hmac: bytes, period_ms: int) -> int:
+        """When the token ends now, in ms since the epoch. Raises KafkaError."""
+        now = self._clock.now_ms()
+        token = delegation.renewed(self._by_hmac(given_hmac), principal, period_ms, self._settings.lifetimes, now)
+        await self._write(token)
+        return token.expiry_ms
+
+    async def expire(self, principal: Principal, given_hmac: bytes, period_ms: int) -> int:
+        """When the token ends now, in ms since the epoch. Raises KafkaError."""
+        now, before = self._clock.now_ms(), self._by_hmac(given_hmac)
+        token = delegation.expired(before, principal, period_ms, now)
+        if token is None:
+            await self._remove(before.token_id)
+            logger.info("Delegation token %s of %s was ended by %s", before.token_id, before.owner, principal)
+            return now
+        await self._write(token)
+        return token.expiry_ms
+
+    async def _write(self, token: DelegationToken) -> None:
+        try:
+            while not await self._try_write(token):
+                pass
+        except StoreError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self._tokens[token.token_id] = token
+
+    async def _try_write(self, token: DelegationToken) -> bool:
+        path, data = _path(token.token_id), delegation.encode_token(token)
+        (node,) = await self._store.get_many([path])
+        operation: Operation = Create(path, data) if node is None else Set(path, data, node.stat.version)
+        try:
+            await self._store.multi([operation, _change(token.token_id)])
+        except (BadVersionError, NodeExistsError, NoNodeError):
+            return False
+        except ConnectionLossError:
+            (now,) = await self._store.get_many([path])
+            return now is not None and now.data == data
+        return True
+
+    async def _remove(self, token_id: str) -> None:
+        try:
+            await self._store.multi([Delete(_path(token_id)), _change(token_id)])
+        except NoNodeError:
+            pass
+        except ConnectionLossError:
+            await self._remove(token_id)
+        except StoreError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self._forget(token_id)
+
+    def _forget(self, token_id: str) -> None:
+        self._tokens.pop(token_id, None)
+        self._credentials.pop(token_id, None)
+
+    # --- keeping up ---------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Read everything, at first and again whenever watches may have been lost. Raises StoreError."""
+        await ensure_paths(self._store, TOKEN_PATHS)
+        names = await self._store.children(CHANGES, self._look.watch)
+        self._last_change = max(map(_number, names), default=-1)
+        await self._load({*await self._store.children(TOKENS), *self._tokens})
+        self._is_complete = True
+
+    def look_again(self) -> None:
+        """Watches may have been lost."""
+        self._is_complete = False
+        self._look.again()
+
+    async def run(self) -> None:
+        """Follow what other brokers do, and remove what is over, for as long as there is a store."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._remove_those_over)
+                await self._look.run(self._follow)
+        except* StoreFailedError as group:
+            logger.error("Changes of delegation tokens are not followed any more: %s", group.exceptions[0])
+
+    async def _follow(self) -> None:
+        if not self._is_complete:
+            await self.start()
+            return
+        names = await self._store.children(CHANGES, self._look.watch)
+        unseen = sorted((name for name in names if _number(name) > self._last_change), key=_number)
+        nodes = await self._store.get_many([f"{CHANGES}/{name}" for name in unseen])
+        await self._load({node.data.decode(errors="replace") for node in nodes if node is not None})
+        if unseen:
+            self._last_change = _number(unseen[-1])
+        await self._remove_old_changes(names)
+
+    async def _load(self, token_ids: Iterable[str]) -> None:
+        ids = [token_id for token_id in token_ids if token_id and "/" not in token_id]
+        for token_id, node in zip(ids, await self._store.get_many([_path(i) for i in ids]), strict=True):
+            token = decoded(_path(token_id), node, delegation.decode_token) if node is not None else None
+            if token is None or token.token_id != token_id:
+                self._forget(token_id)
+            else:
+                self._tokens[token_id] = token
+
+    async def _remove_old_changes(self, names: Iterable[str]) -> None:
+        paths = [f"{CHANGES}/{name}" for name in names]
+        limit = self._clock.now_ms() - NOTIFICATION_LIFETIME_MS
+        for path, node in zip(paths, await self._store.get_many(paths), strict=True):
+            if node is not None and node.stat.created_ms < limit:
+                try:
+                    await self._store.multi([Delete(path)])
+                except (NoNodeError, ConnectionLossError):
+                    pass  # gone, or there for another time
+
+    async def _remove_those_over(self) -> None:
+        while True:
+            await trio.sleep(self._settings.expiry_check_interval_ms / 1000)
+            for token in self.tokens():
+                if token.is_over(self._clock.now_ms()):
+                    try:
+                        await self._remove(token.token_id)
+                    except KafkaError as error:
+                        logger.warning("Delegation token %s is over and stays: %s", token.token_id, error.message)
+                        break
+                    logger.info("Delegation token %s of %s is over", token.token_id, token.owner)
+
+
+def _path(token_id: str) -> str:
+    return f"{TOKENS}/{token_id}"
+
+
+def _change(token_id: str) -> Create:
+    return Create(_CHANGE_PREFIX, token_id.encode(), sequence=True)
+
+
+def _number(name: str) -> int:
+    digits = name.rpartition("_")[2]
+    return int(digits) if digits.isdigit() else -1

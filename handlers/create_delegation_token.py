@@ -1,0 +1,66 @@
+"""CreateDelegationToken (key 38): makes a token with which to authenticate in its owner's place (KIP-48).
+
+Behaviour: any broker does it. The owner is the client itself, or another one (KIP-373). The answer has the token's HMAC, its
+password.
+
+Version notes: 1 has the answer come before the throttling; 2 is flexible; 3 names an owner.
+"""
+
+from __future__ import annotations
+
+from ..base.errors import KafkaError
+from ..security.delegation import DelegationToken, check_may_ask, check_renewers
+from ..security.principal import Principal
+from ..wire.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
+from .call import Call
+from .delegation_tokens import NO_TIME, enabled_tokens
+
+
+async def handle(call: Call, request: CreateDelegationTokenRequest) -> CreateDelegationTokenResponse:
+    requester = call.connection.principal
+    owner = requester
+    if request.owner_principal_name:
+        owner = Principal(request.owner_principal_type or "", request.owner_principal_name)
+    renewers = [Principal(renewer.principal_type, renewer.principal_name) for renewer in request.renewers]
+    try:
+        check_may_ask(call.connection.security_protocol, requester)
+        check_renewers(renewers)
+        tokens = enabled_tokens(call)
+        token = await tokens.create(owner, requester, renewers, request.max_lifetime_ms)
+    except KafkaError as error:
+        return _from(call.version, owner, requester, _refusal(error))
+    return _from(call.version, owner, requester, _answer(token, tokens.hmac(token)))
+
+
+def _from(
+    version: int, owner: Principal, requester: Principal, response: CreateDelegationTokenResponse
+) -> CreateDelegationTokenResponse:
+    """The response with the two that it is about."""
+    response.principal_type, response.principal_name = owner.type, owner.name
+    if version >= 3:
+        response.token_requester_principal_type = requester.type
+        response.token_requester_principal_name = requester.name
+    return response
+
+
+def _answer(token: DelegationToken, hmac: bytes) -> CreateDelegationTokenResponse:
+    return CreateDelegationTokenResponse(
+        issue_timestamp_ms=token.issued_ms,
+        expiry_timestamp_ms=token.expiry_ms,
+        max_timestamp_ms=token.max_ms,
+        token_id=token.token_id,
+        hmac=hmac,
+    )
+
+
+def _refusal(error: KafkaError) -> CreateDelegationTokenResponse:
+    return CreateDelegationTokenResponse(
+        error_code=error.code,
+        issue_timestamp_ms=NO_TIME,
+        expiry_timestamp_ms=NO_TIME,
+        max_timestamp_ms=NO_TIME,
+    )
+
+
+def error_response(request: CreateDelegationTokenRequest, error: KafkaError) -> CreateDelegationTokenResponse:
+    return _refusal(error)

@@ -1,0 +1,163 @@
+"""OAUTHBEARER on a listener: which settings it takes, who gets in with which token, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.testing
+
+from ottla.base.config import Config
+from ottla.base.errors import ErrorCode
+from ottla.base.settings import SettingError
+from ottla.broker.listener_config import ListenerConfig
+from ottla.broker.oauthbearer import OAuthBearerMechanism
+from ottla.security.oauthbearer import OAuthBearerClient
+from ottla.security.sasl import AuthenticationError
+from ottla.tests.memory_cluster import MemoryCluster
+from ottla.tests.memory_cluster import running as running_cluster
+from ottla.tests.security.oauth_tokens import NOW, claims, ec_jwk, ec_key, jwks, signed, unsigned
+from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+
+from .test_sasl import Client, connected
+
+OAUTH = "OAUTHBEARER"
+LISTENER = {
+    "listeners": "SASL://broker1:9092",
+    "listener.security.protocol.map": "SASL:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "SASL",
+    "sasl.enabled.mechanisms": OAUTH,
+}
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+UNSECURED = {"listener.name.sasl.oauthbearer.sasl.jaas.config": f'{MODULE} unsecuredLoginStringClaim_sub="broker";'}
+HANDLERS = "org.apache.kafka.common.security.oauthbearer."
+URL = "sasl.oauthbearer.jwks.endpoint.url"
+HANDLER = "listener.name.sasl.oauthbearer.sasl.server.callback.handler.class"
+
+
+@pytest.fixture
+def key_file(tmp_path: Path) -> Path:
+    file = tmp_path / "keys.json"
+    file.write_bytes(jwks())
+    return file
+
+
+@asynccontextmanager
+async def running(**properties: str) -> AsyncIterator[MemoryCluster]:
+    async with running_cluster(1, **{**LISTENER, **properties}) as cluster:
+        yield cluster
+
+
+async def authenticated(cluster: MemoryCluster, token: str) -> tuple[Client, SaslAuthenticateResponse]:
+    client = await connected(cluster)
+    await client.shake_hands(OAUTH)
+    first = OAuthBearerClient(token).respond(b"")
+    return client, await client.ask(SaslAuthenticateRequest(auth_bytes=first), 2)
+
+
+async def test_a_client_with_a_signed_token_is_let_in_until_it_ends(
+    key_file: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(**{URL: key_file.as_uri()}) as cluster:
+        client, response = await authenticated(cluster, signed(claims(exp=NOW + 20)))
+        assert response.error_code == ErrorCode.NONE
+        assert 0 < response.session_lifetime_ms <= 20_000
+        assert await client.is_let_in()
+        await trio.sleep(21)
+        assert not await client.is_let_in()
+
+
+async def test_the_answer_to_a_refused_token_is_a_challenge_and_then_the_failure(
+    key_file: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with running(**{URL: key_file.as_uri()}) as cluster:
+        for token in (signed(claims(exp=NOW - 60, iat=NOW - 90)), signed(key=ec_key("second")), unsigned()):
+            client, response = await authenticated(cluster, token)
+            assert (response.error_code, bytes(response.auth_bytes)) == (0, b'{"status":"invalid_token"}')
+            response = await client.ask(SaslAuthenticateRequest(auth_bytes=b"\x01"), 2)
+            assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+            assert response.error_message == '{"status":"invalid_token"}'
+            assert await client.is_closed()
+
+
+async def test_a_key_that_the_provider_has_now_is_found(key_file: Path, autojump_clock: trio.testing.MockClock) -> None:
+    async with running(**{URL: key_file.as_uri()}) as cluster:
+        key_file.write_bytes(jwks(ec_jwk("second")))
+        token = signed(key=ec_key("second"), kid="second")
+        _, response = await authenticated(cluster, token)
+        assert bytes(response.auth_bytes) == b'{"status":"invalid_token"}'
+        await trio.testing.wait_all_tasks_blocked()
+        _, response = await authenticated(cluster, token)
+        assert (response.error_code, bytes(response.auth_bytes)) == (0, b"")
+
+
+async def test_a_token_that_nobody_has_signed_is_enough_where_that_is_asked_for(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(**UNSECURED) as cluster:
+        _, response = await authenticated(cluster, unsigned())
+        assert (response.error_code, bytes(response.auth_bytes)) == (0, b"")
+    assert "anybody can be anybody" in caplog.text
+
+
+async def test_brokers_show_each_other_tokens(autojump_clock: trio.testing.MockClock) -> None:
+    options = (
+        'unsecuredLoginStringClaim_sub="broker" unsecuredValidatorAllowableClockSkewMs="1000000000000"'  # two clocks
+    )
+    two = {**LISTENER, "listener.name.sasl.oauthbearer.sasl.jaas.config": f"{MODULE} {options};"}
+    del two["listeners"]
+    async with running_cluster(**two) as cluster:
+        for broker_id in (1, 2):
+            await cluster.start(broker_id, listeners=f"SASL://broker{broker_id}:9092")
+        for broker_id in (1, 2):
+            metadata = cluster.services(broker_id).metadata
+            with trio.fail_after(20):
+                await metadata.wait_until(lambda metadata=metadata: set(metadata.broker_ids()) == {1, 2})
+
+
+def mechanism(**properties: str) -> OAuthBearerMechanism:
+    return OAuthBearerMechanism(ListenerConfig(Config({**LISTENER, **properties}), "SASL", "SASL_PLAINTEXT"))
+
+
+def test_unsigned_tokens_have_to_be_asked_for() -> None:
+    with pytest.raises(SettingError, match="needs the key set"):
+        mechanism()
+    with pytest.raises(SettingError, match="needs the key set"):
+        mechanism(**{"listener.name.sasl.oauthbearer.sasl.jaas.config": f"{MODULE};"})
+    mechanism(**UNSECURED)
+    mechanism(**{HANDLER: HANDLERS + "internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"})
+
+
+@pytest.mark.parametrize("name", ["OAuthBearerValidatorCallbackHandler", "secured.OAuthBearerValidatorCallbackHandler"])
+def test_the_names_of_kafkas_classes_stand_for_what_they_do(name: str, key_file: Path) -> None:
+    mechanism(**{URL: key_file.as_uri(), HANDLER: HANDLERS + name})
+    with pytest.raises(SettingError, match="only"):
+        mechanism(**UNSECURED, **{HANDLER: HANDLERS + name})
+
+
+def test_other_classes_are_refused(key_file: Path) -> None:
+    with pytest.raises(SettingError, match="only"):
+        mechanism(**{URL: key_file.as_uri(), HANDLER: "com.example.Validator"})
+
+
+@pytest.mark.parametrize("url", ["file:///nowhere/keys.json", "ldap://x"])
+def test_a_key_set_that_cannot_be_had_is_said_at_the_start(url: str) -> None:
+    with pytest.raises(SettingError, match=r"jwks\.endpoint\.url"):
+        mechanism(**{URL: url})
+
+
+def test_settings_may_be_of_one_listener(key_file: Path) -> None:
+    mechanism(**{f"listener.name.sasl.oauthbearer.{URL}": key_file.as_uri()})
+    with pytest.raises(SettingError, match="needs the key set"):
+        mechanism(**{f"listener.name.other.oauthbearer.{URL}": key_file.as_uri()})
+
+
+def test_a_broker_without_a_token_of_its_own_cannot_reach_others(key_file: Path) -> None:
+    with pytest.raises(AuthenticationError, match="between brokers"):
+        mechanism(**{URL: key_file.as_uri()}).client()
+    handler = {HANDLER: HANDLERS + "internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"}
+    with pytest.raises(AuthenticationError, match="unsecuredLoginStringClaim_sub"):
+        mechanism(**handler).client()
