@@ -10,6 +10,8 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.replication.broker_client import BrokerClient, PeerUnavailableError
+from ottla.security.scram import ScramMechanism
+from ottla.security.scram_exchange import ScramClient
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -18,6 +20,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 from ottla.wire.messages.metadata import MetadataRequest
 
 from ..memory_cluster import MemoryCluster, running, until
+from .test_sasl import Client, add_user
 
 _BROKER = 4
 _SET, _DELETE = 0, 1
@@ -84,6 +87,28 @@ async def test_another_address_is_advertised(autojump_clock: trio.testing.MockCl
             metadata = cluster.services(number).metadata
             await until(lambda metadata=metadata: metadata.nodes("PLAINTEXT")[1].host == "elsewhere")
         assert cluster.services(2).metadata.nodes("PLAINTEXT")[1].port == 1
+
+
+async def test_a_listener_that_comes_may_ask_who_a_client_is(autojump_clock: trio.testing.MockClock) -> None:
+    """As a cluster is secured without a stop: first a listener with SASL, then the clients go there, then the other one goes."""
+    async with running(1) as cluster:
+        await add_user(cluster, "alice", "secret")
+        settings = {
+            "listeners": BOTH,
+            "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,OUTSIDE:SASL_PLAINTEXT",
+            "listener_name_outside_sasl_enabled_mechanisms": "SCRAM-SHA-256",
+        }
+        unknown = settings | {"listener_name_outside_sasl_enabled_mechanisms": "NONE-SUCH"}
+        assert await change(cluster, **unknown) == ErrorCode.INVALID_REQUEST
+        assert await change(cluster, **settings) == 0
+        await known_outside(cluster, 1)
+        stranger, alice = [Client(await cluster.network.connect("outside1", PORT)) for _ in range(2)]
+        assert not await stranger.is_let_in()
+        mechanism = ScramMechanism.SHA_256
+        assert (
+            await alice.authenticate(mechanism.sasl_name, ScramClient(mechanism, "alice", "secret"))
+        ).error_code == 0
+        assert await alice.is_let_in()
 
 
 @pytest.mark.parametrize(
