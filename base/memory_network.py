@@ -91,6 +91,15 @@ class MemoryConnection:
             data = data[free:]
             stream.change()
 
+    def send_now(self, data: bytes) -> int:
+        stream = self._outgoing
+        if stream.broken or stream.ended or self._closed:
+            raise OSError(errno.EPIPE, "the other side is gone")
+        count = max(0, min(stream.limit - len(stream.data), len(data)))
+        stream.data += data[:count]
+        stream.change()
+        return count
+
     @property
     def is_closed(self) -> bool:
         """Whether this end was closed; the other one may not know yet."""

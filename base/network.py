@@ -95,6 +95,13 @@ class Connection(Protocol):
         """
         ...
 
+    def send_now(self, data: bytes) -> int:
+        """Write as much of ``data`` as there is room for at once; how many bytes. Raises OSError.
+
+        It is for a last word: what does not go is lost.
+        """
+        ...
+
     def close(self) -> None:
         """Close both directions; safe to call twice, and wakes a waiting task with OSError."""
         ...

@@ -99,6 +99,12 @@ class TcpConnection:
             if remaining:
                 release(remaining)
 
+    def send_now(self, data: bytes) -> int:
+        try:
+            return self._socket.send(data)
+        except BlockingIOError:
+            return 0
+
     async def _send_bytes(self, pieces: list[bytes | bytearray | memoryview], more: bool = False) -> None:
         flags = MSG_MORE if more else 0
         sent_all = sum(map(len, pieces))
@@ -122,7 +128,7 @@ class TcpConnection:
 
     async def _send_file(self, descriptor: int, position: int, count: int) -> None:
         if count and RWF_NOWAIT and not _is_cached(descriptor, position + count - 1):
-            await self._workers.run(_read_ahead, descriptor, position, count)
+            await self._workers.run(read_ahead, descriptor, position, count)
         while count:
             try:
                 sent = os.sendfile(self._descriptor, descriptor, position, count)
@@ -168,7 +174,7 @@ def _is_cached(descriptor: int, position: int) -> bool:
     return True
 
 
-def _read_ahead(descriptor: int, position: int, count: int) -> None:
+def read_ahead(descriptor: int, position: int, count: int) -> None:
     """Bring the bytes into the page cache; errors are left for sendfile to find."""
     buffer = bytearray(min(count, _READ_AHEAD))
     with contextlib.suppress(OSError):

@@ -9,6 +9,7 @@ import logging
 from ..base.addresses import join_host_port
 from ..base.config import Config
 from ..base.network import Network
+from ..base.seams import Workers
 from ..base.settings import SettingError
 from .listener_plan import ListenerPlan, PeerListener, plan_listeners
 from .listener_security import ListenerSecurity, ServedListener
@@ -32,9 +33,10 @@ class BoundListeners:
     ``is_alone``: no other broker can be in the cluster. The listeners that brokers use among themselves are those of the start.
     """
 
-    def __init__(self, config: Config, network: Network, *, is_alone: bool) -> None:
+    def __init__(self, config: Config, network: Network, workers: Workers, *, is_alone: bool) -> None:
         self._config = config
         self._network = network
+        self._workers = workers
         self._is_alone = is_alone
         self._is_closed = False
         self.served: list[ServedListener] = []
@@ -44,11 +46,17 @@ class BoundListeners:
 
     def check(self, config: Config) -> ListenerPlan:
         """What would be with other settings. Raises SettingError."""
-        plan = plan_listeners(config, is_alone=self._is_alone)
+        plan = plan_listeners(config, self._workers, is_alone=self._is_alone)
         if self.served and not self._is_alone and plan.inter_broker.name != self.inter_broker.name:
             why = f"brokers reach this one at {self.inter_broker.name}: it is needed until a restart"
             raise SettingError("listeners", config.settings(BrokerSettings).listeners, why)
         return plan
+
+    def check_security(self, config: Config) -> None:
+        """Whether the listeners that are bound can go by other settings. Raises SettingError."""
+        for served in self.served:
+            if served.security.check is not None:
+                served.security.check(config)
 
     async def bind(self) -> None:
         """Raises SettingError and CannotListenError, and has then bound nothing."""

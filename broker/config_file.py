@@ -28,6 +28,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import QuotaSettings, ReplicationSettings
     from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
+    from ..security.tls_settings import TlsSettings
     from ..transaction_coordinator.settings import TransactionSettings
     from .oauthbearer_settings import OauthbearerSettings
     from .sasl_settings import SaslSettings
@@ -36,6 +37,7 @@ def declared_classes() -> list[type[Settings]]:
     return [
         BrokerSettings,
         SaslSettings,
+        TlsSettings,
         LogSettings,
         LogManagerSettings,
         LogCleanerSettings,

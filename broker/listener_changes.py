@@ -95,6 +95,7 @@ class ListenerChanges:
         config.on_change.append(self._note)
 
     def _check(self, after: Config) -> None:
+        self._listeners.check_security(after)
         if listener_properties(after) != listener_properties(self._config):
             self._listeners.check(after)
             check_listener_change(self._config, after)

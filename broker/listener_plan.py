@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 
 from ..base.config import Config
+from ..base.seams import Workers
 from ..base.settings import SettingError
 from ..replication.broker_client import Secure
 from .listener_config import ListenerConfig
@@ -40,7 +41,7 @@ class ListenerPlan:
     control_plane: PeerListener
 
 
-def plan_listeners(config: Config, *, is_alone: bool) -> ListenerPlan:
+def plan_listeners(config: Config, workers: Workers, *, is_alone: bool) -> ListenerPlan:
     """Raises SettingError. ``is_alone``: no other broker can be in the cluster."""
     settings = config.settings(BrokerSettings)
     _check_times(settings)
@@ -55,7 +56,7 @@ def plan_listeners(config: Config, *, is_alone: bool) -> ListenerPlan:
         raise SettingError(
             "security.inter.broker.protocol", name, "no listener has it: brokers could not reach this one"
         )
-    inter_broker = _peer_listener(config, name, protocols)
+    inter_broker = _peer_listener(config, name, protocols, workers)
     control_plane = inter_broker
     if settings.control_plane_listener_name is not None:
         wanted = settings.control_plane_listener_name
@@ -65,8 +66,13 @@ def plan_listeners(config: Config, *, is_alone: bool) -> ListenerPlan:
             raise SettingError(
                 "control.plane.listener.name", wanted, "it is to be another one than that of the brokers"
             )
-        control_plane = _peer_listener(config, wanted.upper(), protocols)
-    securities = [listener_security(each, _config_of(config, each.name, protocols)) for each in endpoints]
+        control_plane = _peer_listener(config, wanted.upper(), protocols, workers)
+    securities = [
+        listener_security(
+            _config_of(config, each.name, protocols), workers, is_inter_broker=each.name == inter_broker.name
+        )
+        for each in endpoints
+    ]
     return ListenerPlan(endpoints, securities, named, inter_broker, control_plane)
 
 
@@ -78,10 +84,10 @@ def _check_times(settings: BrokerSettings) -> None:
         raise SettingError("connection.failed.authentication.delay.ms", str(delay), why)
 
 
-def _peer_listener(config: Config, name: str, protocols: dict[str, str]) -> PeerListener:
+def _peer_listener(config: Config, name: str, protocols: dict[str, str], workers: Workers) -> PeerListener:
     if name not in protocols:
         return PeerListener(name)
-    return PeerListener(name, peer_security(_config_of(config, name, protocols)))
+    return PeerListener(name, peer_security(_config_of(config, name, protocols), workers))
 
 
 def _config_of(config: Config, name: str, protocols: dict[str, str]) -> ListenerConfig:

@@ -1,16 +1,13 @@
-"""What a listener's security protocol asks of its connections: TLS below, a SASL conversation before the first request.
-
-Here is the one place that says which protocols are served.
-"""
+"""What a listener's security protocol asks of its connections: TLS below, a SASL conversation before the first request."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable
 
+from ..base.config import Config
 from ..base.network import Connection, Listener
 from ..base.seams import Workers
-from ..base.settings import SettingError
 from ..handlers.connection_context import ConnectionContext
 from ..handlers.services import Services
 from .gate import Gate
@@ -33,11 +30,14 @@ MakeGate = Callable[[ConnectionContext, Services], Gate]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ListenerSecurity:
-    """None where the listener's protocol is without. ``background`` are loops to run while it listens."""
+    """None where the listener's protocol is without. ``background`` are loops to run while it listens. ``check``: whether it
+    could go by another configuration, in which nothing may have changed but what a file holds; it raises SettingError.
+    """
 
     transport: Transport | None = None
     make_gate: MakeGate | None = None
     background: tuple[Background, ...] = ()
+    check: Callable[[Config], None] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,24 +54,20 @@ class ServedListener:
         return self.endpoint.name
 
 
-def listener_security(endpoint: Endpoint, config: ListenerConfig) -> ListenerSecurity:
+def listener_security(config: ListenerConfig, workers: Workers, *, is_inter_broker: bool) -> ListenerSecurity:
     """What the connections of a listener go through, by its settings. Raises SettingError."""
-    transport = _transport(endpoint, config)
-    if endpoint.security_protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
-        return ListenerSecurity(transport)
+    security = ListenerSecurity()
+    if config.security_protocol in ("SSL", "SASL_SSL"):
+        from .tls_transport import TlsListener  # OpenSSL takes its time to load
+
+        tls = TlsListener(config, workers, is_inter_broker=is_inter_broker)
+        security = ListenerSecurity(tls.accept, check=tls.check)
+    if config.security_protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
+        return security
     from .sasl_gate import SaslGate, sasl_listener
 
     listener = sasl_listener(config)
     background = tuple(each.background for each in listener.mechanisms.values() if each.background is not None)
-    return ListenerSecurity(transport, lambda context, services: SaslGate(context, services, listener), background)
-
-
-def _transport(endpoint: Endpoint, config: ListenerConfig) -> Transport | None:
-    if endpoint.security_protocol in ("SSL", "SASL_SSL"):
-        raise _unserved(endpoint)
-    return None
-
-
-def _unserved(endpoint: Endpoint) -> SettingError:
-    why = f"{endpoint.name} is {endpoint.security_protocol}, and TLS is not served"
-    return SettingError("listeners", str(endpoint), why)
+    return dataclasses.replace(
+        security, make_gate=lambda context, services: SaslGate(context, services, listener), background=background
+    )

@@ -7,6 +7,7 @@ import math
 import trio
 
 from ..base.network import Connection
+from ..base.seams import Workers
 from ..base.settings import SettingError
 from ..replication.broker_client import Secure, Secured
 from ..security.sasl import AuthenticationError
@@ -16,14 +17,33 @@ _PART_OF_A_SESSION = 0.9
 """After which a connection is left; Kafka's clients do it after a random part, of 85 to 95 %."""
 
 
-def peer_security(config: ListenerConfig) -> Secure | None:
+def peer_security(config: ListenerConfig, workers: Workers) -> Secure | None:
     """What a connection to another broker's listener of this name goes through; None for PLAINTEXT. Raises SettingError."""
-    if config.security_protocol == "PLAINTEXT":
-        return None
-    if config.security_protocol == "SASL_PLAINTEXT":
-        return _sasl(config)
-    why = f"{config.listener} is {config.security_protocol}, and brokers reach one another without TLS only"
-    raise SettingError("inter.broker.listener.name", config.listener, why)
+    shake_hands = _tls(config, workers) if config.security_protocol in ("SSL", "SASL_SSL") else None
+    converse = _sasl(config) if config.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL") else None
+    if shake_hands is None or converse is None:
+        return shake_hands or converse
+
+    async def secure(connection: Connection, host: str) -> Secured:
+        tls = (await shake_hands(connection, host)).connection
+        try:
+            return await converse(tls, host)
+        except BaseException:
+            tls.close()
+            raise
+
+    return secure
+
+
+def _tls(config: ListenerConfig, workers: Workers) -> Secure:
+    from .tls_transport import TlsPeers  # OpenSSL takes its time to load
+
+    peers = TlsPeers(config, workers)
+
+    async def secure(connection: Connection, host: str) -> Secured:
+        return Secured(await peers.secure(connection, host))
+
+    return secure
 
 
 def _sasl(config: ListenerConfig) -> Secure:

@@ -112,7 +112,9 @@ class BrokerServer:
         self._metrics: MetricsServer | None = None
         self._is_accepting = False
         self.monitor = Monitor()
-        self._listeners = BoundListeners(config, self._network, is_alone=isinstance(self._home, EmbeddedHome))
+        self._listeners = BoundListeners(
+            config, self._network, self._workers, is_alone=isinstance(self._home, EmbeddedHome)
+        )
         self.assembly: Assembly | None = None
 
     def _configured_home(self) -> ClusterHome:

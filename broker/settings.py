@@ -64,7 +64,7 @@ class BrokerSettings(Settings):
         "listener.security.protocol.map",
         default="PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL",
         dynamic=True,
-        doc="Security protocol of each listener name, NAME:PROTOCOL with commas between. Only PLAINTEXT is served.",
+        doc="Security protocol of each listener name, NAME:PROTOCOL with commas between.",
     )
     controller_listener_names: tuple[str, ...] = setting(
         "controller.listener.names",
@@ -82,7 +82,7 @@ class BrokerSettings(Settings):
         "security.inter.broker.protocol",
         default="PLAINTEXT",
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
-        doc="Security protocol between brokers, where inter.broker.listener.name is not given. Only PLAINTEXT is served.",
+        doc="Security protocol between brokers, where inter.broker.listener.name is not given.",
     )
     control_plane_listener_name: str | None = setting(
         "control.plane.listener.name",

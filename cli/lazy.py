@@ -30,6 +30,7 @@ LAZY = {
     "users": Lazy(".commands.users", "Add, list and remove users with SCRAM passwords."),
     "quotas": Lazy(".commands.quotas", "Describe, set and unset the quotas of users, client ids and addresses."),
     "cluster": Lazy(".commands.cluster", "Describe the cluster, elect leaders, drain a broker."),
+    "certs": Lazy(".commands.certs", "Make certificates for development: an authority, brokers, clients."),
     "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),
     "compat": Lazy(
         ".commands.compat", "Run stock clients against any broker (needs the extra compat): who can do what."

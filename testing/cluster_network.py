@@ -147,6 +147,9 @@ class HeldConnection:
             raise
         await self._connection.send(parts)
 
+    def send_now(self, data: bytes) -> int:
+        return 0 if self._is_held or self._is_closed else self._connection.send_now(data)
+
     async def _wait_free(self) -> None:
         while self._is_held:
             if self._is_closed:

@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from ottla.base.config import Config
-from ottla.base.seams import SystemClock
+from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.base.settings import SettingError
 from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.peer_security import peer_security
@@ -135,6 +135,6 @@ async def test_a_broker_with_a_wrong_password_takes_no_part(
 )
 def test_settings_that_end_a_start(properties: dict[str, str], why: str) -> None:
     with pytest.raises(SettingError) as caught:
-        peer_security(ListenerConfig(Config(properties), "INSIDE", "SASL_PLAINTEXT"))
+        peer_security(ListenerConfig(Config(properties), "INSIDE", "SASL_PLAINTEXT"), InlineWorkers())
     assert why in str(caught.value)
     assert "password=" not in str(caught.value)

@@ -178,6 +178,12 @@ class HostConnection:
         finally:
             release(remaining)
 
+    def send_now(self, data: bytes) -> int:
+        if self.is_over or self._outgoing.is_full:
+            return 0
+        self._outgoing.put(data)
+        return len(data)
+
     async def _wait_for_room(self) -> None:
         """Return once something can be sent; what a file has to give is read then, as ``sendfile`` does it."""
         pipe = self._outgoing

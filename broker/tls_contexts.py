@@ -1,0 +1,154 @@
+"""The TLS contexts of a listener, made from its settings, and made anew while the broker runs (KIP-226).
+
+A change of a listener's stores at run time, or a store's file that has changed when its location is set again, is for new
+connections; those that are open go on with what they have agreed on. What Kafka's SslFactory refuses then is refused: another
+distinguished name or fewer alternative names, a key store or trust store where there was none, none where there was one, and
+between brokers what would not come to a connection with what was before.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import os
+import ssl
+from pathlib import Path
+
+from ..base.config import Config
+from ..base.settings import SettingError
+from ..security.tls_ciphers import CipherSuites
+from ..security.tls_context import allowed_suites, client_context, reason, server_context, shake_hands
+from ..security.tls_material import TlsMaterial, check_compatible, read_material
+from ..security.tls_settings import TlsSettings
+from .listener_config import ListenerConfig
+
+logger = logging.getLogger(__name__)
+
+_NOT_VERIFIED = (
+    "A client SSLEngine created with the provided settings can't connect to a server SSLEngine "
+    "created with those settings."
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class TlsContexts:
+    """What one state of settings and files comes to. ``stamps`` tell whether a file has changed since it was read."""
+
+    settings: TlsSettings
+    material: TlsMaterial
+    stamps: tuple[int | None, ...]
+    server: ssl.SSLContext | None
+    client: ssl.SSLContext
+    suites: CipherSuites | None
+
+    def is_of(self, settings: TlsSettings) -> bool:
+        """Whether these settings, and the files as they are now, would come to the same."""
+        return vars(settings) == vars(self.settings) and _stamps(settings) == self.stamps
+
+
+class ListenerTls:
+    """The contexts of a listener: ``current``."""
+
+    def __init__(self, config: ListenerConfig, *, is_server: bool, is_inter_broker: bool) -> None:
+        """``is_server``: connections are accepted, for which a key store is needed; else they are opened, to a listener of the
+        name. Raises SettingError.
+        """
+        config.config.settings(TlsSettings)  # parsed, they are among those that a running broker knows
+        self._config = config
+        self._is_server = is_server
+        self._is_verified = is_server and is_inter_broker
+        self._seen = config.config.dynamic_broker
+        self._current = self._make(config)
+        if self._is_verified:
+            self._verify(self._current, self._current)
+
+    def current(self) -> TlsContexts:
+        """By the settings as they are now. What came to the store past ``check``, and is of no use, is not gone by."""
+        if self._seen is not self._config.config.dynamic_broker:  # each change makes it anew
+            self._seen = self._config.config.dynamic_broker
+            try:
+                changed = self._changed(self._config)
+            except SettingError as error:
+                logger.error("listener %s goes on with the stores it has: %s", self._config.listener, error)
+            else:
+                if changed is not self._current:
+                    logger.info("listener %s has read its key store and trust store again", self._config.listener)
+                self._current = changed
+        return self._current
+
+    def check(self, changed: Config) -> None:
+        """Whether a changed configuration can be gone by. Raises SettingError."""
+        self._changed(ListenerConfig(changed, self._config.listener, self._config.security_protocol))
+
+    def _make(self, config: ListenerConfig) -> TlsContexts:
+        settings = config.settings(TlsSettings)
+        stamps = _stamps(settings)
+        try:
+            material = read_material(settings, lambda path: Path(path).read_bytes())
+            return TlsContexts(
+                settings,
+                material,
+                stamps,
+                server_context(settings, material) if self._is_server else None,
+                client_context(settings, material),
+                allowed_suites(settings),
+            )
+        except SettingError as error:
+            if config.prefixed(error.name) is not None:
+                raise SettingError(config.prefix + error.name, error.value, error.why) from None
+            raise
+
+    def _changed(self, config: ListenerConfig) -> TlsContexts:
+        """The contexts by a configuration, the current ones where it changes nothing. Raises SettingError."""
+        settings, before = config.settings(TlsSettings), self._current
+        if before.is_of(settings):
+            return before
+        changed = self._make(config)
+        try:
+            _check_change(before, changed)
+        except ValueError as error:
+            location = settings.keystore_location or "[hidden]"
+            raise SettingError(f"{config.prefix}ssl.keystore.location", location, str(error)) from None
+        if self._is_verified:
+            self._verify(before, changed)
+            self._verify(changed, before)
+        return changed
+
+    def _verify(self, one: TlsContexts, other: TlsContexts) -> None:
+        """Brokers will speak to one another with these; so it is tried. Raises SettingError."""
+        assert one.server is not None
+        try:
+            shake_hands(one.server, other.client)
+        except ssl.SSLError as error:
+            location = other.settings.keystore_location or "[hidden]"
+            why = f"{_NOT_VERIFIED} ({reason(error)})"
+            raise SettingError(f"{self._config.prefix}ssl.keystore.location", location, why) from None
+
+
+def _check_change(before: TlsContexts, changed: TlsContexts) -> None:
+    """Raises ValueError, in Kafka's words (SslFactory createNewSslEngineFactory)."""
+    old, new = before.material, changed.material
+    if old.key is None and new.key is not None:
+        raise ValueError("Cannot add SSL keystore to an existing listener for which no keystore was configured.")
+    if old.key is not None:
+        if new.key is None:
+            raise ValueError(
+                "Cannot remove the SSL keystore from an existing listener for which a keystore was configured."
+            )
+        check_compatible(new.key, old.key, changed.settings)
+    if old.trusted is None and new.trusted is not None:
+        raise ValueError("Cannot add SSL truststore to an existing listener for which no truststore was configured.")
+
+
+def _stamps(settings: TlsSettings) -> tuple[int | None, ...]:
+    return tuple(
+        None if path is None else _modified(path) for path in (settings.keystore_location, settings.truststore_location)
+    )
+
+
+def _modified(path: str) -> int | None:
+    """Nanoseconds; None where there is no file, which reading it will say."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return None

@@ -1,0 +1,164 @@
+"""Settings of TLS, under Kafka's names; each can be given for one listener (``listener.name.<listener>.ssl.client.auth``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..base.settings import Kind, Settings, setting
+from .tls_ciphers import cipher_suites
+from .tls_principal_rules import PrincipalRules
+
+PEM = "PEM"
+_STORE_TYPES = ("JKS", "PKCS12", PEM)
+_PROTOCOLS = ("TLSv1.3", "TLSv1.2", "TLSv1.1", "TLSv1", "TLS", "SSL", "SSLv2", "SSLv2Hello", "SSLv3")
+_DEFAULT_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
+
+
+def _check(parse: Callable[[object], object]) -> Callable[[object], str | None]:
+    def check(value: object) -> str | None:
+        try:
+            parse(value)
+        except ValueError as error:
+            return str(error)
+        return None
+
+    return check
+
+
+def _check_store_type(value: str) -> str | None:
+    return None if value == PEM or value.upper() in _STORE_TYPES[:2] else "must be JKS, PKCS12 or PEM"
+
+
+def _no_class(value: str) -> str | None:
+    return None if value == _DEFAULT_BUILDER else "a class of Java cannot be loaded here"
+
+
+class TlsSettings(Settings):
+    """Keys, certificates, and what is asked of those who connect."""
+
+    protocol: str = setting(
+        "ssl.protocol",
+        default="TLSv1.3",
+        choices=_PROTOCOLS,
+        doc="The newest protocol on connections to other brokers, where it is TLSv1.2; any other value leaves it to "
+        "ssl.enabled.protocols.",
+    )
+    enabled_protocols: tuple[str, ...] = setting(
+        "ssl.enabled.protocols",
+        default=("TLSv1.2", "TLSv1.3"),
+        choices=_PROTOCOLS,
+        doc="The protocols that are spoken. Of older ones than TLSv1.2 none is, whatever stands here.",
+    )
+    cipher_suites: tuple[str, ...] = setting(
+        "ssl.cipher.suites",
+        default=(),
+        check=_check(cipher_suites),  # type: ignore[arg-type]
+        doc="The cipher suites, by Java's names; all that OpenSSL holds for safe where none is named. A connection that has come "
+        "to a suite of TLSv1.3 which is not named is ended.",
+    )
+    client_auth: str = setting(
+        "ssl.client.auth",
+        default="none",
+        choices=("required", "requested", "none"),
+        doc="Whether clients have to show a certificate. For a listener of SASL_SSL it counts with the listener's prefix only.",
+    )
+    principal_mapping_rules: str = setting(
+        "ssl.principal.mapping.rules",
+        default="DEFAULT",
+        check=_check(PrincipalRules),  # type: ignore[arg-type]
+        doc="How the name in a client's certificate becomes the principal: RULE:pattern/replacement/[LU] or DEFAULT, with commas "
+        "between; the first that matches the whole name decides.",
+    )
+    principal_builder_class: str = setting(
+        "principal.builder.class",
+        kind=Kind.CLASS,
+        default=_DEFAULT_BUILDER,
+        check=_no_class,
+        doc="Kafka's default only: a class of Java cannot be loaded.",
+    )
+    engine_factory_class: str | None = setting(
+        "ssl.engine.factory.class",
+        kind=Kind.CLASS,
+        default=None,
+        check=_no_class,
+        doc="Cannot be given: a class of Java cannot be loaded.",
+    )
+    endpoint_identification_algorithm: str = setting(
+        "ssl.endpoint.identification.algorithm",
+        default="https",
+        doc="On connections to other brokers: https to have the broker's certificate name the host; empty not to.",
+    )
+    keystore_type: str = setting(
+        "ssl.keystore.type",
+        default="JKS",
+        check=_check_store_type,
+        dynamic=True,
+        doc="JKS, PKCS12 or PEM. Which of the first two it is, the file itself tells.",
+    )
+    keystore_location: str | None = setting(
+        "ssl.keystore.location",
+        default=None,
+        dynamic=True,
+        doc="The file with the private key and its certificates. Set again at run time, it is read again, if it has changed.",
+    )
+    keystore_password: str | None = setting(
+        "ssl.keystore.password",
+        kind=Kind.PASSWORD,
+        default=None,
+        dynamic=True,
+        doc="Password of that file; of PEM there is none.",
+    )
+    key_password: str | None = setting(
+        "ssl.key.password",
+        kind=Kind.PASSWORD,
+        default=None,
+        dynamic=True,
+        doc="Password of the private key; in JKS that of the file where it is not given, of no use in PKCS12.",
+    )
+    keystore_key: str | None = setting(
+        "ssl.keystore.key",
+        kind=Kind.PASSWORD,
+        default=None,
+        dynamic=True,
+        doc="The private key itself, as PKCS #8 in PEM.",
+    )
+    keystore_certificate_chain: str | None = setting(
+        "ssl.keystore.certificate.chain",
+        kind=Kind.PASSWORD,
+        default=None,
+        dynamic=True,
+        doc="The certificates that go with ssl.keystore.key, in PEM.",
+    )
+    truststore_type: str = setting(
+        "ssl.truststore.type", default="JKS", check=_check_store_type, dynamic=True, doc="As ssl.keystore.type."
+    )
+    truststore_location: str | None = setting(
+        "ssl.truststore.location",
+        default=None,
+        dynamic=True,
+        doc="The file with the certificates that are trusted; those of the system where there is none.",
+    )
+    truststore_password: str | None = setting(
+        "ssl.truststore.password",
+        kind=Kind.PASSWORD,
+        default=None,
+        dynamic=True,
+        doc="Password of that file. A JKS file is read without, too, but its contents are not checked then.",
+    )
+    truststore_certificates: str | None = setting(
+        "ssl.truststore.certificates",
+        kind=Kind.PASSWORD,
+        default=None,
+        dynamic=True,
+        doc="The trusted certificates themselves, in PEM.",
+    )
+    allow_dn_changes: bool = setting(
+        "ssl.allow.dn.changes",
+        default=False,
+        doc="Whether a key store that is read again at run time may have another distinguished name.",
+    )
+    allow_san_changes: bool = setting(
+        "ssl.allow.san.changes",
+        default=False,
+        doc="Whether a key store that is read again at run time may lack an alternative name that the one before had.",
+    )
