@@ -169,7 +169,7 @@ class Acceptor:
             connection.close()
             return
         make_gate = served.security.make_gate
-        gate = None if make_gate is None else make_gate(context, self._services)
+        gate = None if make_gate is None else make_gate(context, self._services, self._monitor)
         max_request = self._settings.socket_request_max_bytes
         client = ClientConnection(connection, context, self._services, max_request, self._monitor, gate)
         self._connections.add(client)

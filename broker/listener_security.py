@@ -13,6 +13,7 @@ from ..handlers.services import Services
 from .gate import Gate
 from .listener_config import ListenerConfig
 from .listeners import Endpoint
+from .monitor import Monitor
 
 Transport = Callable[[Connection, ConnectionContext], Awaitable[Connection]]
 """The handshake of an accepted connection: what is read and written from then on, which owns the one given.
@@ -24,7 +25,7 @@ deadline are the caller's.
 Background = Callable[[Workers], Awaitable[None]]
 """Something that goes on beside the connections: keys that are read again."""
 
-MakeGate = Callable[[ConnectionContext, Services], Gate]
+MakeGate = Callable[[ConnectionContext, Services, Monitor], Gate]
 """The gate of a connection whose transport is ready."""
 
 
@@ -68,6 +69,8 @@ def listener_security(config: ListenerConfig, workers: Workers, *, is_inter_brok
 
     listener = sasl_listener(config)
     background = tuple(each.background for each in listener.mechanisms.values() if each.background is not None)
-    return dataclasses.replace(
-        security, make_gate=lambda context, services: SaslGate(context, services, listener), background=background
-    )
+
+    def make_gate(context: ConnectionContext, services: Services, monitor: Monitor) -> Gate:
+        return SaslGate(context, services, monitor, listener)
+
+    return dataclasses.replace(security, make_gate=make_gate, background=background)

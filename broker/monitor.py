@@ -30,8 +30,19 @@ class Ending(enum.Enum):
     BUG = "bug"
 
 
+class Authentication(enum.Enum):
+    """What became of an attempt to show who one is; the value is part of Kafka's name of the metric."""
+
+    SUCCESSFUL = "successful_authentication"
+    FAILED = "failed_authentication"
+    SUCCESSFUL_AGAIN = "successful_reauthentication"
+    FAILED_AGAIN = "failed_reauthentication"
+    EXPIRED = "expired_connections_killed"
+
+
 class Monitor:
-    """Counts the connections of one broker; ``opened`` and ``closed`` by listener, ``errors`` by reason.
+    """Counts the connections of one broker; ``opened`` and ``closed`` by listener, ``errors`` by reason, ``authentications``
+    by listener and what became of them.
 
     ``observer`` is told of every request, ``recorder`` of the last ones before a protocol error; either may be None.
     ``closings`` decides which connections that the broker closes have a line in the log. ``elapsed``: seconds that never go
@@ -50,6 +61,7 @@ class Monitor:
         self.opened: Counter[str] = Counter()
         self.closed: Counter[str] = Counter()
         self.errors: Counter[Ending] = Counter()
+        self.authentications: Counter[tuple[str, Authentication]] = Counter()
 
 
 def _together(observers: Sequence[RequestObserver]) -> RequestObserver | None:

@@ -33,6 +33,7 @@ from ..wire.schema import Message
 from .dispatch import answer, framed
 from .gate import AuthenticationFailedError
 from .listener_config import ListenerConfig
+from .monitor import Authentication, Monitor
 from .sasl_mechanisms import Mechanism, enabled_mechanisms
 from .sasl_settings import SaslSettings
 
@@ -68,11 +69,14 @@ _Take = Callable[[Call, memoryview], Awaitable[list[Part] | None]]
 class SaslGate:
     """The gate of one connection; what it finds out is in the connection's ``context``."""
 
-    def __init__(self, context: ConnectionContext, services: Services, listener: SaslListener) -> None:
+    def __init__(
+        self, context: ConnectionContext, services: Services, monitor: Monitor, listener: SaslListener
+    ) -> None:
         self.is_open = False
         self.frame_limit: int | None = listener.frame_limit
         self._context = context
         self._services = services
+        self._monitor = monitor
         self._listener = listener
         self._conversation: _Conversation | None = _Conversation(listener, services)
         self._mechanism = ""
@@ -88,10 +92,19 @@ class SaslGate:
             self._conversation = _Conversation(
                 self._listener, self._services, _Session(self._mechanism, self._context.principal)
             )
-        parts = await self._conversation.take(call, frame)
+        is_first = self._mechanism == ""
+        try:
+            parts = await self._conversation.take(call, frame)
+        except AuthenticationFailedError:
+            self._count(Authentication.FAILED if is_first else Authentication.FAILED_AGAIN)
+            raise
         if self._conversation.outcome is not None:
             self._enter(self._conversation, self._conversation.outcome)
+            self._count(Authentication.SUCCESSFUL if is_first else Authentication.SUCCESSFUL_AGAIN)
         return parts
+
+    def _count(self, what: Authentication) -> None:
+        self._monitor.authentications[self._context.listener, what] += 1
 
     def _begins_anew(self, frame: memoryview) -> bool:
         """Whether this is the first request of another conversation, of which there is at most one a second."""
@@ -102,6 +115,7 @@ class SaslGate:
     def _check_session(self) -> None:
         expires = self._context.session_expires
         if expires is not None and self._services.clock.elapsed() > expires:
+            self._count(Authentication.EXPIRED)
             raise CloseConnection("the client has not authenticated itself anew in time")
 
     def _enter(self, conversation: _Conversation, outcome: Authenticated) -> None:

@@ -27,7 +27,12 @@ from .sasl_settings import DEFAULT_MECHANISM, SaslSettings
 
 logger = logging.getLogger(__name__)
 
-_CALLBACKS = ("sasl.server.callback.handler.class", "sasl.client.callback.handler.class", "sasl.login.class")
+_CALLBACKS = (
+    "sasl.server.callback.handler.class",
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+)
 
 
 Background = Callable[[Workers], Awaitable[None]]

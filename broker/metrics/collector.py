@@ -15,12 +15,20 @@ from prometheus_client.core import Metric
 from ...base.distribution import TIME_BOUNDS_MS
 from ...handlers.services import Services
 from ...wire.api_keys import ApiKey
-from ..monitor import Monitor
+from ..monitor import Authentication, Monitor
 from . import families
 from .cluster import cluster_metrics, partitions_of
 from .loop_lag import LoopLag
 from .request_metrics import RequestMetrics, error_name
 from .samples import Labels, Samples, distributions, histogram, simple, single
+
+_AUTHENTICATIONS = {
+    Authentication.SUCCESSFUL: families.SUCCESSFUL_AUTHENTICATIONS,
+    Authentication.FAILED: families.FAILED_AUTHENTICATIONS,
+    Authentication.SUCCESSFUL_AGAIN: families.SUCCESSFUL_REAUTHENTICATIONS,
+    Authentication.FAILED_AGAIN: families.FAILED_REAUTHENTICATIONS,
+    Authentication.EXPIRED: families.EXPIRED_CONNECTIONS,
+}
 
 
 class BrokerCollector:
@@ -64,6 +72,9 @@ class BrokerCollector:
         yield simple(families.CONNECTIONS, [((name,), opened[name] - closed[name]) for name in sorted(opened)])
         yield simple(families.CONNECTIONS_OPENED, [((name,), opened[name]) for name in sorted(opened)])
         yield simple(families.CONNECTIONS_CLOSED, [((name,), closed[name]) for name in sorted(opened)])
+        counts = self.monitor.authentications
+        for what, family in _AUTHENTICATIONS.items():
+            yield simple(family, [((name,), counts[name, what]) for name in sorted(opened) if (name, what) in counts])
         errors = self.monitor.errors
         yield simple(families.CONNECTION_ERRORS, [((reason.value,), count) for reason, count in errors.items()])
 

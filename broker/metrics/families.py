@@ -130,6 +130,36 @@ CONNECTION_ERRORS = _counter(
     "limit, idle, network, storage (the records of an answer were "
     "truncated, or could not be read, before they left), bug.",
 )
+SUCCESSFUL_AUTHENTICATIONS = _counter(
+    "kafka_server_socket_server_metrics_successful_authentication_total",
+    "listener",
+    "Clients that have shown by SASL who they are.",
+    _SOCKETS + ",listener=*, successful-authentication-total",
+)
+FAILED_AUTHENTICATIONS = _counter(
+    "kafka_server_socket_server_metrics_failed_authentication_total",
+    "listener",
+    "Clients that have not, and were cut off.",
+    _SOCKETS + ",listener=*, failed-authentication-total",
+)
+SUCCESSFUL_REAUTHENTICATIONS = _counter(
+    "kafka_server_socket_server_metrics_successful_reauthentication_total",
+    "listener",
+    "Clients that have shown it again before their session ended (connections.max.reauth.ms, or a token's end).",
+    _SOCKETS + ",listener=*, successful-reauthentication-total",
+)
+FAILED_REAUTHENTICATIONS = _counter(
+    "kafka_server_socket_server_metrics_failed_reauthentication_total",
+    "listener",
+    "Clients that could not any more, and were cut off.",
+    _SOCKETS + ",listener=*, failed-reauthentication-total",
+)
+EXPIRED_CONNECTIONS = _counter(
+    "kafka_server_socket_server_metrics_expired_connections_killed_total",
+    "listener",
+    "Connections that were closed by a request that came when the session had ended.",
+    _SOCKETS + ",listener=*, expired-connections-killed-count",
+)
 PARTITIONS = _gauge(
     "kafka_server_replicamanager_partitioncount", "", "Partitions on this broker.", _REPLICAS + "PartitionCount"
 )

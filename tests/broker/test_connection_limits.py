@@ -180,7 +180,7 @@ async def accepting(security: ListenerSecurity) -> AsyncIterator[tuple[MemoryNet
 async def test_who_does_not_say_who_it_is_is_cut_off_even_if_it_goes_on_talking(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with accepting(ListenerSecurity(make_gate=lambda context, services: Closed())) as (network, monitor):
+    async with accepting(ListenerSecurity(make_gate=lambda context, services, monitor: Closed())) as (network, monitor):
         began = trio.current_time()
         client = await network.connect(*OUTSIDE)
         said = b"?"

@@ -11,6 +11,7 @@ import trio.testing
 
 from ottla.base.errors import ErrorCode
 from ottla.base.seams import SimulatedClock
+from ottla.broker.monitor import Monitor
 from ottla.broker.sasl_gate import SaslGate, SaslListener
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
@@ -142,6 +143,29 @@ async def test_a_failure_ends_the_connection_though_the_session_has_not(autojump
         assert await client.is_closed()
 
 
+async def test_what_becomes_of_them_is_counted(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(**TEN_SECONDS) as cluster:
+        for password in ("secret", "wrong", "secret"):
+            client = await connected(cluster)
+            await client.authenticate("PLAIN", PlainClient("alice", password))
+        await trio.sleep(5)
+        await client.authenticate("PLAIN", alice())
+        await trio.sleep(11)
+        assert not await client.is_let_in()
+        client = await connected(cluster)
+        await client.authenticate("PLAIN", alice())
+        await trio.sleep(5)
+        await client.authenticate("PLAIN", PlainClient("alice", "wrong"))
+        counts = {what.value: count for (_, what), count in cluster.servers[1].monitor.authentications.items()}
+        assert counts == {
+            "successful_authentication": 3,
+            "failed_authentication": 1,
+            "successful_reauthentication": 1,
+            "failed_reauthentication": 1,
+            "expired_connections_killed": 1,
+        }
+
+
 class Ticket:
     """A mechanism whose one token is the time at which the client's ticket ends."""
 
@@ -169,7 +193,7 @@ async def test_the_sooner_of_two_ends_counts(
     clock = SimulatedClock()
     services = cast(Services, SimpleNamespace(clock=clock))
     context = ConnectionContext("SASL", "1.2.3.4:5", "SASL_PLAINTEXT")
-    gate = SaslGate(context, services, SaslListener({"TICKET": Ticket()}, {"TICKET": session_ms}, 1000))
+    gate = SaslGate(context, services, Monitor(), SaslListener({"TICKET": Ticket()}, {"TICKET": session_ms}, 1000))
     call = Call(services, context, trio.lowlevel.checkpoint)
 
     async def take(request: SaslHandshakeRequest | SaslAuthenticateRequest) -> bytes:
