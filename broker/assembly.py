@@ -116,6 +116,9 @@ class Assembly:
         self._is_member = True
         if foundation.features is not None:
             self._member.watch_losses.append(foundation.features.look_again)
+        if services.acls is not None:
+            await services.acls.start()
+            self._member.watch_losses.append(services.acls.look_again)
         await self._member.join()
         if services.delegation_tokens is not None:
             await services.delegation_tokens.start()
@@ -162,6 +165,8 @@ class Assembly:
             nursery.start_soon(self._foundation.features.run)
         if services.delegation_tokens is not None:
             nursery.start_soon(services.delegation_tokens.run)
+        if services.acls is not None:
+            nursery.start_soon(services.acls.run)
         if isinstance(services.producer_ids, AllocatedProducerIds):
             nursery.start_soon(services.producer_ids.run)
         nursery.start_soon(services.groups.run)

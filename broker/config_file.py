@@ -27,6 +27,7 @@ def declared_classes() -> list[type[Settings]]:
     from ..group_coordinator.settings import GroupSettings
     from ..log.settings import LogCleanerSettings, LogManagerSettings, LogSettings
     from ..replication.settings import QuotaSettings, ReplicationSettings
+    from ..security.authorizer_settings import AuthorizerSettings
     from ..security.quota_settings import ClientQuotaSettings, ConnectionRateSettings
     from ..security.tls_settings import TlsSettings
     from ..transaction_coordinator.settings import TransactionSettings
@@ -51,6 +52,7 @@ def declared_classes() -> list[type[Settings]]:
         OauthbearerSettings,
         GroupSettings,
         TransactionSettings,
+        AuthorizerSettings,
     ]
 
 

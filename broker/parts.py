@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from ..controller.acl_store import AclStore
 from ..controller.allocated_producer_ids import AllocatedProducerIds
 from ..controller.channels import BrokerChannel
 from ..controller.config_store import TOPICS
@@ -23,7 +24,7 @@ from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..group_coordinator.settings import GroupSettings
 from ..handlers.services import Services
-from ..handlers.table import without_transactions_v2
+from ..handlers.table import guarded, without_transactions_v2
 from ..log.settings import LogSettings
 from ..replication.alter_partition import AlterPartitionManager
 from ..replication.broker_client import BrokerClient
@@ -40,6 +41,10 @@ from ..replication.peers import Peers
 from ..replication.quotas import ReplicationQuotas
 from ..replication.replica_manager import ReplicaManager
 from ..replication.settings import QuotaSettings, ReplicationSettings
+from ..security.acl_rules import AclRules
+from ..security.audit import AuditLog
+from ..security.authorizer import Authorizer
+from ..security.authorizer_settings import AuthorizerSettings, super_users
 from ..security.client_quotas import ClientQuotas
 from ..security.quota_settings import ClientQuotaSettings
 from ..transaction_coordinator.coordinator import TransactionCoordinator
@@ -76,6 +81,7 @@ class Parts:
         self._groups = self._make_groups()
         self._producer_ids = self._make_producer_ids()
         self._transactions = self._make_transactions()
+        self._authorizer = self._make_authorizer()
         self.services = self._make_services()
 
     def controller_channel(self, purpose: str) -> ControllerChannel:
@@ -172,8 +178,17 @@ class Parts:
             return None
         return DelegationTokens(self._foundation.session, self._around.clock, settings, settings.secret)
 
+    def _make_authorizer(self) -> Authorizer | None:
+        """None where none is configured."""
+        settings = self._around.config.settings(AuthorizerSettings)
+        if not settings.authorizer_class_name:
+            return None
+        rules = AclRules(allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found)
+        return Authorizer(rules, super_users(settings.super_users), AuditLog(self._around.clock.elapsed))
+
     def _make_services(self) -> Services:
-        around, foundation = self._around, self._foundation
+        around, foundation, authorizer = self._around, self._foundation, self._authorizer
+        served = without_transactions_v2(around.served) if foundation.is_on_zookeeper else around.served
         slots = around.config.settings(ReplicationSettings).max_incremental_fetch_session_cache_slots
         return Services(
             broker_id=self._broker_id,
@@ -201,5 +216,7 @@ class Parts:
             transaction_entries=TransactionEntries(self._broker_id, self._metadata, self.peers, self._transactions),
             end_markers=self._end_markers,
             producer_ids=self._producer_ids,
-            served=without_transactions_v2(around.served) if foundation.is_on_zookeeper else around.served,
+            authorizer=authorizer,
+            acls=None if authorizer is None else AclStore(foundation.session, around.clock, authorizer),
+            served=served if authorizer is None else guarded(served),
         )

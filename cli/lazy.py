@@ -29,6 +29,7 @@ LAZY = {
     "configs": Lazy(".commands.configs", "Describe, set and unset the settings of topics and brokers."),
     "users": Lazy(".commands.users", "Add, list and remove users with SCRAM passwords."),
     "quotas": Lazy(".commands.quotas", "Describe, set and unset the quotas of users, client ids and addresses."),
+    "acls": Lazy(".commands.acls", "Add, list and remove access rules: who may do what."),
     "cluster": Lazy(".commands.cluster", "Describe the cluster, elect leaders, drain a broker."),
     "certs": Lazy(".commands.certs", "Make certificates for development: an authority, brokers, clients."),
     "perf": Lazy(".commands.perf", "Measure throughput and latency of producing and consuming."),

@@ -39,7 +39,7 @@ No client can have these, and the suite does not ask for them:
 
 - more than one broker: partitions have one replica;
 - the group protocols of KIP-848 (`group.protocol=consumer`), share groups and KIP-1071's for Streams;
-- TLS, SASL and ACLs: requests for ACLs answer that security is off;
+- ACLs: the suite runs on brokers without an authorizer, where requests for them answer that security is off;
 - tiered storage, quotas, delegation tokens;
 - what is about a quorum of controllers: `kafka-metadata-quorum`, `kafka-features`, `kafka-leader-election`.
 """

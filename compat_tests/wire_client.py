@@ -36,10 +36,13 @@ _NOT_NOW = (ErrorCode.NOT_CONTROLLER, ErrorCode.INVALID_REPLICATION_FACTOR)
 
 
 class Connection:
-    """A blocking connection, to the first of several addresses that takes it. ``timeout_s`` is what one answer may take."""
+    """A blocking connection, to the first of several addresses that takes it. ``timeout_s`` is what one answer may take.
 
-    def __init__(self, bootstrap: str, timeout_s: float = TIMEOUT_S) -> None:
-        self.socket = _dial(bootstrap.split(","), timeout_s)
+    ``source``: the address of this machine that it comes from.
+    """
+
+    def __init__(self, bootstrap: str, timeout_s: float = TIMEOUT_S, source: str = "") -> None:
+        self.socket = _dial(bootstrap.split(","), timeout_s, source)
         self._stream = self.socket.makefile("rb")
         self._correlation_id = 0
         self._expected: list[tuple[int, ApiKey, int]] = []
@@ -111,12 +114,12 @@ def connect(bootstrap: str, timeout_s: float = TIMEOUT_S) -> Iterator[Connection
         connection.close()
 
 
-def _dial(addresses: Sequence[str], timeout_s: float) -> socket.socket:
+def _dial(addresses: Sequence[str], timeout_s: float, source: str) -> socket.socket:
     for address in addresses[:-1]:
         with contextlib.suppress(OSError):
-            return _dial([address], timeout_s)
+            return _dial([address], timeout_s, source)
     host, _, port = addresses[-1].rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=timeout_s)
+    return socket.create_connection((host, int(port)), timeout_s, (source, 0) if source else None)
 
 
 class ClusterView(NamedTuple):

@@ -1,6 +1,6 @@
 """The state of a cluster of one broker moves into a ZooKeeper that is empty, so that others can join it.
 
-What is moved are topics with ids, assignments and leaders, configs, delegation tokens, deletions under way, the
+What is moved are topics with ids, assignments and leaders, configs, access rules, delegation tokens, deletions under way, the
 block of producer ids and the epoch of the controller; sessions and notifications stay behind. It does not fit into one
 transaction, so the first one makes ``/ottla_move`` together with ``/cluster/id``, and the last one removes it:
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from . import token_store, znodes
+from . import acl_znodes, token_store, znodes
 from .config_store import KINDS
 from .partition_states import transactions
 from .registration import find_cluster
@@ -32,7 +32,7 @@ _FOLDERS = (
 """Nodes that are moved with all that is below them."""
 
 _NODES = (znodes.CONTROLLER_EPOCH, znodes.PRODUCER_ID_BLOCK)
-_OWN_TREES = (token_store.ROOT,)
+_OWN_TREES = (*acl_znodes.ROOTS, token_store.ROOT)
 """Nodes that are moved with all that is below them, and are not there in every cluster."""
 
 

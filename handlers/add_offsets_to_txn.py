@@ -11,14 +11,18 @@ from __future__ import annotations
 from ..base.errors import KafkaError
 from ..base.partitions import TopicPartition
 from ..group_coordinator.settings import TOPIC
+from ..security.acl import Operation
 from ..wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
 from .call import Call
 from .fenced import as_known
+from .rights import GROUP, TRANSACTIONAL_ID, check
 
 _PRODUCER_FENCED_FROM = 2
 
 
 async def handle(call: Call, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    check(call, Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
+    check(call, Operation.READ, GROUP, request.group_id)
     partition = TopicPartition(TOPIC, call.broker.groups.partition_for(request.group_id))
     producer = (request.producer_id, request.producer_epoch)
     try:

@@ -1,7 +1,8 @@
 """AddPartitionsToTxn (key 25): partitions join a transaction, which begins with the first.
 
 Behaviour: when one partition does not exist nothing is added: that one is answered UNKNOWN_TOPIC_OR_PARTITION, the others
-OPERATION_NOT_ATTEMPTED.
+OPERATION_NOT_ATTEMPTED. So it is when the client may not write to a topic, which is TOPIC_AUTHORIZATION_FAILED, as are the
+coordinators' own topics for every client.
 
 Version notes: 0-3 come from clients of the classic protocol, one transaction each; before 2 PRODUCER_FENCED is called
 INVALID_PRODUCER_EPOCH; 3 is flexible. 4 and 5 come from brokers: many transactions, each either to add, for a client of
@@ -14,6 +15,8 @@ from collections.abc import Iterable
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
+from ..controller.topic_names import INTERNAL_TOPICS
+from ..security.acl import Operation
 from ..transaction_coordinator.transaction import TRANSACTIONS_V2
 from ..wire.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -26,6 +29,7 @@ from ..wire.messages.add_partitions_to_txn import (
 )
 from .call import Call
 from .fenced import as_known
+from .rights import CLUSTER, TOPIC, TRANSACTIONAL_ID, allowed_names, check
 
 _BROKERS_FROM = 4
 _PRODUCER_FENCED_FROM = 2
@@ -35,6 +39,7 @@ Codes = dict[TopicPartition, ErrorCode]
 
 async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     if call.version >= _BROKERS_FROM:
+        check(call, Operation.CLUSTER_ACTION, CLUSTER)
         results = []
         for asked in request.transactions:
             codes = await _one(call, asked, asked.verify_only)
@@ -50,8 +55,27 @@ async def handle(call: Call, request: AddPartitionsToTxnRequest) -> AddPartition
         producer_epoch=request.v3_and_below_producer_epoch,
         topics=request.v3_and_below_topics,
     )
-    codes = await _one(call, asked, False)
+    check(call, Operation.WRITE, TRANSACTIONAL_ID, asked.transactional_id)
+    codes = _forbidden(call, asked) or await _one(call, asked, False)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(asked.topics, codes))
+
+
+def _forbidden(call: Call, asked: AddPartitionsToTxnTransaction) -> Codes:
+    """The answer where the client may not write to each of the topics; nothing where it may."""
+    names = {topic.name for topic in asked.topics}
+    writable = allowed_names(call, Operation.WRITE, TOPIC, names - INTERNAL_TOPICS)
+    if writable == names:
+        return {}
+    metadata = call.broker.metadata
+    codes = {}
+    for name in _partitions(asked.topics):
+        if name.topic not in writable:
+            codes[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif metadata.partition(*name) is None:
+            codes[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            codes[name] = ErrorCode.OPERATION_NOT_ATTEMPTED
+    return codes
 
 
 def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:

@@ -14,8 +14,9 @@ from ..controller.broker_configs import check_broker_overrides
 from ..controller.config_store import BROKERS, DEFAULT_BROKER, TOPICS
 from ..controller.topic_configs import check_overrides
 from ..log.settings import LogSettings
+from ..security.acl import Operation
 from .call import Call
-from .config_resources import ResourceType, check_broker, check_topic
+from .config_resources import ResourceType, check_broker, check_right, check_topic
 
 Overrides = Mapping[str, str | None]
 
@@ -73,6 +74,7 @@ async def change_resource(
     validate_only: bool,
 ) -> None:
     """Change one resource; ``names`` are the settings that would change. Raises KafkaError."""
+    check_right(call, Operation.ALTER_CONFIGS, resource.resource_type, resource.resource_name)
     if len(set(names)) != len(names):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
     name = resource.resource_name

@@ -6,6 +6,9 @@ from enum import IntEnum
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.topic_names import check_name
+from ..security.acl import Operation
+from .call import Call
+from .rights import CLUSTER, GROUP, TOPIC, check
 from .services import Services
 
 
@@ -18,6 +21,19 @@ class ResourceType(IntEnum):
     BROKER_LOGGER = 8
     CLIENT_METRICS = 16
     GROUP = 32
+
+
+def check_right(call: Call, operation: Operation, kind: int, name: str) -> None:
+    """Whether the client may do this to the settings of a resource. Raises KafkaError.
+
+    A topic has rights of its own, and so has a group (KIP-848); brokers, their loggers and client metrics are the cluster's.
+    """
+    if kind == ResourceType.TOPIC:
+        check(call, operation, TOPIC, name)
+    elif kind == ResourceType.GROUP:
+        check(call, operation, GROUP, name)
+    elif kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER, ResourceType.CLIENT_METRICS):
+        check(call, operation, CLUSTER)
 
 
 def check_topic(broker: Services, name: str) -> None:

@@ -1,4 +1,4 @@
-"""What the controller's requests have in common.
+"""What requests from the controller, and to it, have in common.
 
 What was meant for this broker before it registered anew is refused by the broker epoch; and early versions name the topic with
 each partition, where later ones have the partitions by topic.
@@ -25,6 +25,12 @@ def check_broker_epoch(call: Call, broker_epoch: int) -> None:
     own = call.broker.broker_epoch()
     if broker_epoch != NO_BROKER_EPOCH and broker_epoch < own:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"the broker's epoch is {own}, not {broker_epoch}")
+
+
+def check_is_controller(call: Call) -> None:
+    """Raises KafkaError NOT_CONTROLLER: before rights are looked at, as Kafka does, for a client is to ask elsewhere."""
+    if not call.broker.controller.is_active:
+        raise KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
 
 
 def by_topic(states: Iterable[tuple[str, Any]], topic_state: Callable[..., _TopicState]) -> list[_TopicState]:

@@ -1,4 +1,8 @@
-"""CreateAcls (key 30). Behaviour: see ``acls``; one answer for each rule.
+"""CreateAcls (key 30): add access rules; one answer for each. See ``acls``.
+
+Behaviour: any broker writes them. One that is there already is a success. Whether an operation makes sense for a resource is not
+looked at, as in Kafka. A rule with ANY or MATCH in it, or a principal without a type, is INVALID_REQUEST (Kafka:
+UNKNOWN_SERVER_ERROR, the first of them for all rules of the request).
 
 Version notes: 1 adds the pattern type, 2 is flexible, 3 adds user resources.
 """
@@ -6,20 +10,31 @@ Version notes: 1 adds the pattern type, 2 is flexible, 3 adds user resources.
 from __future__ import annotations
 
 from ..base.errors import KafkaError
-from ..wire.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest, CreateAclsResponse
-from .acls import refusal
+from ..security.acl import AclBinding
+from ..wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+from .acls import requested_binding, store
 from .call import Call
 
 
 async def handle(call: Call, request: CreateAclsRequest) -> CreateAclsResponse:
-    return CreateAclsResponse(results=[_result(_refusal(creation)) for creation in request.creations])
+    refused: dict[int, KafkaError] = {}
+    wanted: dict[int, AclBinding] = {}
+    for number, creation in enumerate(request.creations):
+        try:
+            wanted[number] = requested_binding(creation)
+        except KafkaError as error:
+            refused[number] = error
+    outcome: dict[int, KafkaError | None] = dict(refused)
+    if wanted:
+        acls = store(call)
+        await call.flush()
+        outcome |= zip(wanted, await acls.create(list(wanted.values())), strict=True)
+    return CreateAclsResponse(results=[_result(outcome[number]) for number in range(len(request.creations))])
 
 
-def _refusal(creation: AclCreation) -> KafkaError:
-    return refusal(creation.resource_type, creation.resource_pattern_type, creation.operation, creation.permission_type)
-
-
-def _result(error: KafkaError) -> AclCreationResult:
+def _result(error: KafkaError | None) -> AclCreationResult:
+    if error is None:
+        return AclCreationResult(error_message=None)
     return AclCreationResult(error_code=error.code, error_message=error.message)
 
 

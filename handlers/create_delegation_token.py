@@ -1,7 +1,7 @@
 """CreateDelegationToken (key 38): makes a token with which to authenticate in its owner's place (KIP-48).
 
-Behaviour: any broker does it. The owner is the client itself, or another one (KIP-373). The answer has the token's HMAC, its
-password.
+Behaviour: any broker does it. The owner is the client itself, or another one for whom the client may make tokens (KIP-373).
+The answer has the token's HMAC, its password.
 
 Version notes: 1 has the answer come before the throttling; 2 is flexible; 3 names an owner.
 """
@@ -9,11 +9,13 @@ Version notes: 1 has the answer come before the throttling; 2 is flexible; 3 nam
 from __future__ import annotations
 
 from ..base.errors import KafkaError
+from ..security.acl import Operation, ResourceType
 from ..security.delegation import DelegationToken, check_may_ask, check_renewers
 from ..security.principal import Principal
 from ..wire.messages.create_delegation_token import CreateDelegationTokenRequest, CreateDelegationTokenResponse
 from .call import Call
 from .delegation_tokens import NO_TIME, enabled_tokens
+from .rights import check
 
 
 async def handle(call: Call, request: CreateDelegationTokenRequest) -> CreateDelegationTokenResponse:
@@ -24,6 +26,8 @@ async def handle(call: Call, request: CreateDelegationTokenRequest) -> CreateDel
     renewers = [Principal(renewer.principal_type, renewer.principal_name) for renewer in request.renewers]
     try:
         check_may_ask(call.connection.security_protocol, requester)
+        if owner != requester:
+            check(call, Operation.CREATE_TOKENS, ResourceType.USER, str(owner))
         check_renewers(renewers)
         tokens = enabled_tokens(call)
         token = await tokens.create(owner, requester, renewers, request.max_lifetime_ms)

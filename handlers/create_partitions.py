@@ -14,6 +14,7 @@ from collections import Counter
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..security.acl import Operation
 from ..wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -21,12 +22,16 @@ from ..wire.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from .call import Call
+from .controller_requests import check_is_controller
 from .mutations import charge
+from .rights import TOPIC, check
 
 _FIRST_STRICT_VERSION = 3
 
 
 async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    if call.broker.authorizer is not None:
+        check_is_controller(call)
     counts = Counter(topic.name for topic in request.topics)
     results: dict[str, KafkaError | None] = dict.fromkeys(counts, KafkaError(ErrorCode.REQUEST_TIMED_OUT))
     await call.flush()
@@ -35,6 +40,7 @@ async def handle(call: Call, request: CreatePartitionsRequest) -> CreatePartitio
             try:
                 if counts[topic.name] > 1:
                     raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+                check(call, Operation.ALTER, TOPIC, topic.name)
                 await _enlarge(call, topic, request.validate_only)
                 results[topic.name] = None
             except KafkaError as error:

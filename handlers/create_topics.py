@@ -3,8 +3,9 @@
 Behaviour: each topic succeeds or fails by itself. A name given twice is INVALID_REQUEST, once in the answer. -1 stands
 for the broker's number of partitions and replication factor; replicas named by hand exclude both. ``validate_only`` does
 every check, that of an existing topic too, and makes nothing. What a client makes beyond its quota is refused
-(``request_cost``). Topics answered without error are ready for produce where
-this broker leads them. A timeout of 0 or less makes nothing and is REQUEST_TIMED_OUT, as in Kafka's KRaft mode.
+(``request_cost``). Topics answered without error are ready for produce where this broker leads them. A client that may not
+describe a topic's configs hears nothing of how it was made, but that (``topic_config_error_code``). A timeout of 0 or less makes
+nothing and is REQUEST_TIMED_OUT, as in Kafka's KRaft mode.
 
 Version notes: 4 is the first that may leave out partitions and replication factor. 5 is flexible and answers with the
 topic's partitions, replicas and every setting; 6 may answer THROTTLING_QUOTA_EXCEEDED; 7 adds the topic id.
@@ -20,6 +21,7 @@ import trio
 from ..base.config import Config
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.topics import CreatedTopic, NewTopic
+from ..security.acl import Operation
 from ..wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -30,7 +32,9 @@ from ..wire.messages.create_topics import (
 )
 from .call import Call
 from .config_entries import topic_entries
+from .controller_requests import check_is_controller
 from .mutations import charge
+from .rights import CLUSTER, TOPIC, allowed_names, may, refusal
 
 METADATA_TOPIC = "__cluster_metadata"
 _FIRST_STRICT_VERSION = 6
@@ -38,12 +42,20 @@ _FIRST_STRICT_VERSION = 6
 
 async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsResponse:
     counts = Counter(topic.name for topic in request.topics)
+    creatable = describable = set(counts)
+    if call.broker.authorizer is not None:
+        check_is_controller(call)
+        if not may(call, Operation.CREATE, CLUSTER, log_if_denied=False):
+            creatable = allowed_names(call, Operation.CREATE, TOPIC, counts)
+        describable = allowed_names(call, Operation.DESCRIBE_CONFIGS, TOPIC, counts, log_if_denied=False)
     results: dict[str, CreatedTopic | KafkaError] = {}
     wanted = []
     for topic in request.topics:
         try:
             if counts[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+            if topic.name not in creatable and topic.name != METADATA_TOPIC:
+                raise refusal(TOPIC)
             wanted.append(_new_topic(topic))
         except KafkaError as error:
             results[topic.name] = error
@@ -56,7 +68,9 @@ async def handle(call: Call, request: CreateTopicsRequest) -> CreateTopicsRespon
                 wanted, validate_only=request.validate_only, charge=charge(call, _FIRST_STRICT_VERSION)
             )
         )
-    return CreateTopicsResponse(topics=[_result(call.broker.config, name, results[name]) for name in counts])
+    return CreateTopicsResponse(
+        topics=[_result(call.broker.config, name, results[name], shows_configs=name in describable) for name in counts]
+    )
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
@@ -90,9 +104,19 @@ def _assignment(assignments: Sequence[CreatableReplicaAssignment]) -> dict[int, 
     return by_partition
 
 
-def _result(config: Config, name: str, result: CreatedTopic | KafkaError) -> CreatableTopicResult:
+def _result(
+    config: Config, name: str, result: CreatedTopic | KafkaError, *, shows_configs: bool
+) -> CreatableTopicResult:
     if isinstance(result, KafkaError):
         return CreatableTopicResult(name=name, error_code=result.code, error_message=result.message)
+    if not shows_configs:
+        return CreatableTopicResult(
+            name=name,
+            error_message=None,
+            topic_id=result.topic_id,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            configs=None,
+        )
     return CreatableTopicResult(
         name=name,
         error_message=None,

@@ -1,32 +1,54 @@
-"""DeleteAcls (key 31). Behaviour: see ``acls``; one answer for each filter.
+"""DeleteAcls (key 31): remove the access rules that filters match; one answer for each filter. See ``acls``.
+
+Behaviour: any broker removes them. A rule that several filters match is told of with the first.
 
 Version notes: 1 adds the pattern type, 2 is flexible, 3 adds user resources.
 """
 
 from __future__ import annotations
 
-from ..base.errors import KafkaError
+from ..base.errors import ErrorCode, KafkaError
+from ..security.acl import AclBinding
 from ..wire.messages.delete_acls import (
-    DeleteAclsFilter,
     DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
     DeleteAclsRequest,
     DeleteAclsResponse,
 )
-from .acls import refusal
+from .acls import requested_filter, store
 from .call import Call
 
 
 async def handle(call: Call, request: DeleteAclsRequest) -> DeleteAclsResponse:
-    return DeleteAclsResponse(filter_results=[_result(_refusal(asked)) for asked in request.filters])
+    filters = [requested_filter(asked) for asked in request.filters]
+    acls = store(call)
+    await call.flush()
+    return DeleteAclsResponse(
+        filter_results=[
+            DeleteAclsFilterResult(error_message=None, matching_acls=[_deleted(*each) for each in found])
+            for found in await acls.delete(filters)
+        ]
+    )
 
 
-def _refusal(asked: DeleteAclsFilter) -> KafkaError:
-    return refusal(asked.resource_type_filter, asked.pattern_type_filter, asked.operation, asked.permission_type)
-
-
-def _result(error: KafkaError) -> DeleteAclsFilterResult:
-    return DeleteAclsFilterResult(error_code=error.code, error_message=error.message)
+def _deleted(binding: AclBinding, error: KafkaError | None) -> DeleteAclsMatchingAcl:
+    (kind, name, pattern_type), entry = binding
+    return DeleteAclsMatchingAcl(
+        error_code=ErrorCode.NONE if error is None else error.code,
+        error_message=None if error is None else error.message,
+        resource_type=kind,
+        resource_name=name,
+        pattern_type=pattern_type,
+        principal=entry.principal,
+        host=entry.host,
+        operation=entry.operation,
+        permission_type=entry.permission,
+    )
 
 
 def error_response(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
-    return DeleteAclsResponse(filter_results=[_result(error) for _ in request.filters])
+    return DeleteAclsResponse(
+        filter_results=[
+            DeleteAclsFilterResult(error_code=error.code, error_message=error.message) for _ in request.filters
+        ]
+    )

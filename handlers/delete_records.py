@@ -16,6 +16,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.topic_names import INTERNAL_TOPICS
 from ..replication.partition import Partition
+from ..security.acl import Operation
 from ..wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
@@ -24,6 +25,7 @@ from ..wire.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 from .call import Call
+from .rights import TOPIC, check
 
 _HIGH_WATERMARK = -1
 
@@ -46,6 +48,7 @@ async def handle(call: Call, request: DeleteRecordsRequest) -> DeleteRecordsResp
 
 def _delete(call: Call, topic: str, asked: DeleteRecordsPartition, waiting: Waiting) -> DeleteRecordsPartitionResult:
     try:
+        check(call, Operation.DELETE, TOPIC, topic)
         if topic in INTERNAL_TOPICS:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own")
         partition = call.broker.replicas.partition(topic, asked.partition_index)

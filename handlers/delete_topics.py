@@ -1,8 +1,10 @@
 """DeleteTopics (key 20): delete topics by name or by id.
 
-Behaviour: each topic succeeds or fails by itself; one that does not exist is UNKNOWN_TOPIC_OR_PARTITION, an id that
-no topic has UNKNOWN_TOPIC_ID, a topic named twice (by name and id too) INVALID_REQUEST. With delete.topic.enable=false nothing is
-deleted: TOPIC_DELETION_DISABLED. A timeout of 0 or less deletes nothing and is REQUEST_TIMED_OUT, as in Kafka's KRaft mode.
+Behaviour: each topic succeeds or fails by itself; one that does not exist is UNKNOWN_TOPIC_OR_PARTITION, an id that no
+topic has UNKNOWN_TOPIC_ID, one that the client may not delete TOPIC_AUTHORIZATION_FAILED whether it exists or not, without
+its name where it was asked for by id and may not be described; a topic named twice (by name and id too) INVALID_REQUEST.
+With delete.topic.enable=false nothing is deleted: TOPIC_DELETION_DISABLED. A timeout of 0 or less deletes nothing and is
+REQUEST_TIMED_OUT, as in Kafka's KRaft mode.
 
 Version notes: up to 2, a disabled deletion is INVALID_REQUEST. 4 is flexible; 5 adds the error's text; 6 takes ids.
 """
@@ -16,6 +18,7 @@ import trio
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.settings import ControllerSettings
+from ..security.acl import Operation
 from ..wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -24,7 +27,9 @@ from ..wire.messages.delete_topics import (
 )
 from ..wire.schema import ZERO_UUID
 from .call import Call
+from .controller_requests import check_is_controller
 from .mutations import charge
+from .rights import TOPIC, may, refusal
 
 _FIRST_VERSION_WITH_DISABLED = 3
 _FIRST_STRICT_VERSION = 5
@@ -32,6 +37,8 @@ _FIRST_VERSION_BY_ID = 6
 
 
 async def handle(call: Call, request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+    if call.broker.authorizer is not None:
+        check_is_controller(call)
     if not call.broker.config.settings(ControllerSettings).delete_topic_enable:
         code = (
             ErrorCode.INVALID_REQUEST
@@ -72,6 +79,12 @@ def _resolve(call: Call, asked: list[DeleteTopicState]) -> tuple[list[DeletableT
         else:
             found = name if by_id else topic.name
             assert found is not None
+            if by_id and not may(call, Operation.DESCRIBE, TOPIC, found):
+                refused.append(_result(None, topic.topic_id, refusal(TOPIC)))
+                continue
+            if not may(call, Operation.DELETE, TOPIC, found):
+                refused.append(_result(found, topic.topic_id, refusal(TOPIC)))
+                continue
             named.append((found, metadata.topic_id(found) or ZERO_UUID))
     counts = Counter(name for name, _ in named)
     duplicate = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")

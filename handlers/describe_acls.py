@@ -1,4 +1,4 @@
-"""DescribeAcls (key 29). Behaviour: see ``acls``.
+"""DescribeAcls (key 29): the access rules that a filter matches, by the patterns they are of. See ``acls``.
 
 Version notes: 1 adds the pattern type, 2 is flexible, 3 adds user resources.
 """
@@ -6,16 +6,36 @@ Version notes: 1 adds the pattern type, 2 is flexible, 3 adds user resources.
 from __future__ import annotations
 
 from ..base.errors import KafkaError
-from ..wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-from .acls import refusal
+from ..security.acl import ResourcePattern
+from ..wire.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+from .acls import requested_filter, store
 from .call import Call
 
 
 async def handle(call: Call, request: DescribeAclsRequest) -> DescribeAclsResponse:
-    error = refusal(
-        request.resource_type_filter, request.pattern_type_filter, request.operation, request.permission_type
-    )
-    return error_response(request, error)
+    wanted = requested_filter(request)
+    found: dict[ResourcePattern, DescribeAclsResource] = {}
+    for pattern, entry in sorted(store(call).select(wanted)):
+        resource = found.get(pattern)
+        if resource is None:
+            kind, name, pattern_type = pattern
+            resource = found[pattern] = DescribeAclsResource(
+                resource_type=kind, resource_name=name, pattern_type=pattern_type
+            )
+        resource.acls.append(
+            AclDescription(
+                principal=entry.principal,
+                host=entry.host,
+                operation=entry.operation,
+                permission_type=entry.permission,
+            )
+        )
+    return DescribeAclsResponse(resources=list(found.values()), error_message=None)
 
 
 def error_response(request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsResponse:

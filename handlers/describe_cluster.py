@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
-from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
 from .call import Call
 from .joining import wait_known
+from .rights import NOT_ASKED, cluster_operations
 
 _BROKERS, _CONTROLLERS = 1, 2
 
@@ -34,7 +34,7 @@ async def handle(call: Call, request: DescribeClusterRequest) -> DescribeCluster
             for node in metadata.nodes(call.connection.listener).values()
         ],
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            cluster_operations(call) if request.include_cluster_authorized_operations else NOT_ASKED
         ),
     )
 

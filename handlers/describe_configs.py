@@ -18,6 +18,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.config_store import TOPICS
 from ..controller.store import StoreError
+from ..security.acl import Operation
 from ..wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -28,7 +29,7 @@ from ..wire.messages.describe_configs import (
 )
 from .call import Call
 from .config_entries import ConfigEntry, broker_entries, default_broker_entries, topic_entries
-from .config_resources import ResourceType, check_broker, check_topic
+from .config_resources import ResourceType, check_broker, check_right, check_topic
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeCon
 
 def _entries(call: Call, resource: DescribeConfigsResource) -> list[ConfigEntry]:
     broker, name = call.broker, resource.resource_name
+    check_right(call, Operation.DESCRIBE_CONFIGS, resource.resource_type, name)
     match resource.resource_type:
         case ResourceType.TOPIC:
             check_topic(broker, name)

@@ -9,6 +9,7 @@ Version notes: 1 has the answer come before the throttling; 2 is flexible; 3 tel
 from __future__ import annotations
 
 from ..base.errors import KafkaError
+from ..security.acl import Operation, ResourceType
 from ..security.delegation import DelegationToken
 from ..security.principal import Principal
 from ..wire.messages.describe_delegation_token import (
@@ -19,18 +20,29 @@ from ..wire.messages.describe_delegation_token import (
 )
 from .call import Call
 from .delegation_tokens import asked_tokens
+from .rights import may
 
 
 async def handle(call: Call, request: DescribeDelegationTokenRequest) -> DescribeDelegationTokenResponse:
     tokens = asked_tokens(call)
     owners = request.owners
+    asker = call.connection.principal
     wanted = None if owners is None else [Principal(owner.principal_type, owner.principal_name) for owner in owners]
     described = [
         _described(call.version, token, tokens.hmac(token))
         for token in tokens.tokens()
-        if (wanted is None or any(map(token.concerns, wanted)))
+        if (wanted is None or any(map(token.concerns, wanted))) and _is_visible(call, asker, token)
     ]
     return DescribeDelegationTokenResponse(tokens=described)
+
+
+def _is_visible(call: Call, asker: Principal, token: DelegationToken) -> bool:
+    """Whether the client has to do with the token, may describe it, or the tokens of its owner."""
+    return (
+        token.concerns(asker)
+        or may(call, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, log_if_denied=False)
+        or may(call, Operation.DESCRIBE_TOKENS, ResourceType.USER, str(token.owner), log_if_denied=False)
+    )
 
 
 def _described(version: int, token: DelegationToken, hmac: bytes) -> DescribedDelegationToken:

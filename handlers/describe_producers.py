@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..base.errors import KafkaError
 from ..controller.topic_names import check_name
+from ..security.acl import Operation
 from ..wire.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -15,6 +16,7 @@ from ..wire.messages.describe_producers import (
     TopicResponse,
 )
 from .call import Call
+from .rights import TOPIC, check
 
 
 async def handle(call: Call, request: DescribeProducersRequest) -> DescribeProducersResponse:
@@ -30,6 +32,7 @@ async def handle(call: Call, request: DescribeProducersRequest) -> DescribeProdu
 
 def _describe(call: Call, topic: str, index: int) -> PartitionResponse:
     try:
+        check(call, Operation.READ, TOPIC, topic)
         check_name(topic)
         partition = call.broker.replicas.partition(topic, index)
         partition.check_leader()

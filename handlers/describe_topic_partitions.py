@@ -3,7 +3,8 @@
 Behaviour: topics come sorted by name, all of them when none is named. At most ``response_partition_limit`` partitions
 (and never more than max.request.partition.size.limit, never less than one) are in one answer; the cursor says where the
 next begins, and a request that carries it goes on from there. A cursor must name one of the topics asked for. There are
-no eligible leader replicas, which a ZooKeeper-mode cluster does not keep.
+no eligible leader replicas, which a ZooKeeper-mode cluster does not keep. Topics that the client may not describe come last in
+every answer, TOPIC_AUTHORIZATION_FAILED, or are left out where all are asked for.
 
 Version notes: only 0 exists.
 """
@@ -14,6 +15,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..controller.settings import ControllerSettings
 from ..controller.topic_names import INTERNAL_TOPICS, why_invalid
 from ..replication.metadata_cache import CachedTopic
+from ..security.acl import Operation
 from ..wire.messages.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -21,22 +23,31 @@ from ..wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from .authorized_operations import TOPIC_OPERATIONS
 from .call import Call
 from .metadata import leader_error
+from .rights import TOPIC, allowed_names, authorized_operations
 
 
 async def handle(call: Call, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    names = _names(call, request)
+    allowed = allowed_names(call, Operation.DESCRIBE, TOPIC, names, log_if_denied=bool(request.topics))
+    response = _page(call, request, [name for name in names if name in allowed])
+    if request.topics:
+        response.topics += [_forbidden(name) for name in names if name not in allowed]
+    return response
+
+
+def _page(call: Call, request: DescribeTopicPartitionsRequest, names: list[str]) -> DescribeTopicPartitionsResponse:
     metadata = call.broker.metadata
     limit = call.broker.config.settings(ControllerSettings).max_request_partition_size_limit
     room = max(1, min(limit, request.response_partition_limit))
     answers: list[DescribeTopicPartitionsResponseTopic] = []
-    for name in _names(call, request):
+    for name in names:
         if room == 0:
             return DescribeTopicPartitionsResponse(topics=answers, next_cursor=Cursor(topic_name=name))
         topic = metadata.topic(name)
         if topic is None:
-            answers.append(_unknown(name))
+            answers.append(_unknown(call, name))
             continue
         first = request.cursor.partition_index if request.cursor and request.cursor.topic_name == name else 0
         numbers = [number for number in topic.partitions if number >= first]
@@ -61,12 +72,16 @@ def _names(call: Call, request: DescribeTopicPartitionsRequest) -> list[str]:
     return sorted(name for name in names if name >= cursor.topic_name)
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _forbidden(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+
+
+def _unknown(call: Call, name: str) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         error_code=ErrorCode.INVALID_TOPIC_EXCEPTION if why_invalid(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         name=name,
         is_internal=name in INTERNAL_TOPICS,
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=authorized_operations(call, TOPIC, name),
     )
 
 
@@ -91,7 +106,7 @@ def _known(call: Call, topic: CachedTopic, numbers: list[int]) -> DescribeTopicP
             )
             for state in states
         ],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=authorized_operations(call, TOPIC, topic.name),
     )
 
 

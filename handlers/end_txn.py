@@ -10,16 +10,19 @@ request that is repeated with the epoch before is answered like the first time.
 from __future__ import annotations
 
 from ..base.errors import KafkaError
+from ..security.acl import Operation
 from ..transaction_coordinator.transaction import TRANSACTIONS_V2
 from ..wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from .call import Call
 from .fenced import as_known
+from .rights import TRANSACTIONAL_ID, check
 
 _PRODUCER_FENCED_FROM = 2
 _V2_FROM = 5
 
 
 async def handle(call: Call, request: EndTxnRequest) -> EndTxnResponse:
+    check(call, Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
     client_version = TRANSACTIONS_V2 if call.version >= _V2_FROM else 0
     producer = (request.producer_id, request.producer_epoch)
     try:

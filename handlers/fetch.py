@@ -22,6 +22,8 @@ where (KIP-951); 17-18 are of use to KRaft.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..base.errors import ErrorCode, KafkaError
 from ..base.network import total_size
 from ..log.segment import SegmentSlice
@@ -29,6 +31,7 @@ from ..replication.fetch_session import FetchedPartition, FetchSession, requeste
 from ..replication.fetching import FollowerId, Reads, refused_partition
 from ..replication.read_replica import RACK_AWARE_SELECTOR, ConsumerRack
 from ..replication.settings import ReplicationSettings
+from ..security.acl import Operation
 from ..wire.codec import encode
 from ..wire.messages.fetch import (
     FetchableTopicResponse,
@@ -41,6 +44,7 @@ from ..wire.messages.fetch import (
 from .call import Call
 from .leader_hints import Refused, name_leaders
 from .request_cost import RequestCost
+from .rights import CLUSTER, TOPIC, may
 
 _FINAL_EPOCH = -1
 _INITIAL_EPOCH = 0
@@ -89,6 +93,8 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     reads = Reads(
         broker.replicas, broker.metadata, by_id, isolation_level, follower, request.min_bytes, most, or_follower, rack
     )
+    if broker.authorizer is not None:
+        reads.may_read = _may_read(call, follower)
     reads.read_all(fetched)
     if not reads.enough and request.max_wait_ms > 0 and any(state.partition is not None for state in fetched):
         await reads.wait_for_more(fetched, request.max_wait_ms / 1000, call.flush)
@@ -140,6 +146,14 @@ def _held_up(call: Call, reads: Reads, session: FetchSession | None, *, is_new: 
         call.broker.fetch_sessions.close(session.session_id)
         return FetchResponse()
     return FetchResponse(session_id=session.session_id)
+
+
+def _may_read(call: Call, follower: FollowerId | None) -> Callable[[str], bool]:
+    """Which topics the client may fetch: a follower all or none."""
+    if follower is not None:
+        is_broker = may(call, Operation.CLUSTER_ACTION, CLUSTER)
+        return lambda topic: is_broker
+    return lambda topic: may(call, Operation.READ, TOPIC, topic)
 
 
 def _led_otherwise(response: FetchResponse) -> list[Refused]:

@@ -21,6 +21,7 @@ from ..base.partitions import NO_LEADER
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..replication.metadata_cache import Node
+from ..security.acl import Operation, ResourceType
 from ..transaction_coordinator.coordinator import TransactionCoordinator
 from ..transaction_coordinator.settings import TOPIC as TRANSACTIONS_TOPIC
 from ..wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -28,6 +29,7 @@ from .auto_creation import create
 from .call import Call
 from .joining import wait_known
 from .mutations import permissive_charge
+from .rights import check
 
 logger = logging.getLogger(__name__)
 
@@ -70,8 +72,10 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
     broker = call.broker
     coordinator: GroupCoordinator | TransactionCoordinator
     if key_type == GROUP:
+        check(call, Operation.DESCRIBE, ResourceType.GROUP, key)
         topic, coordinator = OFFSETS_TOPIC, broker.groups
     elif key_type == TRANSACTION:
+        check(call, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
         topic, coordinator = TRANSACTIONS_TOPIC, broker.transactions
     else:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"there are no coordinators of type {key_type}")

@@ -14,15 +14,18 @@ Kafka and not served.
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
+from ..security.acl import Operation
 from ..wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from ..wire.records import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from .call import Call
 from .fenced import as_known
+from .rights import CLUSTER, TOPIC, TRANSACTIONAL_ID, check, may, may_with_any, refusal
 
 _PRODUCER_FENCED_FROM = 4
 
 
 async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    _check_rights(call, request)
     if request.transactional_id == "":
         raise KafkaError(ErrorCode.INVALID_REQUEST, "an empty transactional id")
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
@@ -31,6 +34,16 @@ async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdRe
         return await _initialize(call, request, request.transactional_id)
     await call.flush()
     return InitProducerIdResponse(producer_id=await call.broker.producer_ids.next_producer_id(), producer_epoch=0)
+
+
+def _check_rights(call: Call, request: InitProducerIdRequest) -> None:
+    """Raises KafkaError. Whoever may write to some topic may do so idempotently (KIP-679)."""
+    if request.transactional_id is not None:
+        check(call, Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
+    elif not may(call, Operation.IDEMPOTENT_WRITE, CLUSTER, log_if_denied=False) and not may_with_any(
+        call, Operation.WRITE, TOPIC
+    ):
+        raise refusal(CLUSTER)
 
 
 async def _initialize(call: Call, request: InitProducerIdRequest, transactional_id: str) -> InitProducerIdResponse:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from ..base.errors import KafkaError
 from ..group_coordinator.membership import Client
+from ..security.acl import Operation
 from ..wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from .call import Call
+from .rights import GROUP, check
 
 _NULL_PROTOCOL_NAME_FROM = 7
 
@@ -22,6 +24,7 @@ _NULL_PROTOCOL_NAME_FROM = 7
 async def handle(call: Call, request: JoinGroupRequest) -> JoinGroupResponse:
     client = Client(call.client_id, f"/{call.connection.host}", call.version)
     try:
+        check(call, Operation.READ, GROUP, request.group_id)
         response = await call.broker.groups.join_group(request, client, call.flush)
     except KafkaError as error:
         response = error_response(request, error)

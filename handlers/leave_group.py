@@ -10,13 +10,16 @@ members, also by instance id (KIP-345); 4 is flexible; 5 adds the reason (KIP-80
 from __future__ import annotations
 
 from ..base.errors import KafkaError
+from ..security.acl import Operation
 from ..wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from .call import Call
+from .rights import GROUP, check
 
 _MANY_MEMBERS_FROM = 3
 
 
 async def handle(call: Call, request: LeaveGroupRequest) -> LeaveGroupResponse:
+    check(call, Operation.READ, GROUP, request.group_id)
     if call.version >= _MANY_MEMBERS_FROM:
         return await call.broker.groups.leave_group(request, call.flush)
     request.members = [MemberIdentity(member_id=request.member_id)]

@@ -22,14 +22,17 @@ from collections import Counter
 
 from ..base.errors import ErrorCode, KafkaError
 from ..replication.partition import Partition
+from ..security.acl import Operation
 from ..wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 from .call import Call
+from .rights import TOPIC, refusal, split
 
 LATEST = -1
 EARLIEST = -2
@@ -48,8 +51,9 @@ async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse
     if request.isolation_level not in (0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"isolation level {request.isolation_level}")
     times_named = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
-    topics = []
-    for topic in request.topics:
+    allowed, refused = split(call, Operation.DESCRIBE, TOPIC, request.topics, lambda topic: topic.name)
+    topics = [_refused(topic, refusal(TOPIC)) for topic in refused]
+    for topic in allowed:
         answers = []
         for asked in topic.partitions:
             times = times_named.pop((topic.name, asked.partition_index), 0)
@@ -123,15 +127,14 @@ def _found(
 
 
 def error_response(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error.code)
-                    for asked in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
+    return ListOffsetsResponse(topics=[_refused(topic, error) for topic in request.topics])
+
+
+def _refused(topic: ListOffsetsTopic, error: KafkaError) -> ListOffsetsTopicResponse:
+    return ListOffsetsTopicResponse(
+        name=topic.name,
+        partitions=[
+            ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error.code)
+            for asked in topic.partitions
+        ],
     )

@@ -3,7 +3,9 @@
 Behaviour: addresses are those of the listener that the client came by. A topic that does not exist is made, if the
 client and auto.create.topics.enable allow it, and answered with its leaders at once; otherwise it is
 UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for a name that cannot exist. A topic asked for by id has its name
-in the answer; an id that no topic has is UNKNOWN_TOPIC_ID, with no name. The controller named is a live broker. The answer of
+in the answer; an id that no topic has is UNKNOWN_TOPIC_ID, with no name. Topics that the client may not describe are left out
+where it asks for all, else TOPIC_AUTHORIZATION_FAILED whether they exist or not, without id (or, asked for by id, without
+name); so is a topic that it may not make. The controller named is a live broker. The answer of
 a topic is kept until something about it changes, since Spark's pattern subscriptions list every topic again and again.
 
 Version notes: 0 means all topics by an empty list, later versions by null; 0 also leaves out brokers that are down and
@@ -20,6 +22,7 @@ from ..base.errors import ErrorCode, KafkaError
 from ..controller.settings import ControllerSettings
 from ..controller.topic_names import INTERNAL_TOPICS, why_invalid
 from ..replication.metadata_cache import CachedTopic, MetadataCache, Node
+from ..security.acl import Operation
 from ..wire.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -30,11 +33,11 @@ from ..wire.messages.metadata import (
 )
 from ..wire.messages.update_metadata import UpdateMetadataPartitionState
 from ..wire.schema import ZERO_UUID, replace
-from .authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from .auto_creation import create_missing
 from .call import Call
 from .joining import wait_known
 from .mutations import permissive_charge
+from .rights import CLUSTER, NOT_ASKED, TOPIC, allowed_names, authorized_operations, cluster_operations, may
 
 _FIRST_VERSION_WITH_LISTENER_ERRORS = 6
 _FIRST_VERSION_BY_ID = 12
@@ -44,9 +47,8 @@ async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
     await wait_known(call)
     topics = await _topics(call, request)
     if request.include_topic_authorized_operations:
-        topics = [replace(topic, topic_authorized_operations=TOPIC_OPERATIONS) for topic in topics]
+        topics = [_with_operations(call, topic) for topic in topics]
     metadata = call.broker.metadata
-    cluster_operations = CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
     return MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
@@ -55,27 +57,47 @@ async def handle(call: Call, request: MetadataRequest) -> MetadataResponse:
         cluster_id=metadata.cluster_id,
         controller_id=metadata.controller_id,
         topics=topics,
-        cluster_authorized_operations=cluster_operations,
+        cluster_authorized_operations=(
+            cluster_operations(call) if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
     )
 
 
 async def _topics(call: Call, request: MetadataRequest) -> list[MetadataResponseTopic]:
     metadata = call.broker.metadata
     if request.topics is None or (call.version == 0 and not request.topics):
-        return [describe_topic(call, topic) for topic in metadata.topics.values()]
+        known = metadata.topics
+        if call.broker.authorizer is not None:
+            visible = allowed_names(call, Operation.DESCRIBE, TOPIC, known, log_if_denied=False)
+            return [describe_topic(call, topic) for name, topic in known.items() if name in visible]
+        return [describe_topic(call, topic) for topic in known.values()]
     names, ids = _asked(call, request.topics)
     answers = [_by_id(call, metadata, topic_id) for topic_id in ids]
-    missing = [name for name in names if metadata.topic(name) is None]
-    errors: Mapping[str, ErrorCode] = {}
-    if missing and request.allow_auto_topic_creation and _may_create(call):
-        await call.flush()
-        errors = await create_missing(call.broker, missing, permissive_charge(call))
+    visible = allowed_names(call, Operation.DESCRIBE, TOPIC, names)
+    missing = [name for name in names if name in visible and metadata.topic(name) is None]
+    errors: dict[str, ErrorCode] = {name: ErrorCode.TOPIC_AUTHORIZATION_FAILED for name in names if name not in visible}
+    if missing and request.allow_auto_topic_creation and _creates_topics(call):
+        creatable = missing
+        if not may(call, Operation.CREATE, CLUSTER, log_if_denied=False):
+            allowed = allowed_names(call, Operation.CREATE, TOPIC, missing)
+            creatable = [name for name in missing if name in allowed]
+            errors |= dict.fromkeys(set(missing) - allowed, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        if creatable:
+            await call.flush()
+            errors |= await create_missing(call.broker, creatable, permissive_charge(call))
     answers += [_by_name(call, metadata, name, errors.get(name)) for name in names]
     return answers
 
 
-def _may_create(call: Call) -> bool:
+def _creates_topics(call: Call) -> bool:
     return call.broker.config.settings(ControllerSettings).auto_create_topics_enable
+
+
+def _with_operations(call: Call, topic: MetadataResponseTopic) -> MetadataResponseTopic:
+    """``topic`` with what the client may do to it, unless it may not see it."""
+    if topic.name is None or topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return topic
+    return replace(topic, topic_authorized_operations=authorized_operations(call, TOPIC, topic.name))
 
 
 def _asked(call: Call, topics: Iterable[MetadataRequestTopic]) -> tuple[list[str], list[bytes]]:
@@ -98,10 +120,15 @@ def _by_id(call: Call, metadata: MetadataCache, topic_id: bytes) -> MetadataResp
     topic = metadata.topic_by_id(topic_id)
     if topic is None:
         return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+    if not may(call, Operation.DESCRIBE, TOPIC, topic.name):
+        # An id tells nothing of a topic; its name does.
+        return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=topic_id)
     return describe_topic(call, topic)
 
 
 def _by_name(call: Call, metadata: MetadataCache, name: str, error: ErrorCode | None) -> MetadataResponseTopic:
+    if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return MetadataResponseTopic(error_code=error, name=name)
     topic = metadata.topic(name)
     if topic is not None:
         return describe_topic(call, topic)

@@ -12,6 +12,7 @@ resolve is answered UNKNOWN_TOPIC_ID.
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
+from ..security.acl import Operation
 from ..wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -21,11 +22,13 @@ from ..wire.messages.offset_commit import (
 )
 from ..wire.schema import replace
 from .call import Call
+from .rights import GROUP, TOPIC, check, may
 
 _TOPIC_IDS_FROM = 10
 
 
 async def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    check(call, Operation.READ, GROUP, request.group_id)
     accepted: list[OffsetCommitRequestTopic] = []
     refused: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:
@@ -64,13 +67,19 @@ def _sort(
     accepted: list[OffsetCommitRequestTopic],
     refused: list[OffsetCommitResponseTopic],
 ) -> None:
-    """Put the partitions that exist into ``accepted``, under the topic's name and id, and the others into ``refused``."""
+    """Put the partitions that exist into ``accepted``, under the topic's name and id, and the others into ``refused``.
+
+    So is a topic that the client may not read, whether it exists or not.
+    """
     if call.version >= _TOPIC_IDS_FROM:
         name = call.broker.metadata.topic_name(topic.topic_id)
         if name is None:
             refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
             return
         topic = replace(topic, name=name)
+    if not may(call, Operation.READ, TOPIC, topic.name):
+        refused.append(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        return
     known = call.broker.metadata.topic(topic.name)
     if known is None:
         refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))

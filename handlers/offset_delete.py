@@ -10,6 +10,7 @@ Version notes: 0 is the only one, and not flexible.
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
+from ..security.acl import Operation
 from ..wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -18,19 +19,21 @@ from ..wire.messages.offset_delete import (
 )
 from ..wire.schema import replace
 from .call import Call
+from .rights import GROUP, TOPIC, check, may
 
 
 async def handle(call: Call, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
+    check(call, Operation.DELETE, GROUP, request.group_id)
     accepted = []
     refused: dict[str, list[OffsetDeleteResponsePartition]] = {}
     for topic in request.topics:
-        known = call.broker.metadata.topic(topic.name)
+        code, known = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, call.broker.metadata.topic(topic.name)
+        if not may(call, Operation.READ, TOPIC, topic.name):
+            code, known = ErrorCode.TOPIC_AUTHORIZATION_FAILED, None
         numbers = () if known is None else known.partitions
         existing = [partition for partition in topic.partitions if partition.partition_index in numbers]
         refused[topic.name] = [
-            OffsetDeleteResponsePartition(
-                partition_index=partition.partition_index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            )
+            OffsetDeleteResponsePartition(partition_index=partition.partition_index, error_code=code)
             for partition in topic.partitions
             if partition.partition_index not in numbers
         ]

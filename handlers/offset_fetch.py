@@ -2,7 +2,8 @@
 
 Behaviour: a partition without a commit, also of an unknown group, is answered with offset -1 and no error. Naming no
 topics (null) asks for everything the group has committed. With ``require_stable`` a partition whose commit is part of an
-open transaction is answered UNSTABLE_OFFSET_COMMIT.
+open transaction is answered UNSTABLE_OFFSET_COMMIT. Topics that the client may not describe are answered
+TOPIC_AUTHORIZATION_FAILED, and left out of everything that the group has committed.
 
 Version notes: 2 allows null topics and adds an error for the whole answer; 3 the throttle time; 5 the leader epoch; 6 is
 flexible; 7 adds require_stable (KIP-447); 8 asks for many groups (KIP-709), each with an error of its own; 9 may name the
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
 from ..group_coordinator.offsets import not_fetched
+from ..security.acl import Operation
 from ..wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -26,6 +28,7 @@ from ..wire.messages.offset_fetch import (
 )
 from ..wire.schema import ZERO_UUID, replace
 from .call import Call
+from .rights import GROUP, TOPIC, allowed_names, check, may
 
 _MANY_GROUPS_FROM = 8
 _TOPIC_IDS_FROM = 10
@@ -93,29 +96,45 @@ def _unanswered(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetch
 
 
 async def _fetch(call: Call, group: OffsetFetchRequestGroup, require_stable: bool) -> OffsetFetchResponseGroup:
-    unknown: list[OffsetFetchRequestTopics] = []
-    if group.topics is not None:
-        known = []
-        for topic in group.topics:
-            if call.version >= _TOPIC_IDS_FROM:
-                name, topic_id = call.broker.metadata.topic_name(topic.topic_id), topic.topic_id
-            else:
-                name, topic_id = topic.name, call.broker.metadata.topic_id(topic.name) or ZERO_UUID
-            if name is None:
-                unknown.append(topic)
-            else:
-                known.append(replace(topic, name=name, topic_id=topic_id))
-        group = replace(group, topics=known)
+    refused: list[OffsetFetchResponseTopics] = []
+    is_all = group.topics is None
     try:
+        check(call, Operation.DESCRIBE, GROUP, group.group_id)
+        group = replace(group, topics=_known(call, group.topics, refused))
         response = await call.broker.groups.fetch_offsets(group, require_stable, call.flush)
     except KafkaError as error:
         if call.version >= _MANY_GROUPS_FROM:
             return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error.code)
         return _failed(group, error)
-    if call.version >= _TOPIC_IDS_FROM and group.topics is None:
+    if is_all and call.broker.authorizer is not None:
+        names = [topic.name for topic in response.topics]
+        visible = allowed_names(call, Operation.DESCRIBE, TOPIC, names, log_if_denied=False)
+        response.topics = [topic for topic in response.topics if topic.name in visible]
+    if call.version >= _TOPIC_IDS_FROM and is_all:
         _name_by_id(call, response)
-    response.topics += [_unanswered(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in unknown]
+    response.topics += refused
     return response
+
+
+def _known(
+    call: Call, asked: list[OffsetFetchRequestTopics] | None, refused: list[OffsetFetchResponseTopics]
+) -> list[OffsetFetchRequestTopics] | None:
+    """The topics to look for, under their names and ids; the answers of the others are put into ``refused``."""
+    if asked is None:
+        return None
+    known = []
+    for topic in asked:
+        if call.version >= _TOPIC_IDS_FROM:
+            name, topic_id = call.broker.metadata.topic_name(topic.topic_id), topic.topic_id
+        else:
+            name, topic_id = topic.name, call.broker.metadata.topic_id(topic.name) or ZERO_UUID
+        if name is None:
+            refused.append(_unanswered(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+        elif not may(call, Operation.DESCRIBE, TOPIC, name):
+            refused.append(_unanswered(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        else:
+            known.append(replace(topic, name=name, topic_id=topic_id))
+    return known
 
 
 def _name_by_id(call: Call, response: OffsetFetchResponseGroup) -> None:

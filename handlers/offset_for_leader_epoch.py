@@ -10,25 +10,30 @@ Version notes: 2 adds the current leader epoch of the client; 3 the replica id (
 from __future__ import annotations
 
 from ..base.errors import KafkaError
+from ..security.acl import Operation
 from ..wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
 from .call import Call
+from .rights import CLUSTER, TOPIC, may, refusal, split
 
 
 async def handle(call: Call, request: OffsetForLeaderEpochRequest) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_answer(call, topic.topic, asked) for asked in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+    allowed, refused = list(request.topics), list[OffsetForLeaderTopic]()
+    if not may(call, Operation.CLUSTER_ACTION, CLUSTER, log_if_denied=False):
+        allowed, refused = split(call, Operation.DESCRIBE, TOPIC, request.topics, lambda topic: topic.topic)
+    answers = [
+        OffsetForLeaderTopicResult(
+            topic=topic.topic, partitions=[_answer(call, topic.topic, asked) for asked in topic.partitions]
+        )
+        for topic in allowed
+    ]
+    return OffsetForLeaderEpochResponse(topics=answers + [_refused(topic, refusal(TOPIC)) for topic in refused])
 
 
 def _answer(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
@@ -42,14 +47,9 @@ def _answer(call: Call, topic: str, asked: OffsetForLeaderPartition) -> EpochEnd
 
 
 def error_response(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[
-                    EpochEndOffset(partition=asked.partition, error_code=error.code) for asked in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    return OffsetForLeaderEpochResponse(topics=[_refused(topic, error) for topic in request.topics])
+
+
+def _refused(topic: OffsetForLeaderTopic, error: KafkaError) -> OffsetForLeaderTopicResult:
+    partitions = [EpochEndOffset(partition=asked.partition, error_code=error.code) for asked in topic.partitions]
+    return OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions)

@@ -23,6 +23,8 @@ id.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
@@ -32,6 +34,7 @@ from ..log.partition_log import AppendResult
 from ..log.validation import RecordsRefusedError
 from ..replication.leader import LeaderRole
 from ..replication.partition import Partition
+from ..security.acl import Operation
 from ..wire.batch_layout import CODEC_MASK, TRANSACTIONAL_BIT, low_attributes
 from ..wire.compression import ZSTD
 from ..wire.messages.produce import (
@@ -47,6 +50,7 @@ from ..wire.messages.produce import (
 from ..wire.records import RecordBatch
 from .call import Call, CloseConnection
 from .leader_hints import Refused, name_leaders
+from .rights import TOPIC, TRANSACTIONAL_ID, allowed_names, check, refusal
 from .transaction_partitions import Entry, as_seen_by_producers, enter
 
 _ADMIN_CLIENT_ID = "__admin_client"
@@ -77,15 +81,20 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
     topics = []
     failed: PartitionProduceResponse | None = None
     not_in_transaction: Refusals = {}
+    forbidden: Collection[str] = ()
+    if call.broker.authorizer is not None:
+        forbidden = _forbidden_topics(call, request)
     if request.transactional_id is not None:
-        not_in_transaction = await _enter_transaction(call, request, request.transactional_id)
+        not_in_transaction = await _enter_transaction(call, request, request.transactional_id, forbidden)
     for topic_data in request.topic_data:
         name = topic_data.name
         if call.version >= _FIRST_TOPIC_ID_VERSION:
             name = call.broker.metadata.topic_name(topic_data.topic_id) or ""
         answers = []
         for data in topic_data.partition_data:
-            if not_in_transaction and (error := not_in_transaction.get((name, data.index))) is not None:
+            if forbidden and name in forbidden:
+                answer = _refused(data.index, refusal(TOPIC), -1)
+            elif not_in_transaction and (error := not_in_transaction.get((name, data.index))) is not None:
                 answer = _refused(data.index, error, -1)
             else:
                 answer = _append(call, name, data, request, now_ms, waiting)
@@ -120,13 +129,34 @@ def _not_led_here(response: ProduceResponse) -> list[Refused]:
     ]
 
 
-async def _enter_transaction(call: Call, request: ProduceRequest, transactional_id: str) -> Refusals:
+def _forbidden_topics(call: Call, request: ProduceRequest) -> set[str]:
+    """The topics that the client may not write to. Raises KafkaError for the request as a whole, where that is to be refused."""
+    if any(
+        isinstance(data.records, memoryview) and low_attributes(data.records) & TRANSACTIONAL_BIT
+        for topic_data in request.topic_data
+        for data in topic_data.partition_data
+    ):
+        if request.transactional_id is None:
+            raise refusal(TRANSACTIONAL_ID)
+        check(call, Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
+    names = {topic_data.name for topic_data in request.topic_data}
+    if call.version >= _FIRST_TOPIC_ID_VERSION:
+        found = (call.broker.metadata.topic_name(topic_data.topic_id) for topic_data in request.topic_data)
+        names = {name for name in found if name is not None}
+    return names - allowed_names(call, Operation.WRITE, TOPIC, names)
+
+
+async def _enter_transaction(
+    call: Call, request: ProduceRequest, transactional_id: str, forbidden: Collection[str]
+) -> Refusals:
     """Have the transaction begin where it has not yet; the partitions that must not be written to."""
     entries: dict[TopicPartition, Entry] = {}
     for topic_data in request.topic_data:
         name = topic_data.name
         if call.version >= _FIRST_TOPIC_ID_VERSION:
             name = call.broker.metadata.topic_name(topic_data.topic_id) or ""
+        if name in forbidden:
+            continue
         for data in topic_data.partition_data:
             try:
                 partition = call.broker.replicas.partition(name, data.index)

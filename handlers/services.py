@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..base.config import Config
     from ..base.seams import Clock, Workers
+    from ..controller.acl_store import AclStore
     from ..controller.config_store import ConfigStore
     from ..controller.controller import Controller
     from ..controller.features import FinalizedFeatures
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ..replication.log_dir_moves import LogDirMoves
     from ..replication.metadata_cache import MetadataCache
     from ..replication.replica_manager import ReplicaManager
+    from ..security.authorizer import Authorizer
     from ..security.client_quotas import ClientQuotas
     from ..transaction_coordinator.coordinator import TransactionCoordinator
     from ..transaction_coordinator.entries import TransactionEntries
@@ -36,8 +38,8 @@ class Services:
 
     ``broker_epoch`` tells that of its present registration, -1 before the first. ``is_alone``: the cluster's
     store is its own, so no other broker can be in the cluster. ``features`` are those of a cluster of several brokers, None
-    for a broker that is alone. ``delegation_tokens`` is None where there are to be none. ``served`` may be replaced while the
-    broker runs; dispatch looks at it with every request.
+    for a broker that is alone. ``authorizer`` and ``acls`` are None where every client may do everything, ``delegation_tokens``
+    where there are to be none. ``served`` may be replaced while the broker runs; dispatch looks at it with every request.
     """
 
     broker_id: int
@@ -65,4 +67,6 @@ class Services:
     transaction_entries: TransactionEntries
     end_markers: EndMarkers
     producer_ids: ProducerIdSource
+    authorizer: Authorizer | None
+    acls: AclStore | None
     served: ServedApis

@@ -9,13 +9,16 @@ protocol on both sides (KIP-559), and a request that leaves one out is answered 
 from __future__ import annotations
 
 from ..base.errors import ErrorCode, KafkaError
+from ..security.acl import Operation
 from ..wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from .call import Call
+from .rights import GROUP, check
 
 _PROTOCOL_REQUIRED_FROM = 5
 
 
 async def handle(call: Call, request: SyncGroupRequest) -> SyncGroupResponse:
+    check(call, Operation.READ, GROUP, request.group_id)
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
     if call.version >= _PROTOCOL_REQUIRED_FROM and not names_protocol:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "protocol type and name are required")

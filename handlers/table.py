@@ -11,9 +11,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from ..base.errors import KafkaError, ProtocolError
+from ..security.acl import Operation, ResourceType
 from ..wire.api_keys import ApiKey
 from ..wire.headers import key_and_version, request_header_version, response_header_encoder
 from ..wire.registry import request_class
+from .rights import (
+    CLUSTER,
+    NOTHING,
+    Right,
+    check,
+    of_cluster,
+    of_group,
+    of_topic,
+    of_transactional_id,
+)
 
 Handle = Callable[[Any, Any], Awaitable[Any]]
 """Takes the ``Call`` and the API's request. A call knows the services, and they what is served: hence no import here."""
@@ -22,15 +33,25 @@ ErrorResponse = Callable[[Any, KafkaError], Any]
 
 @dataclasses.dataclass(slots=True)
 class Handler:
-    """One served API. ``advertise_from`` is the lowest version ApiVersions names, where that is not the lowest served."""
+    """One served API. ``advertise_from`` is the lowest version ApiVersions names, where that is not the lowest served.
+
+    Either ``cluster_right`` is what a client must be allowed to do to the cluster for the API to be answered at all, or
+    ``rights`` are those that its handler looks at itself. ``is_guarded``: the first is looked at (``guarded``).
+    """
 
     api_key: ApiKey
     lowest: int
     highest: int
     advertise_from: int | None = None
+    rights: tuple[Right, ...] | None = None
+    cluster_right: Operation | None = None
+    is_guarded: bool = False
     handle: Handle | None = None
     error_response: ErrorResponse | None = None
     request_class: type[Any] | None = None
+
+    def __post_init__(self) -> None:
+        assert (self.rights is None) != (self.cluster_right is None), f"{self.api_key.name} declares no rights, or both"
 
     def load(self) -> None:
         """Import the module of the API, on its first request."""
@@ -38,73 +59,111 @@ class Handler:
         self.request_class = request_class(self.api_key)
         self.error_response = module.error_response
         self.handle = module.handle
+        if self.is_guarded and self.cluster_right is not None:
+            self.handle = _after_check(module.handle, self.cluster_right)
+
+
+def _after_check(handle: Handle, cluster_right: Operation) -> Handle:
+    """``handle`` for clients that have the right."""
+
+    async def handle_if_allowed(call: Any, request: Any) -> Any:
+        check(call, cluster_right, CLUSTER)
+        return await handle(call, request)
+
+    return handle_if_allowed
+
+
+_O = Operation
 
 
 HANDLERS = (
     # librdkafka before 2.11.1 sends uncompressed when the lowest Produce version is above 0 (KAFKA-18659).
-    Handler(ApiKey.PRODUCE, 3, 13, advertise_from=0),
-    Handler(ApiKey.FETCH, 4, 18),
-    Handler(ApiKey.LIST_OFFSETS, 1, 11),
-    Handler(ApiKey.METADATA, 0, 13),
+    Handler(ApiKey.PRODUCE, 3, 13, advertise_from=0, rights=(*of_topic(_O.WRITE), *of_transactional_id(_O.WRITE))),
+    Handler(ApiKey.FETCH, 4, 18, rights=(*of_topic(_O.READ), *of_cluster(_O.CLUSTER_ACTION))),
+    Handler(ApiKey.LIST_OFFSETS, 1, 11, rights=of_topic(_O.DESCRIBE)),
+    Handler(ApiKey.METADATA, 0, 13, rights=(*of_topic(_O.DESCRIBE, _O.CREATE), *of_cluster(_O.CREATE, _O.DESCRIBE))),
     # From a controller of ZooKeeper mode; Kafka 4 has none of the three any more.
-    Handler(ApiKey.LEADER_AND_ISR, 0, 7),
-    Handler(ApiKey.STOP_REPLICA, 0, 4),
-    Handler(ApiKey.UPDATE_METADATA, 0, 8),
+    Handler(ApiKey.LEADER_AND_ISR, 0, 7, cluster_right=_O.CLUSTER_ACTION),
+    Handler(ApiKey.STOP_REPLICA, 0, 4, cluster_right=_O.CLUSTER_ACTION),
+    Handler(ApiKey.UPDATE_METADATA, 0, 8, cluster_right=_O.CLUSTER_ACTION),
     # To a controller of ZooKeeper mode, likewise.
-    Handler(ApiKey.CONTROLLED_SHUTDOWN, 0, 3),
-    Handler(ApiKey.ALTER_PARTITION, 0, 3),
-    Handler(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0),
-    Handler(ApiKey.OFFSET_COMMIT, 2, 10),
-    Handler(ApiKey.OFFSET_FETCH, 1, 10),
-    Handler(ApiKey.FIND_COORDINATOR, 0, 6),
-    Handler(ApiKey.JOIN_GROUP, 0, 9),
-    Handler(ApiKey.HEARTBEAT, 0, 4),
-    Handler(ApiKey.LEAVE_GROUP, 0, 5),
-    Handler(ApiKey.SYNC_GROUP, 0, 5),
-    Handler(ApiKey.DESCRIBE_GROUPS, 0, 6),
-    Handler(ApiKey.LIST_GROUPS, 0, 5),
-    Handler(ApiKey.SASL_HANDSHAKE, 0, 1),
-    Handler(ApiKey.API_VERSIONS, 0, 5),
-    Handler(ApiKey.CREATE_TOPICS, 2, 7),
-    Handler(ApiKey.DELETE_TOPICS, 1, 6),
-    Handler(ApiKey.DELETE_RECORDS, 0, 2),
+    Handler(ApiKey.CONTROLLED_SHUTDOWN, 0, 3, cluster_right=_O.CLUSTER_ACTION),
+    Handler(ApiKey.ALTER_PARTITION, 0, 3, cluster_right=_O.CLUSTER_ACTION),
+    Handler(ApiKey.ALLOCATE_PRODUCER_IDS, 0, 0, cluster_right=_O.CLUSTER_ACTION),
+    Handler(ApiKey.OFFSET_COMMIT, 2, 10, rights=(*of_group(_O.READ), *of_topic(_O.READ))),
+    Handler(ApiKey.OFFSET_FETCH, 1, 10, rights=(*of_group(_O.DESCRIBE), *of_topic(_O.DESCRIBE))),
+    Handler(ApiKey.FIND_COORDINATOR, 0, 6, rights=(*of_group(_O.DESCRIBE), *of_transactional_id(_O.DESCRIBE))),
+    Handler(ApiKey.JOIN_GROUP, 0, 9, rights=of_group(_O.READ)),
+    Handler(ApiKey.HEARTBEAT, 0, 4, rights=of_group(_O.READ)),
+    Handler(ApiKey.LEAVE_GROUP, 0, 5, rights=of_group(_O.READ)),
+    Handler(ApiKey.SYNC_GROUP, 0, 5, rights=of_group(_O.READ)),
+    Handler(ApiKey.DESCRIBE_GROUPS, 0, 6, rights=of_group(_O.DESCRIBE)),
+    Handler(ApiKey.LIST_GROUPS, 0, 5, rights=(*of_cluster(_O.DESCRIBE), *of_group(_O.DESCRIBE))),
+    Handler(ApiKey.SASL_HANDSHAKE, 0, 1, rights=NOTHING),
+    Handler(ApiKey.API_VERSIONS, 0, 5, rights=NOTHING),
+    Handler(ApiKey.CREATE_TOPICS, 2, 7, rights=(*of_cluster(_O.CREATE), *of_topic(_O.CREATE, _O.DESCRIBE_CONFIGS))),
+    Handler(ApiKey.DELETE_TOPICS, 1, 6, rights=of_topic(_O.DELETE, _O.DESCRIBE)),
+    Handler(ApiKey.DELETE_RECORDS, 0, 2, rights=of_topic(_O.DELETE)),
     # Version 6 (two-phase commit, KIP-939) is still marked unstable in Kafka.
-    Handler(ApiKey.INIT_PRODUCER_ID, 0, 5),
-    Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4),
-    Handler(ApiKey.ADD_PARTITIONS_TO_TXN, 0, 5),
-    Handler(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4),
-    Handler(ApiKey.END_TXN, 0, 5),
-    Handler(ApiKey.WRITE_TXN_MARKERS, 1, 2),
-    Handler(ApiKey.TXN_OFFSET_COMMIT, 0, 6),
-    Handler(ApiKey.DESCRIBE_ACLS, 1, 3),
-    Handler(ApiKey.CREATE_ACLS, 1, 3),
-    Handler(ApiKey.DELETE_ACLS, 1, 3),
-    Handler(ApiKey.DESCRIBE_CONFIGS, 1, 4),
-    Handler(ApiKey.ALTER_CONFIGS, 0, 2),
-    Handler(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2),
-    Handler(ApiKey.DESCRIBE_LOG_DIRS, 1, 5),
-    Handler(ApiKey.SASL_AUTHENTICATE, 0, 2),
-    Handler(ApiKey.CREATE_PARTITIONS, 0, 3),
-    Handler(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3),
-    Handler(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2),
-    Handler(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2),
-    Handler(ApiKey.DESCRIBE_DELEGATION_TOKEN, 0, 3),
-    Handler(ApiKey.DELETE_GROUPS, 0, 3),
-    Handler(ApiKey.ELECT_LEADERS, 0, 2),
-    Handler(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1),
-    Handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1),
-    Handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0),
-    Handler(ApiKey.OFFSET_DELETE, 0, 0),
-    Handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0),
-    Handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0),
-    Handler(ApiKey.DESCRIBE_CLUSTER, 0, 2),
-    Handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0),
-    Handler(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0),
-    Handler(ApiKey.LIST_TRANSACTIONS, 0, 2),
-    Handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1),
-    Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0),
-    Handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1),
-    Handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1),
+    Handler(
+        ApiKey.INIT_PRODUCER_ID,
+        0,
+        5,
+        rights=(*of_transactional_id(_O.WRITE), *of_cluster(_O.IDEMPOTENT_WRITE), *of_topic(_O.WRITE)),
+    ),
+    Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4, rights=(*of_cluster(_O.CLUSTER_ACTION), *of_topic(_O.DESCRIBE))),
+    Handler(
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+        0,
+        5,
+        rights=(*of_transactional_id(_O.WRITE), *of_topic(_O.WRITE), *of_cluster(_O.CLUSTER_ACTION)),
+    ),
+    Handler(ApiKey.ADD_OFFSETS_TO_TXN, 0, 4, rights=(*of_transactional_id(_O.WRITE), *of_group(_O.READ))),
+    Handler(ApiKey.END_TXN, 0, 5, rights=of_transactional_id(_O.WRITE)),
+    Handler(ApiKey.WRITE_TXN_MARKERS, 1, 2, rights=of_cluster(_O.ALTER, _O.CLUSTER_ACTION)),
+    Handler(
+        ApiKey.TXN_OFFSET_COMMIT, 0, 6, rights=(*of_transactional_id(_O.WRITE), *of_group(_O.READ), *of_topic(_O.READ))
+    ),
+    Handler(ApiKey.DESCRIBE_ACLS, 1, 3, cluster_right=_O.DESCRIBE),
+    Handler(ApiKey.CREATE_ACLS, 1, 3, cluster_right=_O.ALTER),
+    Handler(ApiKey.DELETE_ACLS, 1, 3, cluster_right=_O.ALTER),
+    Handler(ApiKey.DESCRIBE_CONFIGS, 1, 4, rights=(*of_topic(_O.DESCRIBE_CONFIGS), *of_cluster(_O.DESCRIBE_CONFIGS))),
+    Handler(ApiKey.ALTER_CONFIGS, 0, 2, rights=(*of_topic(_O.ALTER_CONFIGS), *of_cluster(_O.ALTER_CONFIGS))),
+    Handler(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2, cluster_right=_O.ALTER),
+    Handler(ApiKey.DESCRIBE_LOG_DIRS, 1, 5, cluster_right=_O.DESCRIBE),
+    Handler(ApiKey.SASL_AUTHENTICATE, 0, 2, rights=NOTHING),
+    Handler(ApiKey.CREATE_PARTITIONS, 0, 3, rights=of_topic(_O.ALTER)),
+    Handler(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3, rights=(Right(ResourceType.USER, _O.CREATE_TOKENS),)),
+    # A token's owner and its renewers may; nobody else does, whatever the rights.
+    Handler(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2, rights=NOTHING),
+    Handler(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2, rights=NOTHING),
+    Handler(
+        ApiKey.DESCRIBE_DELEGATION_TOKEN,
+        0,
+        3,
+        rights=(
+            Right(ResourceType.DELEGATION_TOKEN, _O.DESCRIBE),
+            Right(ResourceType.USER, _O.DESCRIBE_TOKENS),
+        ),
+    ),
+    Handler(ApiKey.DELETE_GROUPS, 0, 3, rights=of_group(_O.DELETE)),
+    Handler(ApiKey.ELECT_LEADERS, 0, 2, cluster_right=_O.ALTER),
+    Handler(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1, rights=(*of_topic(_O.ALTER_CONFIGS), *of_cluster(_O.ALTER_CONFIGS))
+    ),
+    Handler(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, 1, cluster_right=_O.ALTER),
+    Handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, 0, cluster_right=_O.DESCRIBE),
+    Handler(ApiKey.OFFSET_DELETE, 0, 0, rights=(*of_group(_O.DELETE), *of_topic(_O.READ))),
+    Handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0, cluster_right=_O.DESCRIBE),
+    Handler(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, cluster_right=_O.ALTER),
+    Handler(ApiKey.DESCRIBE_CLUSTER, 0, 2, rights=of_cluster(_O.DESCRIBE)),
+    Handler(ApiKey.DESCRIBE_PRODUCERS, 0, 0, rights=of_topic(_O.READ)),
+    Handler(ApiKey.DESCRIBE_TRANSACTIONS, 0, 0, rights=(*of_transactional_id(_O.DESCRIBE), *of_topic(_O.DESCRIBE))),
+    Handler(ApiKey.LIST_TRANSACTIONS, 0, 2, rights=of_transactional_id(_O.DESCRIBE)),
+    Handler(ApiKey.LIST_CONFIG_RESOURCES, 0, 1, cluster_right=_O.DESCRIBE_CONFIGS),
+    Handler(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, 0, rights=of_topic(_O.DESCRIBE)),
+    Handler(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1, cluster_right=_O.DESCRIBE_CONFIGS),
+    Handler(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1, cluster_right=_O.ALTER_CONFIGS),
 )
 
 
@@ -163,6 +222,12 @@ def without_transactions_v2(served: ServedApis) -> ServedApis:
         )
         for key, handler in served.by_key.items()
     }
+    return ServedApis(by_key, served.has_features)
+
+
+def guarded(served: ServedApis) -> ServedApis:
+    """What a broker with an authorizer serves: rights of the cluster are looked at before the handlers that need them."""
+    by_key = {key: dataclasses.replace(handler, is_guarded=True, handle=None) for key, handler in served.by_key.items()}
     return ServedApis(by_key, served.has_features)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..group_coordinator.settings import TOPIC
+from ..security.acl import Operation
 from ..wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestTopic,
@@ -24,6 +25,8 @@ from ..wire.messages.txn_offset_commit import (
 )
 from ..wire.schema import replace
 from .call import Call
+from .rights import GROUP, TRANSACTIONAL_ID, check, may
+from .rights import TOPIC as TOPIC_RESOURCE
 from .transaction_partitions import Entry, enter
 
 _LOAD_IN_PROGRESS_FROM = 2
@@ -34,6 +37,8 @@ _NO_SEQUENCE = -1
 
 
 async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    check(call, Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
+    check(call, Operation.READ, GROUP, request.group_id)
     accepted: list[TxnOffsetCommitRequestTopic] = []
     refused: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
@@ -89,6 +94,9 @@ def _sort(
             refused.append(_refused(topic, ErrorCode.UNKNOWN_TOPIC_ID))
             return
         topic = replace(topic, name=name)
+    if not may(call, Operation.READ, TOPIC_RESOURCE, topic.name):
+        refused.append(_refused(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+        return
     known = metadata.topic(topic.name)
     numbers = () if known is None else known.partitions
     if known is not None:

@@ -11,6 +11,7 @@ epoch above that of the open transaction.
 from __future__ import annotations
 
 from ..base.errors import KafkaError
+from ..security.acl import Operation
 from ..wire.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -19,9 +20,12 @@ from ..wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from .call import Call
+from .rights import CLUSTER, check, may
 
 
 async def handle(call: Call, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    if not may(call, Operation.ALTER, CLUSTER, log_if_denied=False):
+        check(call, Operation.CLUSTER_ACTION, CLUSTER)
     await call.flush()
     return await call.broker.end_markers.write(request)
 

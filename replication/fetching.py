@@ -10,7 +10,8 @@ Rules:
 - Partitions are read in their order; at most ``max_bytes`` in all and each one's own limit, but the first batch found is
   returned whole even when it is larger (KIP-74). What is read are slices of files, which the taker of the results releases.
 - With less than ``min_bytes`` there is a wait, unless a partition has an error, diverges (KIP-595) or filled its own
-  limit; then everything is read once more. Unknown partitions do not end the wait of the others.
+  limit; then everything is read once more. Unknown partitions, and those of which nothing may be read, do not end the wait of
+  the others.
 - That a follower asks for an offset proves that it has what is below. It is noted after its partition was read, so the
   high watermark in an answer is the one before, and only by the first reading: after a wait nothing new is known
   (Partition.fetchRecords and ReplicaManager.readFromLog in Kafka). A fetch that fails or diverges proves nothing.
@@ -41,6 +42,7 @@ from .waiters import FetchWaiter
 
 EMPTY = b""
 UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_NOT_LOOKED_AT = (*UNKNOWN_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
 
 
 class FollowerId(NamedTuple):
@@ -54,6 +56,7 @@ class Reads:
     """The results of reading the partitions of one fetch; ``min_bytes`` is never more than ``max_bytes``.
 
     ``failure`` says why a partition has an error, the last one for all; ``follower`` is who fetches, None for a consumer.
+    ``may_read`` says of a topic's name whether who fetches may; None: all.
     """
 
     __slots__ = (
@@ -72,6 +75,7 @@ class Reads:
         "enough",
         "failure",
         "follower",
+        "may_read",
         "min_bytes",
         "results",
         "total",
@@ -98,6 +102,7 @@ class Reads:
         self._by_id = by_id
         self._isolation_level = isolation_level
         self.follower = follower
+        self.may_read: Callable[[str], bool] | None = None
         self._limit = max_bytes
         self._or_follower = or_follower
         self._rack = rack
@@ -158,7 +163,7 @@ class Reads:
                 result = refused_partition(state.number, error)
                 size = 0
                 # Of a partition that is not here nothing can be said that would make an answer urgent.
-                self.enough |= error.code not in UNKNOWN_PARTITION
+                self.enough |= error.code not in _NOT_LOOKED_AT
             self.results.append(result)
             self.total += size
             remaining -= size
@@ -171,6 +176,8 @@ class Reads:
             topic = self._metadata.topic_name(state.topic_id) or ""
             if not topic:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+        if self.may_read is not None and not self.may_read(topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Topic authorization failed.")
         partition = self._replicas.partition(topic, state.number)
         if self._by_id and partition.topic_id != state.topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the log is of another topic of that name")
@@ -298,6 +305,6 @@ def refused_partition(number: int, error: KafkaError) -> PartitionData:
         partition_index=number,
         error_code=error.code,
         high_watermark=-1,
-        aborted_transactions=[] if error.code in UNKNOWN_PARTITION else None,
+        aborted_transactions=[] if error.code in _NOT_LOOKED_AT else None,
         records=EMPTY,
     )

@@ -83,7 +83,15 @@ class _Intercepted(Handler):
     __slots__ = ("_interception",)
 
     def __init__(self, plain: Handler, interception: Interception) -> None:
-        super().__init__(plain.api_key, plain.lowest, plain.highest, plain.advertise_from)
+        super().__init__(
+            plain.api_key,
+            plain.lowest,
+            plain.highest,
+            plain.advertise_from,
+            plain.rights,
+            plain.cluster_right,
+            plain.is_guarded,
+        )
         self._interception = interception
 
     def load(self) -> None:

@@ -1,0 +1,134 @@
+"""Where Kafka 3.9 in ZooKeeper mode keeps access rules, and in which form (ZkData ``ZkAclStore``, ``AclEntry``).
+
+================================================ ======================================================
+``/kafka-acl/TYPE/NAME``                         version 1: the entries of a literal pattern
+``/kafka-acl-extended/prefixed/TYPE/NAME``       the same of a prefixed one (KIP-290)
+``/kafka-acl-changes/acl_changes_N``             the text ``TYPE:NAME``: a literal pattern changed
+``/kafka-acl-extended-changes/acl_changes_N``    version 1, JSON: a prefixed one did
+================================================ ======================================================
+
+Names stand there as they are, which is why they must have no slash. The folders exist where a broker with an authorizer has
+been. Keys keep the order in which Kafka was seen to write them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from ..security.acl import (
+    RESOURCE_TYPES,
+    AclEntry,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+    code_name,
+    constant_name,
+)
+
+LITERAL_ROOT = "/kafka-acl"
+_EXTENDED_ROOT = "/kafka-acl-extended"
+_PREFIXED_ROOT = _EXTENDED_ROOT + "/prefixed"
+ROOTS = (LITERAL_ROOT, _EXTENDED_ROOT)
+"""All rules are below these."""
+
+LITERAL_CHANGES = "/kafka-acl-changes"
+PREFIXED_CHANGES = "/kafka-acl-extended-changes"
+CHANGES = (LITERAL_CHANGES, PREFIXED_CHANGES)
+_CHANGE_PREFIX = "acl_changes_"
+
+
+def folder(pattern_type: PatternType, resource_type: ResourceType) -> str:
+    """Where the patterns of one kind and type are."""
+    root = LITERAL_ROOT if pattern_type is PatternType.LITERAL else _PREFIXED_ROOT
+    return f"{root}/{code_name(resource_type)}"
+
+
+def path(pattern: ResourcePattern) -> str:
+    return f"{folder(pattern.pattern_type, pattern.resource_type)}/{pattern.name}"
+
+
+PATHS = (
+    LITERAL_ROOT,
+    *(folder(PatternType.LITERAL, kind) for kind in RESOURCE_TYPES),
+    LITERAL_CHANGES,
+    _EXTENDED_ROOT,
+    _PREFIXED_ROOT,
+    *(folder(PatternType.PREFIXED, kind) for kind in RESOURCE_TYPES),
+    PREFIXED_CHANGES,
+)
+"""Nodes without data that an authorizer needs; parents first."""
+
+
+def encode_entries(entries: Iterable[AclEntry]) -> bytes:
+    acls = [
+        {
+            "principal": entry.principal,
+            "permissionType": code_name(entry.permission),
+            "host": entry.host,
+            "operation": code_name(entry.operation),
+        }
+        for entry in sorted(entries)
+    ]
+    return _dump({"acls": acls, "version": 1})
+
+
+def decode_entries(data: bytes) -> frozenset[AclEntry]:
+    """Raises ValueError and what else a node raises that has something else in it."""
+    if not data:
+        return frozenset()
+    fields = json.loads(data)
+    if fields["version"] != 1:
+        raise ValueError(f"version {fields['version']} of access rules")
+    return frozenset(
+        AclEntry(
+            str(acl["principal"]),
+            Permission[constant_name(acl["permissionType"])],
+            str(acl["host"]),
+            Operation[constant_name(acl["operation"])],
+        )
+        for acl in fields["acls"]
+    )
+
+
+def change_prefix(pattern: ResourcePattern) -> str:
+    """The path of a notification, but for its number."""
+    changes = LITERAL_CHANGES if pattern.pattern_type is PatternType.LITERAL else PREFIXED_CHANGES
+    return f"{changes}/{_CHANGE_PREFIX}"
+
+
+def encode_change(pattern: ResourcePattern) -> bytes:
+    """What tells the brokers that the entries of a pattern are others now."""
+    if pattern.pattern_type is PatternType.LITERAL:
+        return f"{pattern.resource_type.name}:{pattern.name}".encode()
+    return _dump(
+        {
+            "version": 1,
+            "resourceType": pattern.resource_type.name,
+            "name": pattern.name,
+            "patternType": pattern.pattern_type.name,
+        }
+    )
+
+
+def decode_literal_change(data: bytes) -> ResourcePattern:
+    """Raises KeyError for a type that is not known."""
+    kind, _, name = data.decode().partition(":")
+    return ResourcePattern(ResourceType[constant_name(kind)], name)
+
+
+def decode_prefixed_change(data: bytes) -> ResourcePattern:
+    fields = json.loads(data)
+    if fields["version"] > 1:
+        raise ValueError(f"version {fields['version']} of a change of access rules")
+    return ResourcePattern(
+        ResourceType[constant_name(fields["resourceType"])],
+        str(fields["name"]),
+        PatternType[constant_name(fields["patternType"])],
+    )
+
+
+def _dump(fields: object) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()

@@ -1,0 +1,147 @@
+"""What a request needs rights for, and whether its client has them (``security.authorizer``).
+
+Each line of ``table.HANDLERS`` declares its API's rights. One that the whole request needs, of the cluster, is looked at before
+the handler is called; the others are looked at in the handler, which answers for what is refused and goes on with the rest.
+Where there is no authorizer everything is allowed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from ..base.errors import ErrorCode, KafkaError
+from ..security.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
+from ..wire.api_keys import ApiKey
+from ..wire.headers import key_and_version
+
+if TYPE_CHECKING:
+    from .call import Call
+
+T = TypeVar("T")
+
+NOT_ASKED = -(1 << 31)
+"""In the place of a bit field of operations that the client did not ask for."""
+
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID
+
+_CODES = {
+    TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+    ResourceType.USER: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+}
+_TEXTS = {
+    TOPIC: "Topic authorization failed.",
+    GROUP: "Group authorization failed.",
+    CLUSTER: "Cluster authorization failed.",
+    TRANSACTIONAL_ID: "Transactional Id authorization failed.",
+    ResourceType.DELEGATION_TOKEN: "Delegation Token authorization failed.",
+    ResourceType.USER: "Delegation Token authorization failed.",
+}
+
+
+class Right(NamedTuple):
+    """A right that an API looks at."""
+
+    resource_type: ResourceType
+    operation: Operation
+
+
+def of_topic(*operations: Operation) -> tuple[Right, ...]:
+    return tuple(Right(TOPIC, operation) for operation in operations)
+
+
+def of_group(*operations: Operation) -> tuple[Right, ...]:
+    return tuple(Right(GROUP, operation) for operation in operations)
+
+
+def of_cluster(*operations: Operation) -> tuple[Right, ...]:
+    return tuple(Right(CLUSTER, operation) for operation in operations)
+
+
+def of_transactional_id(*operations: Operation) -> tuple[Right, ...]:
+    return tuple(Right(TRANSACTIONAL_ID, operation) for operation in operations)
+
+
+NOTHING: tuple[Right, ...] = ()
+"""Everybody may ask."""
+
+
+def refusal(resource_type: ResourceType) -> KafkaError:
+    """The answer to a client that lacks a right."""
+    return KafkaError(_CODES[resource_type], _TEXTS[resource_type])
+
+
+def may(
+    call: Call,
+    operation: Operation,
+    resource_type: ResourceType,
+    name: str = CLUSTER_NAME,
+    *,
+    log_if_denied: bool = True,
+) -> bool:
+    """Whether the client may do this; see ``Authorizer.allows``."""
+    authorizer = call.broker.authorizer
+    if authorizer is None:
+        return True
+    request = ApiKey(key_and_version(call.key)[0]).title
+    return authorizer.allows(call.connection, operation, resource_type, name, log_if_denied, request)
+
+
+def may_with_any(call: Call, operation: Operation, resource_type: ResourceType) -> bool:
+    """Whether there may be a resource of the type that the client may do this to (KIP-679)."""
+    authorizer = call.broker.authorizer
+    if authorizer is None:
+        return True
+    request = ApiKey(key_and_version(call.key)[0]).title
+    return authorizer.allows_by_resource_type(call.connection, operation, resource_type, request)
+
+
+def check(call: Call, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
+    """Raises KafkaError, the refusal, when the client may not do this."""
+    if not may(call, operation, resource_type, name):
+        raise refusal(resource_type)
+
+
+def allowed_names(
+    call: Call,
+    operation: Operation,
+    resource_type: ResourceType,
+    names: Iterable[str],
+    *,
+    log_if_denied: bool = True,
+) -> set[str]:
+    """Those of the names with which the client may do this; each is looked at once."""
+    return {
+        name for name in dict.fromkeys(names) if may(call, operation, resource_type, name, log_if_denied=log_if_denied)
+    }
+
+
+def split(
+    call: Call, operation: Operation, resource_type: ResourceType, asked: Iterable[T], name_of: Callable[[T], str]
+) -> tuple[list[T], list[T]]:
+    """What is allowed of ``asked``, and what is not."""
+    items = list(asked)
+    if call.broker.authorizer is None:
+        return items, []
+    allowed = allowed_names(call, operation, resource_type, map(name_of, items))
+    return [each for each in items if name_of(each) in allowed], [
+        each for each in items if name_of(each) not in allowed
+    ]
+
+
+def authorized_operations(call: Call, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
+    """What the client may do to the resource, as a bit field whose bits are numbered as ``Operation`` is (KIP-430)."""
+    authorizer = call.broker.authorizer
+    if authorizer is None:
+        return sum(1 << operation for operation in SUPPORTED_OPERATIONS[resource_type])
+    return authorizer.authorized_operations(call.connection, resource_type, name)
+
+
+def cluster_operations(call: Call) -> int:
+    """The same of the cluster: nothing for a client that may not describe it."""
+    return authorized_operations(call, CLUSTER) if may(call, Operation.DESCRIBE, CLUSTER) else 0

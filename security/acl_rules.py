@@ -1,0 +1,148 @@
+"""All access rules of a cluster in memory, and what they say (AclAuthorizer of Kafka 3.9).
+
+What decides about a resource are the entries of its literal pattern, of the literal ``*``, and of every prefix of its name. Of
+these the ones for the principal (or everybody) and its host (or all) count. One that denies the operation, or ALL, decides
+against it; else one that allows it does. READ, WRITE, DELETE and ALTER allow DESCRIBE as well, ALTER_CONFIGS allows
+DESCRIBE_CONFIGS; denying them denies no more than they say. Where no entry at all is about a resource, for whomever, the answer
+is ``allow_everyone_if_no_acl_found``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .acl import (
+    EVERYBODY,
+    RESOURCE_TYPES,
+    WILDCARD,
+    AclBinding,
+    AclEntry,
+    AclFilter,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+)
+
+Entries = frozenset[AclEntry]
+
+_IMPLIED_BY = {
+    Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
+    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
+}
+
+
+class AclRules:
+    """Entries by pattern. A pattern without entries is not held."""
+
+    def __init__(self, *, allow_everyone_if_no_acl_found: bool = False) -> None:
+        self.allow_everyone_if_no_acl_found = allow_everyone_if_no_acl_found
+        self._literal: dict[ResourceType, dict[str, Entries]] = {kind: {} for kind in RESOURCE_TYPES}
+        self._prefixed: dict[ResourceType, dict[str, Entries]] = {kind: {} for kind in RESOURCE_TYPES}
+        self._prefix_lengths: dict[ResourceType, tuple[int, ...]] = dict.fromkeys(RESOURCE_TYPES, ())
+
+    def put(self, pattern: ResourcePattern, entries: Entries) -> None:
+        """Replace the entries of a pattern."""
+        kind = pattern.resource_type
+        names = self._names(pattern)
+        if entries:
+            names[pattern.name] = entries
+        else:
+            names.pop(pattern.name, None)
+        self._prefix_lengths[kind] = tuple(sorted({len(name) for name in self._prefixed[kind]}))
+
+    def entries(self, pattern: ResourcePattern) -> Entries:
+        return self._names(pattern).get(pattern.name, frozenset())
+
+    def _names(self, pattern: ResourcePattern) -> dict[str, Entries]:
+        by_type = self._literal if pattern.pattern_type is PatternType.LITERAL else self._prefixed
+        return by_type[pattern.resource_type]
+
+    def patterns(self) -> list[ResourcePattern]:
+        """Those that have entries."""
+        return [
+            ResourcePattern(kind, name, pattern_type)
+            for pattern_type, by_type in ((PatternType.LITERAL, self._literal), (PatternType.PREFIXED, self._prefixed))
+            for kind, names in by_type.items()
+            for name in names
+        ]
+
+    def select(self, wanted: AclFilter) -> list[AclBinding]:
+        """The bindings that a filter matches."""
+        return [
+            AclBinding(pattern, entry)
+            for pattern in self.patterns()
+            if wanted.matches_pattern(pattern)
+            for entry in self.entries(pattern)
+            if wanted.matches_entry(entry)
+        ]
+
+    def allow(self, principal: str, host: str, operation: Operation, resource_type: ResourceType, name: str) -> bool:
+        """Whether a principal may do something to the resource of this name."""
+        about = [entry for entries in self._about(resource_type, name) for entry in entries]
+        if not about:
+            return self.allow_everyone_if_no_acl_found
+        concerned = [entry for entry in about if _concerns(entry, principal, host)]
+        denying = (operation, Operation.ALL)
+        if any(entry.permission is Permission.DENY and entry.operation in denying for entry in concerned):
+            return False
+        allowing = (*denying, *_IMPLIED_BY.get(operation, ()))
+        return any(entry.permission is Permission.ALLOW and entry.operation in allowing for entry in concerned)
+
+    def _about(self, resource_type: ResourceType, name: str) -> Iterator[Entries]:
+        literal, prefixed = self._literal[resource_type], self._prefixed[resource_type]
+        yield literal.get(WILDCARD, frozenset())
+        if name != WILDCARD:
+            yield literal.get(name, frozenset())
+        for length in self._prefix_lengths[resource_type]:
+            if length > len(name):
+                return
+            yield prefixed.get(name[:length], frozenset())
+
+    def allow_any(self, principal: str, host: str, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there may be a resource of the type that the principal may do something to (KIP-679).
+
+        An entry that allows counts unless one that denies covers all that it is about. Operations that are implied do not
+        count, and with ``allow_everyone_if_no_acl_found`` only a denial of everything does, as in Kafka.
+        """
+        denied_names = self._names_with(self._literal, principal, host, operation, resource_type, Permission.DENY)
+        if WILDCARD in denied_names:
+            return False
+        if self.allow_everyone_if_no_acl_found:
+            return True
+        denied_prefixes = self._names_with(self._prefixed, principal, host, operation, resource_type, Permission.DENY)
+
+        def is_covered(name: str) -> bool:
+            return any(name.startswith(prefix) for prefix in denied_prefixes)
+
+        allowed_prefixes = self._names_with(self._prefixed, principal, host, operation, resource_type, Permission.ALLOW)
+        if not all(is_covered(prefix) for prefix in allowed_prefixes):
+            return True
+        allowed_names = self._names_with(self._literal, principal, host, operation, resource_type, Permission.ALLOW)
+        return WILDCARD in allowed_names or not all(name in denied_names or is_covered(name) for name in allowed_names)
+
+    def _names_with(
+        self,
+        by_type: dict[ResourceType, dict[str, Entries]],
+        principal: str,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        permission: Permission,
+    ) -> set[str]:
+        """The names that an entry of this kind for the principal is about."""
+        return {
+            name
+            for name, entries in by_type[resource_type].items()
+            if any(
+                entry.permission is permission
+                and entry.operation in (operation, Operation.ALL)
+                and _concerns(entry, principal, host)
+                for entry in entries
+            )
+        }
+
+
+def _concerns(entry: AclEntry, principal: str, host: str) -> bool:
+    return entry.principal in (principal, EVERYBODY) and entry.host in (host, WILDCARD)

@@ -1,0 +1,47 @@
+"""Settings of the authorizer."""
+
+from __future__ import annotations
+
+from ..base.settings import Kind, Settings, setting
+from .principal import parse_principal
+
+ACL_AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+
+
+def super_users(text: str) -> frozenset[str]:
+    """The principals of ``super.users``, which are separated by semicolons, since names may have commas. Raises ValueError."""
+    return frozenset(str(parse_principal(part.strip())) for part in text.split(";") if part.strip())
+
+
+def _why_not_super_users(text: str) -> str | None:
+    try:
+        super_users(text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+class AuthorizerSettings(Settings):
+    """Who may do what: whether access rules are looked at, and for whom they are not."""
+
+    authorizer_class_name: str = setting(
+        "authorizer.class.name",
+        default="",
+        kind=Kind.CLASS,
+        choices=("", ACL_AUTHORIZER, STANDARD_AUTHORIZER),
+        doc="Kafka's name of its authorizer; empty: everybody may do everything. Both names stand for the one there is, which "
+        "has the rules of AclAuthorizer.",
+    )
+    super_users: str = setting(
+        "super.users",
+        default="",
+        check=_why_not_super_users,
+        doc="Principals that may do everything, such as User:admin, with semicolons between. Brokers of a cluster have to be "
+        "among them, or be allowed CLUSTER_ACTION.",
+    )
+    allow_everyone_if_no_acl_found: bool = setting(
+        "allow.everyone.if.no.acl.found",
+        default=False,
+        doc="Whether a resource that no access rule is about is open to everybody.",
+    )

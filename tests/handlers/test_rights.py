@@ -1,0 +1,312 @@
+"""Each API with and without each of the rights that it looks at; the same calls on Apache Kafka 3.9 are answered alike.
+
+Clients are told apart by the addresses they come from: nobody has shown who he is, and rules name hosts. The administrator's
+may do everything, as may the broker's own, and that of the client under test what a case grants. That the administrator may
+change rules is there before the broker starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import kazoo.client
+import pytest
+
+import ottla
+from ottla.compat_tests.clusters import KafkaZooKeeperCluster
+from ottla.compat_tests.session import eventually
+from ottla.compat_tests.wire_client import Connection, topic_metadata
+from ottla.controller import acl_znodes
+from ottla.handlers.rights import NOTHING, Right
+from ottla.handlers.table import HANDLERS
+from ottla.security.acl import (
+    CLUSTER_NAME,
+    RESOURCE_TYPES,
+    WILDCARD,
+    AclBinding,
+    AclEntry,
+    Operation,
+    PatternType,
+    Permission,
+    ResourcePattern,
+    ResourceType,
+)
+from ottla.security.authorizer_settings import ACL_AUTHORIZER
+from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest
+
+from .rights_cases import CLUSTER, PARTIAL, REFUSALS, Case, Grant, cluster, group, topic, whole_request
+
+BROKER, ADMIN, CLIENT = "127.0.0.1", "127.0.0.2", "127.0.0.3"
+ANONYMOUS = "User:ANONYMOUS"
+PROPERTIES = {
+    "authorizer.class.name": ACL_AUTHORIZER,
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+}
+
+
+OPEN = {"allow.everyone.if.no.acl.found": "true"}
+EVERYTHING = [AclEntry(ANONYMOUS, Permission.ALLOW, host, Operation.ALL) for host in (ADMIN, BROKER)]
+
+
+class Rules:
+    """The rules of a broker, over an administrator's connection."""
+
+    def __init__(self, admin: Connection) -> None:
+        self.admin = admin
+
+    def create(self, bindings: Iterable[AclBinding]) -> None:
+        creations = [
+            AclCreation(
+                resource_type=pattern.resource_type,
+                resource_name=pattern.name,
+                resource_pattern_type=pattern.pattern_type,
+                principal=entry.principal,
+                host=entry.host,
+                operation=entry.operation,
+                permission_type=entry.permission,
+            )
+            for pattern, entry in bindings
+        ]
+        answer = self.admin.call(CreateAclsRequest(creations=creations), 2)
+        assert [result.error_code for result in answer.results] == [0] * len(creations)
+
+
+class Subject(Rules):
+    """A broker, its administrator and a client without rights."""
+
+    def __init__(self, bootstrap: str, *, is_kafka: bool) -> None:
+        self.is_kafka = is_kafka
+        super().__init__(Connection(bootstrap, source=ADMIN))
+        self.client = Connection(bootstrap, source=CLIENT)
+        self.create(
+            AclBinding(ResourcePattern(kind, WILDCARD), entry)
+            for entry in EVERYTHING
+            for kind in RESOURCE_TYPES
+            if kind is not CLUSTER
+        )
+        topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("t", "u")]
+        made = self.admin.call(CreateTopicsRequest(topics=topics, timeout_ms=20_000), 5)
+        assert [created.error_code for created in made.topics] == [0, 0]
+
+        for key, key_type in (("g", 0), ("x", 1)):
+            find = FindCoordinatorRequest(key=key, key_type=key_type)
+            eventually(lambda find=find: self.admin.call(find, 3).error_code == 0)
+        everything_of_group = OffsetFetchRequest(group_id="g", topics=None)
+        eventually(lambda: self.admin.call(everything_of_group, 7).error_code == 0)
+        _commit(self.admin, "t", "u")
+
+    @contextlib.contextmanager
+    def granted(self, grants: Iterable[Grant]) -> Iterator[Connection]:
+        """The client, which may do this and nothing else."""
+        self.create(
+            AclBinding(
+                ResourcePattern(grant.resource_type, grant.name),
+                AclEntry(ANONYMOUS, Permission.ALLOW, CLIENT, grant.operation),
+            )
+            for grant in grants
+        )
+        try:
+            yield self.client
+        finally:
+            mine = DeleteAclsFilter(
+                resource_type_filter=ResourceType.ANY,
+                resource_name_filter=None,
+                pattern_type_filter=PatternType.ANY,
+                principal_filter=None,
+                host_filter=CLIENT,
+                operation=Operation.ANY,
+                permission_type=Permission.ANY,
+            )
+            assert self.admin.call(DeleteAclsRequest(filters=[mine]), 2).filter_results[0].error_code == 0
+
+    def close(self) -> None:
+        self.admin.close()
+        self.client.close()
+
+
+def _of_cluster() -> list[AclBinding]:
+    return [AclBinding(ResourcePattern(CLUSTER, CLUSTER_NAME), entry) for entry in EVERYTHING]
+
+
+def _write_rules(zookeeper: str, path: str) -> None:
+    """Have the rules of the cluster be there before its broker starts."""
+    client = kazoo.client.KazooClient(zookeeper)
+    client.start()
+    client.create(path, acl_znodes.encode_entries(EVERYTHING), makepath=True)
+    client.stop()
+    client.close()
+
+
+@pytest.fixture(scope="module", params=["ottla", pytest.param("kafka", marks=pytest.mark.slow)])
+def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subject]:
+    with contextlib.ExitStack() as stack:
+        if request.param == "ottla":
+            folder = tmp_path_factory.mktemp("ottla")
+            with ottla.Broker(data_dir=folder, properties={**PROPERTIES, **OPEN}) as broker:
+                Rules(Connection(broker.bootstrap_servers, source=ADMIN)).create(_of_cluster())
+            bootstrap = stack.enter_context(ottla.Broker(data_dir=folder, properties=PROPERTIES)).bootstrap_servers
+        else:
+            zookeeper = request.getfixturevalue("zookeeper_server")
+            kafka = KafkaZooKeeperCluster(
+                tmp_path_factory.mktemp("kafka"), 1, zookeeper=zookeeper, root="/rights", properties=PROPERTIES
+            )
+            stack.callback(kafka.close)
+            _write_rules(zookeeper.address, "/rights/kafka-acl/Cluster/kafka-cluster")
+            kafka.start()
+            bootstrap = kafka.bootstrap
+        subject = Subject(bootstrap, is_kafka=request.param == "kafka")
+        stack.callback(subject.close)
+        yield subject
+
+
+CASES = PARTIAL + [
+    whole_request(handler.api_key, handler.cluster_right, handler.highest)
+    for handler in HANDLERS
+    if handler.cluster_right is not None
+]
+SEEN_BELOW = {
+    (ApiKey.METADATA, Right(CLUSTER, Operation.DESCRIBE)),
+    (ApiKey.LIST_GROUPS, Right(CLUSTER, Operation.DESCRIBE)),
+    (ApiKey.LIST_GROUPS, Right(ResourceType.GROUP, Operation.DESCRIBE)),
+    (ApiKey.DESCRIBE_CLUSTER, Right(CLUSTER, Operation.DESCRIBE)),
+    (ApiKey.DELETE_TOPICS, Right(ResourceType.TOPIC, Operation.DESCRIBE)),
+    (ApiKey.DESCRIBE_TRANSACTIONS, Right(ResourceType.TOPIC, Operation.DESCRIBE)),
+    (ApiKey.LIST_TRANSACTIONS, Right(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE)),
+}
+"""Rights without which something is left out, and nothing is refused."""
+OF_TOKENS = {
+    (ApiKey.CREATE_DELEGATION_TOKEN, Right(ResourceType.USER, Operation.CREATE_TOKENS)),
+    (ApiKey.DESCRIBE_DELEGATION_TOKEN, Right(ResourceType.DELEGATION_TOKEN, Operation.DESCRIBE)),
+    (ApiKey.DESCRIBE_DELEGATION_TOKEN, Right(ResourceType.USER, Operation.DESCRIBE_TOKENS)),
+}
+"""Those need clients who have shown who they are (``test_rights_to_tokens``)."""
+
+
+def test_every_right_that_an_api_declares_has_a_case() -> None:
+    declared = {(handler.api_key, right) for handler in HANDLERS for right in handler.rights or ()}
+    tried = {(case.api, Right(grant.resource_type, grant.operation)) for case in PARTIAL for grant in case.grants}
+    assert declared == tried | SEEN_BELOW | OF_TOKENS
+    assert {handler.api_key for handler in HANDLERS if handler.rights is NOTHING} <= {
+        ApiKey.API_VERSIONS,
+        ApiKey.SASL_HANDSHAKE,
+        ApiKey.SASL_AUTHENTICATE,
+        ApiKey.RENEW_DELEGATION_TOKEN,
+        ApiKey.EXPIRE_DELEGATION_TOKEN,
+    }
+
+
+def refusals(response: Any) -> set[int]:
+    """The refusals in an answer, wherever in it they stand."""
+    if isinstance(response, list):
+        return {code for element in response for code in refusals(element)}
+    found: set[int] = set()
+    for name in getattr(response, "__annotations__", ()):
+        value = getattr(response, name)
+        found |= {value} & REFUSALS if name.endswith("error_code") else refusals(value)
+    return found
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.api.name.lower()}-{case.version}")
+def test_an_api_is_refused_without_one_of_its_rights_and_not_with_all(subject: Subject, case: Case) -> None:
+    if subject.is_kafka and not case.on_kafka:
+        pytest.skip("not an API of Kafka's ZooKeeper mode")
+    for missing in case.grants:
+        with subject.granted(grant for grant in case.grants if grant is not missing) as client:
+            assert refusals(client.call(case.request(), case.version)) == missing.refusal, missing
+    with subject.granted(case.grants) as client:
+        assert refusals(client.call(case.request(), case.version)) == set()
+
+
+def test_what_a_client_may_not_describe_is_left_out_of_all_topics(subject: Subject) -> None:
+    with subject.granted([topic(Operation.DESCRIBE, "u")]) as client:
+        assert [each.name for each in client.call(MetadataRequest(topics=None), 9).topics] == ["u"]
+    with subject.granted([topic(Operation.READ, "t")]) as client:
+        assert [each.name for each in client.call(MetadataRequest(topics=None), 9).topics] == ["t"]
+
+
+def test_a_topic_that_may_not_be_described_shows_only_what_was_asked_by(subject: Subject) -> None:
+    topic_id = topic_metadata(subject.admin, "t").topic_id
+    with subject.granted([]) as client:
+        by_name = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), 12).topics[0]
+        by_id = client.call(MetadataRequest(topics=[MetadataRequestTopic(topic_id=topic_id, name=None)]), 12).topics[0]
+    assert (by_name.name, by_name.topic_id, by_name.partitions) == ("t", bytes(16), [])
+    assert (by_id.name, by_id.topic_id, by_id.partitions) == (None, topic_id, [])
+
+
+def test_a_deletion_by_id_does_not_tell_the_name_of_a_topic_that_may_not_be_described(subject: Subject) -> None:
+    topic_id = topic_metadata(subject.admin, "t").topic_id
+    by_id = DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic_id)], timeout_ms=10_000)
+    with subject.granted([]) as client:
+        (hidden,) = client.call(by_id, 6).responses
+    with subject.granted([topic(Operation.DESCRIBE)]) as client:
+        (shown,) = client.call(by_id, 6).responses
+    assert (hidden.name, refusals(hidden)) == (None, {29})
+    assert (shown.name, refusals(shown)) == ("t", {29})
+
+
+def test_authorized_operations_are_those_that_are_granted(subject: Subject) -> None:
+    asked = MetadataRequest(
+        topics=[MetadataRequestTopic(name="t")],
+        include_topic_authorized_operations=True,
+        include_cluster_authorized_operations=True,
+    )
+    about_cluster = DescribeClusterRequest(include_cluster_authorized_operations=True)
+    with subject.granted([topic(Operation.READ), cluster(Operation.CREATE)]) as client:
+        answer = client.call(asked, 10)
+        assert answer.topics[0].topic_authorized_operations == 1 << Operation.READ | 1 << Operation.DESCRIBE
+        assert answer.cluster_authorized_operations == 0
+        assert client.call(about_cluster, 0).cluster_authorized_operations == 0
+    with subject.granted([cluster(Operation.ALTER), topic(Operation.DESCRIBE)]) as client:
+        alter = 1 << Operation.ALTER | 1 << Operation.DESCRIBE
+        assert client.call(asked, 10).cluster_authorized_operations == alter
+        assert client.call(about_cluster, 0).cluster_authorized_operations == alter
+
+
+def _commit(connection: Connection, *names: str) -> None:
+    topics = [
+        OffsetCommitRequestTopic(name=name, partitions=[OffsetCommitRequestPartition(committed_offset=1)])
+        for name in names
+    ]
+    request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=topics)
+    answer = connection.call(request, 8)
+    assert {p.error_code for each in answer.topics for p in each.partitions} == {0}
+
+
+def test_what_a_client_may_not_describe_is_left_out_of_groups_and_their_offsets(subject: Subject) -> None:
+    everything = OffsetFetchRequest(group_id="g", topics=None)
+    with subject.granted([]) as client:
+        assert client.call(ListGroupsRequest(), 3).groups == []
+    with subject.granted([group(Operation.DESCRIBE), topic(Operation.DESCRIBE, "u")]) as client:
+        assert [each.group_id for each in client.call(ListGroupsRequest(), 3).groups] == ["g"]
+        assert [each.name for each in client.call(everything, 7).topics] == ["u"]
+    with subject.granted([cluster(Operation.DESCRIBE)]) as client:
+        assert [each.group_id for each in client.call(ListGroupsRequest(), 3).groups] == ["g"]
+
+
+def test_one_topic_that_is_refused_does_not_touch_the_others(subject: Subject) -> None:
+    topics = [
+        OffsetCommitRequestTopic(name=name, partitions=[OffsetCommitRequestPartition(committed_offset=2)])
+        for name in ("t", "u", "none")
+    ]
+    request = OffsetCommitRequest(group_id="g", generation_id_or_member_epoch=-1, topics=topics)
+    with subject.granted([group(Operation.READ), topic(Operation.READ, "u")]) as client:
+        answer = client.call(request, 8)
+    assert {each.name: each.partitions[0].error_code for each in answer.topics} == {"t": 29, "u": 0, "none": 29}
