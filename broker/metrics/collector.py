@@ -17,6 +17,7 @@ from ...handlers.services import Services
 from ...wire.api_keys import ApiKey
 from ..monitor import Authentication, Monitor
 from . import families
+from .client_quotas import client_quota_metrics
 from .cluster import cluster_metrics, partitions_of
 from .loop_lag import LoopLag
 from .request_metrics import RequestMetrics, error_name
@@ -49,6 +50,7 @@ class BrokerCollector:
         yield simple(families.BYTES_OUT, _by_topic(services, "bytes_out"))
         yield from self._connections()
         yield simple(families.PURGATORY, _waiting(services))
+        yield from client_quota_metrics(services)
         yield from cluster_metrics(services)
         yield from _logs(services)
         yield from _cleaner(services)

@@ -257,6 +257,38 @@ LOG_DIRS_QUOTA_RATE = _gauge(
     "Bytes a second, of late, that this broker has moved between its data folders.",
     "kafka.server:type=AlterLogDirsReplication, byte-rate",
 )
+CLIENT_BYTE_RATE = _gauge(
+    "kafka_server_quota_byte_rate",
+    "resource user clientId",
+    "Bytes a second, of late, that clients with a quota have written (Produce) and read (Fetch). A quota of a user is shared by "
+    "all of its clients, and has no clientId; one of a client id no user.",
+    "kafka.server:type={Produce,Fetch},user=*,client-id=*, byte-rate",
+)
+CLIENT_REQUEST_TIME = _gauge(
+    "kafka_server_quota_request_time",
+    "resource user clientId",
+    "How much of the loop's time, of late, requests of clients with a request_percentage have taken, in percent.",
+    "kafka.server:type=Request,user=*,client-id=*, request-time",
+)
+CLIENT_MUTATION_RATE = _gauge(
+    "kafka_server_quota_mutation_rate",
+    "resource user clientId",
+    "Partitions a second, of late, that clients with a controller_mutation_rate have created and deleted.",
+    "kafka.server:type=ControllerMutation,user=*,client-id=*, mutation-rate",
+)
+CLIENT_TOKENS = _gauge(
+    "kafka_server_quota_tokens",
+    "resource user clientId",
+    "How many more they may create and delete at once; below 0 they are refused.",
+    "kafka.server:type=ControllerMutation,user=*,client-id=*, tokens",
+)
+CLIENT_THROTTLE_TIME = _gauge(
+    "kafka_server_quota_throttle_time",
+    "resource user clientId",
+    "For how many milliseconds clients were held up because of a quota, averaged over those times of the last minute; 0 when "
+    "none was.",
+    "kafka.server:type={Produce,Fetch,Request,ControllerMutation},user=*,client-id=*, throttle-time",
+)
 PURGATORY = _gauge(
     "kafka_server_delayedoperationpurgatory_purgatorysize",
     "delayedOperation",

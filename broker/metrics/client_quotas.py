@@ -1,0 +1,45 @@
+"""The metrics of clients' quotas: what was used of them, and who is held up.
+
+There are samples for the quotas that clients have used, by those who share them. A client that makes up names makes samples,
+too: of each kind there are no more than ``_MOST``, those that clients were held up for before the others.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+
+import trio
+from prometheus_client.core import Metric
+
+from ...controller.znodes import desanitized
+from ...handlers.services import Services
+from ...security.client_quotas import QuotasOfKind, S
+from . import families
+from .samples import Labels, simple
+
+_MOST = 1_000
+
+
+def client_quota_metrics(services: Services | None) -> Iterator[Metric]:
+    now_ms = int(trio.current_time() * 1000)
+    quotas = None if services is None else services.client_quotas
+    produce, fetch = [], []
+    request, mutations = [], []
+    if quotas is not None:
+        produce, fetch = _used(quotas.produce, "Produce", now_ms), _used(quotas.fetch, "Fetch", now_ms)
+        request = _used(quotas.request, "Request", now_ms)
+        mutations = _used(quotas.mutations, "ControllerMutation", now_ms)
+    bytes_used = [*produce, *fetch]
+    yield simple(families.CLIENT_BYTE_RATE, [(labels, used.rate.per_second(now_ms)) for labels, used in bytes_used])
+    yield simple(families.CLIENT_REQUEST_TIME, [(labels, used.rate.per_second(now_ms)) for labels, used in request])
+    yield simple(families.CLIENT_MUTATION_RATE, [(labels, used.rate.per_second(now_ms)) for labels, used in mutations])
+    yield simple(families.CLIENT_TOKENS, [(labels, used.tokens(now_ms)) for labels, used in mutations])
+    held_up = [(labels, used.average_throttle_ms(now_ms)) for labels, used in [*bytes_used, *request, *mutations]]
+    yield simple(families.CLIENT_THROTTLE_TIME, held_up)
+
+
+def _used(quotas: QuotasOfKind[S], resource: str, now_ms: int) -> list[tuple[Labels, S]]:
+    """Those in use, with their labels."""
+    most = heapq.nlargest(_MOST, quotas.in_use(), key=lambda used: used.average_throttle_ms(now_ms))
+    return [((resource, desanitized(used.sharing.user), desanitized(used.sharing.client_id)), used) for used in most]
