@@ -170,13 +170,12 @@ def _response(
     reads: Reads, fetched: list[FetchedPartition], session: FetchSession | None, incremental: bool, by_id: bool
 ) -> FetchResponse:
     """Group the results by topic; of an incremental fetch only what is news."""
-    is_followers = reads.follower is not None
     topics: list[FetchableTopicResponse] = []
     current: FetchableTopicResponse | None = None
     served = []
     for state, result in zip(fetched, reads.results, strict=True):
         if result.records:
-            _count(reads, state, result.records, is_followers)
+            _count(reads, state, result.records)
         if session is not None:
             has_data = len(result.records) > 0 if isinstance(result.records, bytes) else result.records is not None
             if incremental and not has_data and not _is_news(state, result):
@@ -208,12 +207,14 @@ def _add_to_topic(
     last.partitions.append(result)
 
 
-def _count(reads: Reads, state: FetchedPartition, records: object, is_followers: bool) -> None:
+def _count(reads: Reads, state: FetchedPartition, records: object) -> None:
     partition = state.partition
     assert partition is not None
     assert isinstance(records, SegmentSlice)
-    if is_followers:
+    if reads.follower is not None:
         partition.counters.bytes_out += records.nbytes
+        if reads.follower.broker_id in partition.adding:
+            partition.counters.reassignment_bytes_out += records.nbytes
         if partition.log.settings.leader_replication_throttled_replicas:
             reads.count_throttled(partition, records.nbytes)
     else:

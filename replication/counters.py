@@ -9,13 +9,16 @@ import dataclasses
 class ReplicationCounters:
     """Since the broker started.
 
-    ``bytes_in`` were appended as a follower, ``bytes_out`` were in answers to followers. ``isr_expands`` and ``isr_shrinks`` are
+    ``bytes_in`` were appended as a follower, ``bytes_out`` were in answers to followers; those of replicas that a reassignment
+    adds are counted once more. ``isr_expands`` and ``isr_shrinks`` are
     changes of in-sync replicas that the controller has confirmed to this broker, the leader; ``failed_isr_updates`` those that it
     refused, or that another state had overtaken (Kafka: AlterPartitionListener).
     """
 
     bytes_in: int = 0
     bytes_out: int = 0
+    reassignment_bytes_in: int = 0
+    reassignment_bytes_out: int = 0
     isr_expands: int = 0
     isr_shrinks: int = 0
     failed_isr_updates: int = 0

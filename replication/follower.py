@@ -115,6 +115,8 @@ def _take_records(partition: Partition, asked: Position, data: PartitionData) ->
         return Outcome.ASK_ANEW
     appended = append_as_follower(partition.log, records, asked.leader_epoch, data.log_start_offset)
     partition.counters.bytes_in += appended.size
+    if partition.broker_id in partition.adding:
+        partition.counters.reassignment_bytes_in += appended.size
     follow_watermarks(partition, data.high_watermark, data.log_start_offset)
     if len(records) and not appended.size:
         return Outcome.BACK_OFF  # all of it is of a leader that this broker has not heard of

@@ -71,6 +71,7 @@ class Partition:
     __slots__ = (
         "_surroundings",
         "_unannounced",
+        "adding",
         "answered_at",
         "broker_id",
         "bytes_in",
@@ -86,6 +87,7 @@ class Partition:
         "messages_in",
         "offset_waiters",
         "partition_epoch",
+        "removing",
         "replica_waiters",
         "replicas",
         "topic",
@@ -104,6 +106,8 @@ class Partition:
         self.leader_epoch = NO_EPOCH
         self.partition_epoch = NO_EPOCH
         self.replicas: tuple[int, ...] = ()
+        self.adding: tuple[int, ...] = ()
+        self.removing: tuple[int, ...] = ()
         self.coherent_from = 0
         self.answered_at = 0.0
         self.fetch_waiters: set[FetchWaiter] = set()
@@ -124,6 +128,11 @@ class Partition:
     def isr(self) -> tuple[int, ...]:
         """The in-sync replicas that the controller has confirmed; only the leader knows them."""
         return () if self.leader is None else self.leader.isr.isr
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether its replicas are being moved (KIP-455)."""
+        return bool(self.adding or self.removing)
 
     @property
     def is_under_min_isr(self) -> bool:
@@ -152,6 +161,7 @@ class Partition:
         self.leader_epoch = registration.leader_epoch
         self.partition_epoch = registration.partition_epoch
         self.replicas = registration.replicas
+        self.adding, self.removing = registration.adding, registration.removing
         if registration.leader == self.broker_id:
             self._lead(registration, is_elected)
         else:

@@ -49,6 +49,7 @@ def _replicas(services: Services | None) -> Iterator[Metric]:
     yield single(families.PARTITIONS, len(partitions))
     yield single(families.LEADERS, len(leading))
     yield single(families.UNDER_REPLICATED, sum(len(p.isr) < len(p.replicas) for p in leading))
+    yield single(families.REASSIGNING, sum(partition.is_reassigning for partition in leading))
     yield single(families.UNDER_MIN_ISR, sum(partition.is_under_min_isr for partition in leading))
     yield single(families.AT_MIN_ISR, sum(partition.is_at_min_isr for partition in leading))
     yield single(families.OFFLINE_REPLICAS, 0 if services is None else services.replicas.offline_count)
@@ -61,6 +62,8 @@ def _in_sync(services: Services | None) -> Iterator[Metric]:
     yield single(families.FAILED_ISR_UPDATES, counters.failed_isr_updates)
     yield single(families.REPLICATION_BYTES_IN, counters.bytes_in)
     yield single(families.REPLICATION_BYTES_OUT, counters.bytes_out)
+    yield single(families.REASSIGNMENT_BYTES_IN, counters.reassignment_bytes_in)
+    yield single(families.REASSIGNMENT_BYTES_OUT, counters.reassignment_bytes_out)
 
 
 def _fetchers(fetchers: Collection[Fetcher]) -> Iterator[Metric]:

@@ -172,6 +172,12 @@ UNDER_REPLICATED = _gauge(
     "Partitions this broker leads with fewer replicas in sync than there are.",
     _REPLICAS + "UnderReplicatedPartitions",
 )
+REASSIGNING = _gauge(
+    "kafka_server_replicamanager_reassigningpartitions",
+    "",
+    "Partitions this broker leads whose replicas are being moved.",
+    _REPLICAS + "ReassigningPartitions",
+)
 UNDER_MIN_ISR = _gauge(
     "kafka_server_replicamanager_underminisrpartitioncount",
     "",
@@ -219,6 +225,18 @@ REPLICATION_BYTES_OUT = _counter(
     "",
     "Bytes of record batches in answers to followers.",
     _TOPIC + "ReplicationBytesOutPerSec",
+)
+REASSIGNMENT_BYTES_IN = _counter(
+    "kafka_server_brokertopicmetrics_reassignmentbytesin_total",
+    "",
+    "Those of them that were appended to replicas that a reassignment adds.",
+    _TOPIC + "ReassignmentBytesInPerSec",
+)
+REASSIGNMENT_BYTES_OUT = _counter(
+    "kafka_server_brokertopicmetrics_reassignmentbytesout_total",
+    "",
+    "Those of them that went to replicas that a reassignment adds.",
+    _TOPIC + "ReassignmentBytesOutPerSec",
 )
 FETCHER_LAG = _gauge(
     "kafka_server_fetcherlagmetrics_consumerlag",

@@ -7,10 +7,12 @@ import trio.testing
 from prometheus_client.core import Metric
 
 from ottla.base.errors import ErrorCode
+from ottla.base.partitions import TopicPartition
 from ottla.broker.metrics.cluster import cluster_metrics
 from ottla.controller import znodes
 from ottla.controller.embedded_session import EmbeddedSession
 from ottla.controller.store import Set
+from ottla.replication.quotas import NO_LIMIT
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest, StopReplicaTopicState
 
@@ -121,6 +123,31 @@ async def test_what_is_replicated_is_counted_at_both_ends_and_not_as_consumed(
         await cluster.values(1, "t", 0)
         assert partition.bytes_out == size
         assert values(cluster, TRAFFIC + "replicationbytesout_total") == [2 * size, 0, 0]
+
+
+async def test_a_move_and_the_bytes_that_it_takes(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(*ALL, **QUIET) as cluster:
+        await cluster.create("t", (1, 2), **{"leader.replication.throttled.replicas": "*"})
+        assert await cluster.produce(1, "t", 0, b"one", b"two") == ErrorCode.NONE
+        partition, quota = cluster.services(1).replicas.partition("t", 0), cluster.services(1).replicas.quotas.leader
+        size = partition.bytes_in
+        await until(lambda: value(cluster, 2, TRAFFIC + "replicationbytesin_total") == size)
+        quota.limit = 1
+        quota.record(1000, trio.current_time())
+        controller = cluster.services(cluster.controller_id()).controller
+        assert await controller.reassign({TopicPartition("t", 0): (1, 3)}) == {("t", 0): None}
+        await until(lambda: values(cluster, REPLICAS + "reassigningpartitions") == [1, 0, 0])
+        assert values(cluster, TRAFFIC + "reassignmentbytesin_total") == [0, 0, 0]
+        quota.limit = NO_LIMIT
+        await until(
+            lambda: values(cluster, REPLICAS + "reassigningpartitions") == [0, 0, 0] and partition.isr == (1, 3)
+        )
+        assert values(cluster, TRAFFIC + "reassignmentbytesin_total") == [0, 0, size]
+        assert values(cluster, TRAFFIC + "reassignmentbytesout_total") == [size, 0, 0]
+        assert values(cluster, TRAFFIC + "replicationbytesout_total") == [2 * size, 0, 0]
+        assert await cluster.produce(1, "t", 0, b"three") == ErrorCode.NONE
+        await until(lambda: value(cluster, 3, TRAFFIC + "replicationbytesin_total") > size)
+        assert value(cluster, 3, TRAFFIC + "reassignmentbytesin_total") == size, "it has been added"
 
 
 async def test_fetchers_and_their_lag(autojump_clock: trio.testing.MockClock) -> None:
