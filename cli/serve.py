@@ -23,6 +23,7 @@ from ..base.settings import SettingError
 from ..base.system_calls import raise_descriptor_limit
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
 from ..broker.limits import warn_of_few_descriptors
+from ..broker.open_listeners import warn_of_open_listeners
 from ..broker.server import BrokerFailedError, BrokerServer, StartError
 from ..wire.api_keys import ApiKey
 from .log_output import configure_logging
@@ -48,6 +49,7 @@ def run(
         configure_logging(log_level, log_format)
         traced = _parse_trace(trace) if trace else frozenset()
         configured = configure(listen, advertise, data_dir, config, override, metrics, zookeeper)
+        warn_of_open_listeners(configured)
     except (SettingError, ValueError) as error:
         return _refuse(str(error))
     except OSError as error:

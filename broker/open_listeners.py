@@ -1,0 +1,43 @@
+"""A warning of listeners at which anybody who reaches them is let in."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+
+from ..base.addresses import join_host_port
+from ..base.config import Config
+from .listener_config import ListenerConfig
+from .listeners import Endpoint, configured_listeners
+from .settings import BrokerSettings
+
+logger = logging.getLogger(__name__)
+
+
+def warn_of_open_listeners(config: Config) -> None:
+    """One line for each listener beyond loopback whose clients do not say who they are. Raises SettingError."""
+    listeners, _ = configured_listeners(config.settings(BrokerSettings))
+    for endpoint in listeners:
+        if not _is_on_loopback(endpoint.host) and not _asks(endpoint, config):
+            logger.warning(
+                "%s listens at %s without authentication: whoever reaches it is User:ANONYMOUS there. SASL, or a certificate "
+                "of clients (ssl.client.auth=required), tells them apart",
+                endpoint.name,
+                join_host_port(endpoint.host or "*", endpoint.port),
+            )
+
+
+def _is_on_loopback(host: str) -> bool:
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return False  # a name, or nothing, which is every address
+
+
+def _asks(endpoint: Endpoint, config: Config) -> bool:
+    if endpoint.security_protocol.startswith("SASL_"):
+        return True
+    listener = ListenerConfig(config, endpoint.name, endpoint.security_protocol)
+    return endpoint.security_protocol == "SSL" and listener.value("ssl.client.auth") == "required"
