@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from .brokers import kafka_python
+
 if TYPE_CHECKING:
     from types import TracebackType
 
@@ -83,9 +85,8 @@ class GroupOffsets:
         wanted = {TopicPartition(*where): OffsetAndMetadata(offset, "", -1) for where, offset in offsets.items()}
         try:
             if self._admin is None:
-                self._admin = KafkaAdminClient(
-                    bootstrap_servers=self._bootstrap_servers.split(","), bootstrap_timeout_ms=_CONNECT_MS
-                )
+                way_in = kafka_python(self._bootstrap_servers)
+                self._admin = KafkaAdminClient(**way_in, bootstrap_timeout_ms=_CONNECT_MS)
             refusals = set(self._admin.alter_group_offsets(self._group_id, wanted).values()) - {NoError}
         except KafkaError as error:
             refusals = {type(error)}

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..base.addresses import DEFAULT_PORT, split_host_port
+from .brokers import kafka_python
 from .query import JobError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def admin_client(bootstrap_servers: str) -> Iterator[KafkaAdminClient]:
     from kafka.errors import KafkaError
 
     try:
-        admin = KafkaAdminClient(bootstrap_servers=bootstrap_servers.split(","), request_timeout_ms=20_000)
+        admin = KafkaAdminClient(**kafka_python(bootstrap_servers), request_timeout_ms=20_000)
     except KafkaError as error:
         raise JobError(f"no broker answers at {bootstrap_servers} ({type(error).__name__})") from None
     try:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from .brokers import spark_options
 from .failures import explain_task
 from .files import Files
 from .producing import PLAIN_COLUMNS, RESULT, Destination, write
@@ -87,7 +88,7 @@ def _start(spark: SparkSession, load: Load, failures: list[JobError]) -> Streami
     if load.timestamp is not None:
         destination = Destination(load.bootstrap_servers, load.topic)
         return writer.foreachBatch(lambda batch, number: _write(batch, destination, failures)).start()
-    sink = {"kafka.bootstrap.servers": load.bootstrap_servers, "topic": load.topic, **_WRITER_DEFAULTS}
+    sink = {**spark_options(load.bootstrap_servers), "topic": load.topic, **_WRITER_DEFAULTS}
     return writer.format("kafka").options(**sink).start()
 
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from .brokers import confluent
+
 if TYPE_CHECKING:
     import confluent_kafka
     import pyarrow
@@ -51,7 +53,7 @@ class Sender:
         self._offsets: list[int] = []
         self.producer = confluent_kafka.Producer(
             {
-                "bootstrap.servers": bootstrap_servers,
+                **confluent(bootstrap_servers),
                 "log_level": 0,
                 "enable.idempotence": True,
                 "partitioner": "murmur2_random",
@@ -122,7 +124,7 @@ class Transactions:
         self._sender.producer.init_transactions(TIMEOUT_S)
         self._group = confluent_kafka.Consumer(
             {
-                "bootstrap.servers": bootstrap_servers,
+                **confluent(bootstrap_servers),
                 "log_level": 0,
                 "group.id": group_id,
                 "enable.auto.commit": False,

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 
+from .brokers import spark_options
 from .failures import JobError
 
 # Spark's reader asks for both ends of the partition after each poll, so a poll should bring many records. At the end of a
@@ -24,7 +25,7 @@ def reader_options(
     """Read the topics named, or with a pattern those whose whole name matches; with headers. Where to begin is not said."""
     options = {
         **READER_DEFAULTS,
-        "kafka.bootstrap.servers": bootstrap_servers,
+        **spark_options(bootstrap_servers),
         "failOnDataLoss": str(fail_on_data_loss).lower(),
         "includeHeaders": "true",
     }

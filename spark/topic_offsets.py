@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
+from .brokers import kafka_python, spark_options
 from .query import JobError, Partition
 from .reader import READER_DEFAULTS
 
@@ -41,7 +42,7 @@ class TopicOffsets:
 
         try:
             consumer = KafkaConsumer(
-                bootstrap_servers=bootstrap_servers.split(","),
+                **kafka_python(bootstrap_servers),
                 group_id=None,
                 enable_auto_commit=False,
                 allow_auto_create_topics=False,
@@ -90,7 +91,7 @@ def read_spans(
     """The records at these offsets, as Spark's ``kafka`` source gives them, headers included."""
     chosen = {
         **READER_DEFAULTS,
-        "kafka.bootstrap.servers": bootstrap_servers,
+        **spark_options(bootstrap_servers),
         "assign": _by_topic({where: where[1] for where in spans}, is_list=True),
         "startingOffsets": _by_topic({where: span.start for where, span in spans.items()}),
         "endingOffsets": _by_topic({where: span.end for where, span in spans.items()}),

@@ -2,8 +2,8 @@
 
 Properties come from ``--command-config`` and then ``--command-property``. Names are Kafka's; a name of kafka-python with
 dots in place of underscores goes, too. A property that the client at hand has no use for is passed over, because one file
-serves producers, consumers and admin clients; one that none of them knows is an error. What Kafka says in another way
-(JAAS, PEM stores) is translated in ``client_options``.
+serves producers, consumers and admin clients; one that none of them knows is an error. What says how a client gets in
+(``security.protocol``, ``sasl.*``, ``ssl.*``) is read as Kafka's own clients do, stores and JAAS text among it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import ConfigResource
 
 from ...base.addresses import split_host_port, with_ports
+from ...base.files import read_file
+from ...security.client_security import is_about_security, kafka_python_options, read_client_security
 from .running import ToolError, UsageError
 
 _CONNECT_S = 5.0
@@ -28,12 +30,7 @@ _ATTEMPTS = 6
 _PAUSE_S = 0.1
 _UNREACHED = (kafka.errors.KafkaConnectionError, kafka.errors.NodeNotReadyError)
 _BOOTSTRAP_MS = 10_000
-_JAAS_OPTION = re.compile(r'(username|password)\s*=\s*(?:"([^"]*)"|([^\s;]+))')
 _RENAMED = {
-    "ssl.truststore.location": "ssl_cafile",
-    "ssl.keystore.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
     "compression.type": "compression_type",
     "max.in.flight.requests.per.connection": "max_in_flight_requests_per_connection",
 }
@@ -44,8 +41,6 @@ _IGNORED = frozenset(
         "value.serializer",
         "key.deserializer",
         "value.deserializer",
-        "ssl.truststore.type",
-        "ssl.keystore.type",
     }
 )
 _KNOWN = {*KafkaAdminClient.DEFAULT_CONFIG, *KafkaConsumer.DEFAULT_CONFIG, *KafkaProducer.DEFAULT_CONFIG}
@@ -161,11 +156,18 @@ class Connection:
         return {**defaults, **known, "bootstrap_servers": _addresses(self.bootstrap_server)}
 
     def _properties(self) -> dict[str, str]:
-        properties: dict[str, str] = {}
-        if self.config_file is not None:
-            with self.config_file.open("rb") as file:
-                properties = dict(javaproperties.load(file))
+        properties = {} if self.config_file is None else _read(self.config_file)
         return properties | pairs("--command-property", self.properties)
+
+
+def _read(file: Path) -> dict[str, str]:
+    with file.open("rb") as stream:
+        return dict(javaproperties.load(stream))
+
+
+def check_properties(file: Path) -> None:
+    """Raises UsageError for client properties that make no sense, OSError for a file that cannot be read."""
+    client_options(_read(file))
 
 
 def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
@@ -180,15 +182,17 @@ def pairs(option: str, texts: Sequence[str] | None) -> dict[str, str]:
 
 
 def client_options(properties: Mapping[str, str]) -> dict[str, Any]:
-    """kafka-python's settings for Kafka's client properties. Raises UsageError for a name that is neither's."""
+    """kafka-python's settings for Kafka's client properties. Raises UsageError for a name that is neither's, and for stores and
+    passwords that make no sense."""
     options: dict[str, Any] = {}
+    about_security = {name: value for name, value in properties.items() if is_about_security(name)}
+    if about_security:
+        try:
+            options |= kafka_python_options(read_client_security(about_security, read_file))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
     for name, value in properties.items():
-        if name == "sasl.jaas.config":
-            for option, quoted, bare in _JAAS_OPTION.findall(value):
-                options[f"sasl_plain_{option}"] = quoted or bare
-        elif name == "ssl.endpoint.identification.algorithm":
-            options["ssl_check_hostname"] = bool(value.strip())
-        elif name not in _IGNORED:
+        if name not in _IGNORED and name not in about_security:
             attribute = _RENAMED.get(name, name.replace(".", "_"))
             if attribute not in _KNOWN:
                 raise UsageError(f"no client setting is named {name}")

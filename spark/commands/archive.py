@@ -12,6 +12,7 @@ import typer
 
 from ...base.wording import counted, plural
 from ..archive import Archive, run
+from ..brokers import read_brokers
 from ..compaction import Compacted
 from ..kafka_admin import check_reachable
 from ..session import check_setup
@@ -19,6 +20,7 @@ from .following import Json, Metrics, Output
 from .session import (
     DEFAULT_SERVER,
     BootstrapServer,
+    CommandConfig,
     Debug,
     Every,
     Group,
@@ -33,7 +35,6 @@ from .session import (
     names,
     one_line_errors,
     pairs,
-    servers,
     usage_errors,
 )
 
@@ -41,6 +42,7 @@ from .session import (
 def archive(
     output: Annotated[str, typer.Option(metavar="DIR", help="Folder (or URI) for the Parquet files.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    command_config: CommandConfig = None,
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to archive.")] = None,
     pattern: Pattern = None,
     checkpoint: Annotated[
@@ -80,7 +82,7 @@ def archive(
     with usage_errors():
         source_options = pairs("--option", option)
         job = Archive(
-            bootstrap_servers=servers(bootstrap_server),
+            bootstrap_servers=read_brokers(bootstrap_server, command_config),
             output=output,
             topics=names(topics),
             pattern=pattern,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..audit import Audit, Compared, compare, ranges_text, records
+from ..brokers import read_brokers
 from ..kafka_admin import check_reachable
 from ..numbers import Numbers, ProducerNumbers, count_numbers
 from ..query import JobError
@@ -17,6 +18,7 @@ from ..session import check_setup
 from .session import (
     DEFAULT_SERVER,
     BootstrapServer,
+    CommandConfig,
     Debug,
     Jars,
     LogLevel,
@@ -27,7 +29,6 @@ from .session import (
     names,
     one_line_errors,
     pairs,
-    servers,
     session,
     usage_errors,
 )
@@ -43,6 +44,7 @@ _PRODUCERS = ("topic", "producer", "expected", "lost", "doubled")
 
 def audit(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    command_config: CommandConfig = None,
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to audit.")] = None,
     archive: Annotated[
         str | None, typer.Option(metavar="DIR", help="What 'ottla spark archive' has written, instead or to compare.")
@@ -77,7 +79,7 @@ def audit(
     """
     with usage_errors():
         job = Audit(
-            bootstrap_servers=servers(bootstrap_server),
+            bootstrap_servers=read_brokers(bootstrap_server, command_config),
             topics=names(topics),
             archive=archive,
             number=number,

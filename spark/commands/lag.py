@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ..brokers import read_brokers
 from ..kafka_admin import check_reachable
 from ..lag.job import GroupLag, Lag, run
 from ..lag.rules import Status
@@ -17,6 +18,7 @@ from .following import first_signal_sets
 from .session import (
     DEFAULT_SERVER,
     BootstrapServer,
+    CommandConfig,
     Debug,
     Jars,
     LogLevel,
@@ -25,7 +27,6 @@ from .session import (
     Setting,
     one_line_errors,
     pairs,
-    servers,
     session,
     usage_errors,
 )
@@ -33,6 +34,7 @@ from .session import (
 
 def lag(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    command_config: CommandConfig = None,
     groups: Annotated[str, typer.Option(metavar="REGEX", help="Groups whose whole name matches.")] = ".*",
     window: Annotated[int, typer.Option(metavar="N", min=2, help="Commits of a partition to judge by.")] = 10,
     every: Annotated[
@@ -56,7 +58,7 @@ def lag(
       ottla spark lag --groups 'billing.*' --every 60 --json
     """
     with usage_errors():
-        job = Lag(servers(bootstrap_server), groups, window, every, output)
+        job = Lag(read_brokers(bootstrap_server, command_config), groups, window, every, output)
         options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
     stop = threading.Event()
     with one_line_errors(debug=debug), first_signal_sets(stop):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 import typer
 
 from ...base.wording import plural
+from ..brokers import read_brokers
 from ..kafka_admin import check_reachable
 from ..load import Load, run
 from ..session import check_setup
@@ -14,6 +15,7 @@ from .following import Json, Metrics, Output
 from .session import (
     DEFAULT_SERVER,
     BootstrapServer,
+    CommandConfig,
     Debug,
     Jars,
     LogLevel,
@@ -23,7 +25,6 @@ from .session import (
     names,
     one_line_errors,
     pairs,
-    servers,
     usage_errors,
 )
 
@@ -37,6 +38,7 @@ def load(
     ],
     checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Where the job remembers which files it has loaded.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    command_config: CommandConfig = None,
     key: Annotated[
         str | None, typer.Option(metavar="COLUMN[,…]", help="The key: a column's text, or several as JSON. [none]")
     ] = None,
@@ -74,7 +76,7 @@ def load(
     """
     with usage_errors():
         job = Load(
-            bootstrap_servers=servers(bootstrap_server),
+            bootstrap_servers=read_brokers(bootstrap_server, command_config),
             source=source,
             topic=topic,
             checkpoint=checkpoint,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ...base.wording import plural
+from ..brokers import read_brokers
 from ..kafka_admin import check_reachable
 from ..mirror.job import Mirror, Mirrored, run
 from ..session import check_setup
@@ -25,7 +27,6 @@ from .session import (
     names,
     one_line_errors,
     pairs,
-    servers,
     usage_errors,
 )
 
@@ -34,6 +35,10 @@ def mirror(
     source: Annotated[str, typer.Option("--from", metavar="HOST:PORT[,…]", help="Brokers of the source cluster.")],
     target: Annotated[str, typer.Option("--to", metavar="HOST:PORT[,…]", help="Brokers of the target cluster.")],
     checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Where the job remembers its place.")],
+    from_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="How to get in at the source: Kafka's client properties.")
+    ] = None,
+    to_config: Annotated[Path | None, typer.Option(metavar="FILE", help="And at the target.")] = None,
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to mirror.")] = None,
     pattern: Pattern = None,
     prefix: Annotated[str, typer.Option(metavar="TEXT", help="Before the topic's name at the target.")] = "",
@@ -69,8 +74,8 @@ def mirror(
     """
     with usage_errors():
         job = Mirror(
-            source=servers(source),
-            target=servers(target),
+            source=read_brokers(source, from_config),
+            target=read_brokers(target, to_config),
             checkpoint=checkpoint,
             topics=names(topics),
             pattern=pattern,

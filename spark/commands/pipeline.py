@@ -12,6 +12,7 @@ from ...base.wording import plural
 from ..session import check_setup
 from .following import Json, Metrics, Output
 from .session import (
+    CommandConfig,
     Debug,
     Jars,
     LogLevel,
@@ -39,6 +40,7 @@ Server = Annotated[
 def run_pipeline(
     file: File,
     bootstrap_server: Server = None,
+    command_config: CommandConfig = None,
     checkpoint: Annotated[str | None, typer.Option(metavar="DIR", help="In place of the file's checkpoint.")] = None,
     dry_run: Annotated[
         int | None, typer.Option(metavar="ROWS", min=1, help="Write nothing; print so many rows for each sink.")
@@ -59,7 +61,11 @@ def run_pipeline(
       ottla spark run wordcount.toml --dry-run 10
       ottla spark run wordcount.toml --json --metrics 127.0.0.1:9308
     """
-    instead = {"bootstrap_servers": bootstrap_server, "checkpoint": checkpoint}
+    instead = {
+        "bootstrap_servers": bootstrap_server,
+        "client_properties": _absolute(command_config),
+        "checkpoint": checkpoint,
+    }
     pipeline, options = _checked(file, instead, SessionOptions(master, jars, {}, log_level, debug), setting)
     from ..pipeline.run import first_rows, run
 
@@ -80,6 +86,7 @@ def run_pipeline(
 def explain_pipeline(
     file: File,
     bootstrap_server: Server = None,
+    command_config: CommandConfig = None,
     setting: Setting = None,
     master: Master = "local[*]",
     jars: Jars = None,
@@ -93,12 +100,17 @@ def explain_pipeline(
       ottla spark explain wordcount.toml
     """
     given = SessionOptions(master, jars, {}, log_level, debug)
-    pipeline, options = _checked(file, {"bootstrap_servers": bootstrap_server}, given, setting)
+    instead = {"bootstrap_servers": bootstrap_server, "client_properties": _absolute(command_config)}
+    pipeline, options = _checked(file, instead, given, setting)
     from ..pipeline.run import plans
 
     with one_line_errors(str(file), debug=debug), session(pipeline.name, options) as spark:
         for name, plan in plans(spark, pipeline).items():
             typer.echo(f"{name}:\n{plan}")
+
+
+def _absolute(path: Path | None) -> str | None:
+    return None if path is None else str(path.absolute())
 
 
 def _checked(

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from ...base.wording import plural
+from ..brokers import read_brokers
 from ..kafka_admin import check_reachable
 from ..query import JobError
 from ..reader import check_offsets
@@ -17,6 +18,7 @@ from ..session import check_setup
 from .session import (
     DEFAULT_SERVER,
     BootstrapServer,
+    CommandConfig,
     Debug,
     Jars,
     LogLevel,
@@ -27,7 +29,6 @@ from .session import (
     names,
     one_line_errors,
     pairs,
-    servers,
     session,
     usage_errors,
 )
@@ -36,6 +37,7 @@ from .session import (
 def replay(
     to_topic: Annotated[str, typer.Option(metavar="NAME", help="The topic to write to.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    command_config: CommandConfig = None,
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to replay.")] = None,
     archive: Annotated[
         str | None,
@@ -81,7 +83,7 @@ def replay(
     """
     with usage_errors():
         job = Replay(
-            bootstrap_servers=servers(bootstrap_server),
+            bootstrap_servers=read_brokers(bootstrap_server, command_config),
             to_topic=to_topic,
             topics=names(topics),
             archive=archive,

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
-from ...base.addresses import with_ports
 from ..query import JobError, spark_failures
 from ..quiet_start import quiet_start
 from ..session import SparkSetupError, build_session
@@ -29,6 +28,12 @@ BootstrapServer = Annotated[
         metavar="HOST:PORT[,…]",
         envvar="OTTLA_BOOTSTRAP_SERVER",
         help="Brokers to ask first; port 9092 if none is given.",
+    ),
+]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="How clients get in: a properties file with Kafka's names (security.protocol, …)."
     ),
 ]
 Pattern = Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")]
@@ -138,14 +143,6 @@ def pairs(name: str, texts: list[str] | None) -> dict[str, str]:
 def names(text: str | None) -> tuple[str, ...]:
     """Names with commas between them."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
-
-
-def servers(text: str) -> str:
-    """The addresses of brokers, each with its port. Raises JobError."""
-    try:
-        return with_ports(text)
-    except ValueError as error:
-        raise JobError(str(error)) from None
 
 
 def fail(message: str, *, status: int) -> NoReturn:

@@ -20,6 +20,7 @@ from ...wire.messages.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from ..brokers import confluent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +84,7 @@ def _records(bootstrap_servers: str, spans: Sequence[Span]) -> Iterator[tuple[by
 
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap_servers,
+            **confluent(bootstrap_servers),
             "group.id": "ottla-lag",  # demanded, and not joined
             "enable.auto.commit": False,
             # Offsets committed in transactions that were aborted are none.

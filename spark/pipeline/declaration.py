@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInf
 
 from ...base.addresses import with_ports
 from ...base.wording import meant
+from ..brokers import Brokers, read_brokers
 from ..query import JobError
 from ..reader import check_offsets
 
@@ -100,6 +101,7 @@ class Source(_Table):
     max_offsets_per_trigger: int | None = Field(default=None, gt=0)
     fail_on_data_loss: bool = True
     bootstrap_servers: Servers | None = None
+    client_properties: Annotated[str, AfterValidator(_is_file)] | None = None
     options: dict[str, str] = {}
 
     @property
@@ -174,6 +176,7 @@ class Sink(_Table):
     console: bool = False
     output_mode: Literal["append", "update", "complete"] = "append"
     bootstrap_servers: Servers | None = None
+    client_properties: Annotated[str, AfterValidator(_is_file)] | None = None
     options: dict[str, str] = {}
 
     @pydantic.model_validator(mode="after")
@@ -202,6 +205,7 @@ class Pipeline(_Table):
     name: str
     checkpoint: str
     bootstrap_servers: Servers = "127.0.0.1:9092"
+    client_properties: Annotated[str, AfterValidator(_is_file)] | None = None
     trigger: Annotated[str, AfterValidator(_is_trigger)] = "once"
     group: str | None = None
     check_sql: bool = True
@@ -209,6 +213,12 @@ class Pipeline(_Table):
     steps: list[Step] = []
     sinks: dict[Name, Sink]
     settings: dict[str, str] = {}
+
+    def brokers(self, table: Source | Sink | None = None) -> Brokers:
+        """Those that a source or sink names, or else the pipeline's. Raises JobError for client properties that make no sense."""
+        if table is None or table.bootstrap_servers is None:
+            return read_brokers(self.bootstrap_servers, _path(self.client_properties))
+        return read_brokers(table.bootstrap_servers, _path(table.client_properties))
 
     @property
     def group_id(self) -> str:
@@ -227,6 +237,10 @@ class Pipeline(_Table):
             views.add(step.view)
         if self.group and any(source.bootstrap_servers for source in self.sources.values()):
             raise ValueError("group is for a pipeline whose sources all are on its own bootstrap-servers")
+        tables: dict[str, Source | Sink] = {**self.sources, **self.sinks}
+        for place, table in tables.items():
+            if table.client_properties is not None and table.bootstrap_servers is None:
+                raise ValueError(f"{place}: client-properties go with bootstrap-servers of its own")
         if not self.sinks:
             raise ValueError("there is no sink")
         for name, sink in self.sinks.items():
@@ -235,6 +249,10 @@ class Pipeline(_Table):
                     f"sinks.{name} writes the view {sink.view}, which nothing makes{meant(sink.view, views)}"
                 )
         return self
+
+
+def _path(text: str | None) -> Path | None:
+    return None if text is None else Path(text)
 
 
 def read(path: Path, **instead: str | None) -> Pipeline:

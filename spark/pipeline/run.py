@@ -31,7 +31,7 @@ def run(spark: SparkSession, pipeline: Pipeline, watch: Watch | None = None) -> 
         for name, sink in pipeline.sinks.items():
             with spark_failures(f"sinks.{name}"):
                 queries[name] = start(spark, pipeline, name, sink)
-        with committing(pipeline.bootstrap_servers, pipeline.group_id) as group:
+        with committing(pipeline.brokers(), pipeline.group_id) as group:
             return _follow(queries, watch, group)
     finally:
         for query in queries.values():

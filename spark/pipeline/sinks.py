@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from ..brokers import spark_options
 from ..files import Files
 from ..query import JobError
 from ..sink_log import FOLDER
@@ -54,8 +55,7 @@ def start(spark: SparkSession, pipeline: Pipeline, name: str, sink: Sink) -> Str
 
 def _into(writer: DataStreamWriter, pipeline: Pipeline, sink: Sink) -> DataStreamWriter:
     if sink.topic is not None:
-        servers = sink.bootstrap_servers or pipeline.bootstrap_servers
-        return writer.format("kafka").option("kafka.bootstrap.servers", servers).option("topic", sink.topic)
+        return writer.format("kafka").options(**spark_options(pipeline.brokers(sink))).option("topic", sink.topic)
     if sink.parquet is not None:
         return writer.format("parquet").option("path", _location(sink.parquet))
     if sink.delta is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..failures import JobError
 from ..kafka_admin import admin_client, check_reachable
-from .declaration import Pipeline
+from .declaration import Pipeline, Sink, Source
 
 _CREATES = "auto.create.topics.enable"
 
@@ -25,14 +25,14 @@ def check_topics(pipeline: Pipeline) -> None:
     """Raises JobError for brokers that do not answer and topics that are missing."""
     known: dict[str, _Cluster] = {}
 
-    def cluster(servers: str | None, place: str) -> tuple[str, _Cluster]:
-        servers = servers or pipeline.bootstrap_servers
+    def cluster(table: Source | Sink, place: str) -> tuple[str, _Cluster]:
+        servers = pipeline.brokers(table)
         if servers not in known:
             known[servers] = _asked(servers, place)
         return servers, known[servers]
 
     for name, source in pipeline.sources.items():
-        servers, found = cluster(source.bootstrap_servers, f"sources.{name}")
+        servers, found = cluster(source, f"sources.{name}")
         missing = [topic for topic in source.topics if topic not in found.topics]
         if missing:
             raise JobError(f"sources.{name}: {servers} has no topic {', '.join(missing)}")
@@ -41,7 +41,7 @@ def check_topics(pipeline: Pipeline) -> None:
     for name, sink in pipeline.sinks.items():
         if sink.topic is None:
             continue
-        servers, found = cluster(sink.bootstrap_servers, f"sinks.{name}")
+        servers, found = cluster(sink, f"sinks.{name}")
         if sink.topic not in found.topics and not found.creates:
             raise JobError(f"sinks.{name}: {servers} has no topic {sink.topic}, and creates none by itself: create it")
 

@@ -80,7 +80,7 @@ def _parsed(source: Source) -> Column:
 def _options(pipeline: Pipeline, source: Source, is_stream: bool) -> dict[str, str]:
     """The options of Spark's ``kafka`` source. A batch cannot start at the end: it starts at the beginning then."""
     options = reader_options(
-        source.bootstrap_servers or pipeline.bootstrap_servers,
+        pipeline.brokers(source),
         source.topics,
         source.pattern,
         fail_on_data_loss=source.fail_on_data_loss,

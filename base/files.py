@@ -1,0 +1,10 @@
+"""Files that are read whole, when a program starts or a client is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def read_file(path: str) -> bytes:
+    """What is in it. Raises OSError."""
+    return Path(path).read_bytes()

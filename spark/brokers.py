@@ -1,0 +1,80 @@
+"""Where a job's brokers are, and how clients get in there: for Spark, for kafka-python, and for confluent-kafka, in tasks too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..base.addresses import with_ports
+from ..base.files import read_file
+from ..security.client_security import (
+    is_about_security,
+    kafka_python_options,
+    librdkafka_options,
+    read_client_security,
+)
+from .failures import JobError
+
+
+class Brokers(str):
+    """The addresses of brokers, wherever these are wanted, with Kafka's client properties that say how clients get in.
+
+    It goes to tasks with them, which read the files that are named there; of other properties nothing is kept.
+    """
+
+    properties: Mapping[str, str]
+
+    def __new__(cls, addresses: str, properties: Mapping[str, str] | None = None) -> Brokers:
+        made = super().__new__(cls, addresses)
+        made.properties = {name: value for name, value in (properties or {}).items() if is_about_security(name)}
+        return made
+
+
+def read_brokers(addresses: str, config: Path | None) -> Brokers:
+    """Addresses, each with its port, and a file of client properties. Raises JobError."""
+    import javaproperties
+
+    properties: dict[str, str] = {}
+    try:
+        if config is not None:
+            with config.open("rb") as file:
+                properties = dict(javaproperties.load(file))
+        brokers = Brokers(with_ports(addresses), properties)
+        read_client_security(brokers.properties, read_file)
+    except OSError as error:
+        raise JobError(f"cannot read {config}: {error.strerror}") from None
+    except ValueError as error:
+        raise JobError(f"{config}: {error}" if properties else str(error)) from None
+    return brokers
+
+
+def _properties(servers: str) -> Mapping[str, str]:
+    return servers.properties if isinstance(servers, Brokers) else {}
+
+
+def spark_options(servers: str) -> dict[str, str]:
+    """Of Spark's ``kafka`` format."""
+    return {
+        "kafka.bootstrap.servers": str(servers),
+        **{f"kafka.{name}": each for name, each in _properties(servers).items()},
+    }
+
+
+def kafka_python(servers: str) -> dict[str, Any]:
+    """Arguments of kafka-python's clients. Raises JobError."""
+    return {"bootstrap_servers": servers.split(","), **_read(servers, kafka_python_options)}
+
+
+def confluent(servers: str) -> dict[str, Any]:
+    """Settings of confluent-kafka's clients. Raises JobError."""
+    return {"bootstrap.servers": str(servers), **_read(servers, librdkafka_options)}
+
+
+def _read(servers: str, options: Any) -> dict[str, Any]:
+    properties = _properties(servers)
+    try:
+        found: dict[str, Any] = options(read_client_security(properties, read_file)) if properties else {}
+    except (ValueError, OSError) as error:
+        raise JobError(str(error)) from None
+    return found
