@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
 from ..base.errors import KafkaError
+from ..controller.config_store import USERS
 from ..controller.topics import NewTopic
+from ..controller.znodes import sanitized
 from ..handlers.services import Services
+from ..security.scram import ScramMechanism, new_credential
 
 
 async def create_topic(
@@ -24,6 +28,17 @@ async def delete_topic(services: Services, name: str) -> None:
     outcome = (await services.controller.delete_topics([name]))[name]
     if outcome is not None:
         raise outcome
+
+
+async def add_users(services: Services, users: Mapping[str, str]) -> None:
+    """Let users log in by SCRAM, by names and passwords."""
+
+    def with_credentials(password: str, configs: Mapping[str, str]) -> dict[str, str]:
+        made = {each.sasl_name: new_credential(each, password).render() for each in ScramMechanism}
+        return {**configs, **made}
+
+    for name, password in users.items():
+        await services.configs.change(USERS, sanitized(name), functools.partial(with_credentials, password))
 
 
 async def expire_session(services: Services, group: str, member: str | None) -> list[str]:

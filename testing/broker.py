@@ -19,6 +19,7 @@ from ..broker.embedded import describe, running_server
 from ..handlers.services import Services
 from ..replication.partition import Partition
 from . import administration
+from .access import Access
 from .clock import AdjustableClock, BrokerClock
 from .faults import Faults
 from .interception import Interception
@@ -33,8 +34,11 @@ T = TypeVar("T")
 class Broker:
     """A broker in a thread of its own, for ``with``; or ``start`` and ``stop``.
 
-    ``data_dir`` None is a temporary folder that goes with the broker; ``listen`` is ``HOST:PORT``, where port 0 picks a free
-    one; ``properties`` are Kafka's broker properties by name; ``version`` ("3.9") lets it serve the API versions of that
+    ``users`` are names with passwords, by which clients have to log in then (SASL with PLAIN or SCRAM), and with ``tls``
+    connections are encrypted: ``client_properties`` says what a client needs. What users may do is for an authorizer to say,
+    which the broker has with the property ``authorizer.class.name``. ``data_dir`` None is a temporary folder that goes with
+    the broker; ``listen`` is ``HOST:PORT``, where port 0 picks a free one; ``properties`` are Kafka's broker properties by
+    name; ``version`` ("3.9") lets it serve the API versions of that
     release of Apache Kafka (``kafka_versions``), those that Ottla does not serve left out.
 
     ``faults`` lets requests fail, ``requests`` records them, ``clock`` is the broker's time.
@@ -53,7 +57,10 @@ class Broker:
         listen: str = "127.0.0.1:0",
         properties: Mapping[str, str] | None = None,
         version: str | None = None,
+        users: Mapping[str, str] | None = None,
+        tls: bool = False,
     ) -> None:
+        self._access = Access(users, tls)
         self._arguments = (data_dir, listen, properties)
         self._served = served_by(version)
         self._services: Services | None = None
@@ -73,6 +80,7 @@ class Broker:
         """Stop as SIGTERM does; returns when everything is flushed. Faults are removed."""
         self.faults.clear()
         self._loop.stop()
+        self._access.close()
 
     def __enter__(self) -> Broker:
         return self.start()
@@ -83,6 +91,15 @@ class Broker:
         self.stop()
 
     # What a test may ask for
+
+    @property
+    def ca_file(self) -> Path | None:
+        """What clients trust, a file in PEM that is there while the broker runs; None without TLS."""
+        return self._access.ca_file
+
+    def client_properties(self, user: str | None = None) -> dict[str, str]:
+        """Kafka's client properties by which a user gets in, the first if none is named. KeyError for one that is unknown."""
+        return {"bootstrap.servers": self.bootstrap_servers, **self._access.client_properties(user)}
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
         """Make a topic; ``configs`` are Kafka's topic configs by name. Raises KafkaError."""
@@ -128,10 +145,12 @@ class Broker:
 
     async def _serve(self) -> None:
         data_dir, listen, properties = self._arguments
+        properties = {**self._access.server_properties(listen), **(properties or {})}
         async with running_server(data_dir, listen, properties, clock=self._time, served=self._served) as server:
             assert server.assembly is not None
             self.__dict__.update(dataclasses.asdict(describe(server)))
             self._services = server.assembly.services
+            await administration.add_users(self._services, self._access.users)
             self._interception.attach(self._services)
             try:
                 await self._loop.wait_stop()
