@@ -77,29 +77,46 @@ class OttlaProcess(BrokerProcess):
     """``python -m ottla serve``."""
 
     def command(self) -> list[str]:
-        serve = [sys.executable, "-m", "ottla", "serve", "--listen", self.bootstrap]
+        serve = [sys.executable, "-m", "ottla", "serve"]
+        if "listeners" not in self.properties:
+            serve += ["--listen", self.bootstrap]
         properties = {"log.dirs": self.log_dirs, **self.properties}
         return [*serve, *(word for item in properties.items() for word in ("--override", "=".join(item)))]
 
 
 class KafkaProcess(BrokerProcess):
-    """Apache Kafka: one KRaft node that is broker and controller."""
+    """Apache Kafka: one KRaft node that is broker and controller. Its ``properties`` are as they were at the first start."""
 
     clean_exit = 128 + signal.SIGTERM
+    system_properties: Mapping[str, str] = {}
+    """Those of its JVM."""
 
     def __init__(self, folder: Path, data_folders: int = 1, properties: Mapping[str, str] | None = None) -> None:
         super().__init__(folder, data_folders, properties)
         self._properties = folder / "server.properties"
         self._held_controller_port = HeldPort()
-        ports = {"port": self.port, "controller_port": self._held_controller_port.number}
+
+    @property
+    def controller_port(self) -> int:
+        """That of its other listener, on which it is controller."""
+        return self._held_controller_port.number
+
+    def launch(self) -> None:
+        if not self._properties.exists():
+            self._format()
+        super().launch()
+
+    def _format(self) -> None:
+        ports = {"port": self.port, "controller_port": self.controller_port}
         text = KAFKA_PROPERTIES.format(**ports, log_dirs=self.log_dirs)
         self._properties.write_text(text + "".join(f"{name}={value}\n" for name, value in self.properties.items()))
-        storage = [*java_command(folder, *SHORT_LIVED), "kafka.tools.StorageTool", "format"]
+        storage = [*java_command(self.folder, *SHORT_LIVED), "kafka.tools.StorageTool", "format"]
         storage += ["-t", "AAAAAAAAAAAAAAAAAAAAAQ", "-c", str(self._properties)]
         subprocess.run(storage, check=True, capture_output=True)
 
     def command(self) -> list[str]:
-        return [*java_command(self.folder, *SHORT_LIVED, "-Xmx768m"), "kafka.Kafka", str(self._properties)]
+        system = [f"-D{name}={value}" for name, value in self.system_properties.items()]
+        return [*java_command(self.folder, *SHORT_LIVED, "-Xmx768m", *system), "kafka.Kafka", str(self._properties)]
 
     def close(self) -> None:
         super().close()

@@ -19,6 +19,7 @@ import kazoo.exceptions
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.brokers import BrokerProcess, OttlaProcess, ottla_version
+from ottla.compat_tests.clients.security import Security
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Operator, cluster_view
 from ottla.compat_tests.zookeeper import JARS, ZooKeeperEnsemble, ZooKeeperProcess
@@ -87,6 +88,8 @@ class BrokerCluster(ABC):
         root: str = "",
         properties: Mapping[str, str] | None = None,
     ) -> None:
+        self.security: Security | None = None
+        """How brokers are asked what they know of one another; None: without a password and encryption."""
         self._owns_zookeeper = zookeeper is None
         if zookeeper is None:
             own = folder / "zookeeper"
@@ -172,13 +175,13 @@ class BrokerCluster(ABC):
         eventually(lambda: all(self._knows(number, running) for number in running), timeout_s=JOIN_TIMEOUT_S)
 
     def _knows(self, broker_id: int, others: set[int]) -> bool:
-        view = cluster_view(self.broker(broker_id).address)
+        view = cluster_view(self.broker(broker_id).address, security=self.security)
         return view is not None and set(view.brokers) == others and view.controller in others
 
     def controller(self) -> int | None:
         """The id of the controller, as a broker that runs tells it; None while it knows of none."""
         for broker in self.brokers:
-            view = cluster_view(broker.address) if broker.is_running else None
+            view = cluster_view(broker.address, security=self.security) if broker.is_running else None
             if view is not None and view.controller >= 0:
                 return view.controller
         return None
@@ -215,7 +218,7 @@ class BrokerCluster(ABC):
         return controller
 
     def _all_know(self, controller: int) -> bool:
-        views = [cluster_view(broker.address) for broker in self.brokers if broker.is_running]
+        views = [cluster_view(broker.address, security=self.security) for broker in self.brokers if broker.is_running]
         return all(view is not None and view.controller == controller for view in views)
 
     def close(self) -> None:

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
-from ottla.compat_tests import brokers, capabilities, clusters, lanes, programs, record
+from ottla.compat_tests import brokers, capabilities, clusters, lanes, programs, record, wire_client
+from ottla.compat_tests.client_properties import read_security
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
+from ottla.compat_tests.clients.security import Security
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.wire_client import Operator
 from ottla.compat_tests.zookeeper_fixtures import (  # fixtures, for pytest to find here
@@ -30,14 +32,21 @@ MARKS = (
     "capability(name): the row of the table that a test belongs to, one of ``capabilities.GROUPS``",
     "client(name): the column of the table, for tests that take no client library",
     "one_broker(reason): there is nothing in it for a cluster, or it needs one broker to be everything",
-    "restart: kills or restarts the broker, so it cannot run against one that runs already",
+    "restart: kills, restarts or sets up the broker, so it cannot run against one that runs already",
     "not_offered(reason): the client's public API has no way to ask for it",
     "since_spark(version): asks for what this release of Spark was the first to have",
     "xdist_group(name): pytest-xdist runs these tests in one process, one after the other",
     "until_spark(version, what): asks for something that has been released for Sparks up to this one",
 )
 STDERR_KEPT = 4_000
-NOT_OURS = "kills or restarts the broker, which is not ours"
+NOT_OURS = "kills, restarts or sets up the broker, which is not ours"
+_NOT_TOLD = "its tests don't tell it how to get in"
+KNOWS_NO_WAY_IN = {
+    **dict.fromkeys(("java-tools", "kafka-streams", "connect"), _NOT_TOLD),
+    **dict.fromkeys(("rdkafka", "rskafka"), "built without OpenSSL"),
+    "wire": "what it sends must not be changed on the way",
+}
+"""Clients that are left out where ``--command-config`` says how to get in, and why."""
 TopicMaker = Callable[..., str]
 OwnBrokers = Callable[..., contextlib.AbstractContextManager[brokers.Restartable]]
 
@@ -46,6 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The suite's own options."""
     group = parser.getgroup("kafka compatibility")
     group.addoption("--bootstrap-server", metavar="HOST:PORT", help="test this broker instead of starting one")
+    group.addoption("--command-config", metavar="FILE", help="how clients get in at it: Kafka's client properties")
     group.addoption(
         "--broker", choices=("ottla", "kafka"), default="ottla", help="what to start: Ottla or Apache Kafka"
     )
@@ -55,6 +65,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         metavar="N",
         help="start a cluster of so many, on ZooKeeper, with three replicas",
+    )
+    group.addoption(
+        "--whole-matrix",
+        action="store_true",
+        help="each client at each listener and with each mechanism, not only once",
     )
     group.addoption(
         "--client", action="append", metavar="NAME", help=f"only this client: {', '.join(programs.names())}"
@@ -134,6 +149,7 @@ def left_out(config: pytest.Config, items: Iterable[pytest.Item]) -> set[pytest.
     """Other clients' tests; and, kept in the record, what a client or this run has no way for."""
     wanted = config.getoption("--client")
     is_foreign = config.getoption("--bootstrap-server") is not None
+    is_secured = config.getoption("--command-config") is not None
     is_cluster = config.getoption("--brokers") > 1
     kept = config.stash[record.KEY]
     dropped = set()
@@ -147,6 +163,9 @@ def left_out(config: pytest.Config, items: Iterable[pytest.Item]) -> set[pytest.
             dropped.add(item)
         elif is_cluster and (why_not := why_not_on_cluster(item)) is not None:
             kept.add(record.Result(item.nodeid, client, capability, record.NOT_APPLICABLE, why_not))
+            dropped.add(item)
+        elif is_secured and client in KNOWS_NO_WAY_IN:
+            kept.add(record.Result(item.nodeid, client, capability, record.NOT_RUN, KNOWS_NO_WAY_IN[client]))
             dropped.add(item)
         elif is_foreign and item.get_closest_marker("restart"):
             kept.add(record.Result(item.nodeid, client, capability, record.NOT_RUN, NOT_OURS))
@@ -211,6 +230,15 @@ def bootstrap(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
             yield address
 
 
+@pytest.fixture(scope="session")
+def security(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Security:
+    """How clients get in at the broker under test."""
+    file = request.config.getoption("--command-config")
+    found = Security() if file is None else read_security(Path(file), tmp_path_factory.mktemp("security"))
+    wire_client.use(found)
+    return found
+
+
 @pytest.fixture
 def own_brokers(request: pytest.FixtureRequest, tmp_path: Path) -> OwnBrokers:
     """``own_brokers(**properties)``: for a block, a broker of the test's own, or a cluster, whose leader a kill is of."""
@@ -236,7 +264,9 @@ def broker_process(own_brokers: OwnBrokers) -> Iterator[brokers.Restartable]:
 
 
 @pytest.fixture(scope="session")
-def drivers(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Callable[[str], model.Client]]:
+def drivers(
+    request: pytest.FixtureRequest, bootstrap: str, security: Security
+) -> Iterator[Callable[[str], model.Client]]:
     """The drivers of client libraries by name, bound to the broker under test."""
     made: dict[str, model.Client] = {}
 
@@ -247,6 +277,8 @@ def drivers(request: pytest.FixtureRequest, bootstrap: str) -> Iterator[Callable
             raise RuntimeError(f"the driver of {name} has ended by itself")
         if name not in made:
             made[name] = CLIENTS[name].connect(bootstrap)
+            if security.protocol != "PLAINTEXT":
+                made[name].secure(security)
             request.config.stash[record.KEY].versions[name] = made[name].version()
         return made[name]
 
@@ -300,8 +332,8 @@ def fresh_name() -> Callable[[str], str]:
 
 
 @pytest.fixture(scope="session")
-def operator(bootstrap: str) -> Operator:
-    """Prepares topics for all tests."""
+def operator(bootstrap: str, security: Security) -> Operator:
+    """Prepares topics for all tests, and gets in as the clients do."""
     return Operator(bootstrap)
 
 

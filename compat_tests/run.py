@@ -45,7 +45,8 @@ class Unreadable(Exception):
 
 
 class Wanted(NamedTuple):
-    """What to test: the broker at ``bootstrap_server`` or else one that the run starts, ``ottla`` or ``kafka``.
+    """What to test: the broker at ``bootstrap_server``, where clients get in as the properties in ``command_config`` say, or else
+    one that the run starts, ``ottla`` or ``kafka``.
 
     ``words`` are pytest's; file names among them are relative to this folder. With several ``brokers`` it is a cluster of them.
     """
@@ -55,11 +56,14 @@ class Wanted(NamedTuple):
     clients: Sequence[str]
     words: Sequence[str]
     brokers: int = 1
+    command_config: Path | None = None
 
     def options(self) -> list[str]:
         """For pytest, and for people: the options that say what to test."""
         if self.bootstrap_server is not None:
             broker = ["--bootstrap-server", self.bootstrap_server]
+            if self.command_config is not None:
+                broker += ["--command-config", str(self.command_config)]
         else:
             broker = ["--broker", self.broker] if self.broker != "ottla" else []
         if self.brokers > 1:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.compat_tests import toolchains
+from ottla.compat_tests.clients.security import Security, librdkafka_properties
 from ottla.compat_tests.session import ClientSession
 
 pytestmark = pytest.mark.client("kcat")
@@ -17,12 +18,13 @@ Kcat = Callable[..., str]
 
 
 @pytest.fixture
-def kcat(bootstrap: str) -> Kcat:
+def kcat(bootstrap: str, security: Security) -> Kcat:
     """Runs kcat on the broker under test; what it printed."""
     program = toolchains.kcat()
 
     def run(*arguments: str, stdin: str = "") -> str:
-        command = [str(program), "-b", bootstrap, *arguments]
+        options = [word for item in librdkafka_properties(security).items() for word in ("-X", "=".join(item))]
+        command = [str(program), "-b", bootstrap, *options, *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, f"{command}: exit status {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout

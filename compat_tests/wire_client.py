@@ -14,6 +14,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ottla.base.errors import ErrorCode
+from ottla.compat_tests.clients.security import Security
+from ottla.compat_tests.login import encrypted, log_in
 from ottla.compat_tests.session import eventually
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import decode, encode_bytes
@@ -35,17 +37,35 @@ CLIENT_ID = "ottla-compat-wire"
 _NOT_NOW = (ErrorCode.NOT_CONTROLLER, ErrorCode.INVALID_REPLICATION_FACTOR)
 
 
+class _Run:
+    """What holds for all connections of this process: most tests are not about how they get in."""
+
+    security = Security()
+
+
+def use(security: Security) -> None:
+    """Have the connections that are made from now on get in this way, if they are not told another."""
+    _Run.security = security
+
+
 class Connection:
     """A blocking connection, to the first of several addresses that takes it. ``timeout_s`` is what one answer may take.
 
-    ``source``: the address of this machine that it comes from.
+    ``source``: the address of this machine that it comes from. Raises OSError, EOFError where it does not get in.
     """
 
-    def __init__(self, bootstrap: str, timeout_s: float = TIMEOUT_S, source: str = "") -> None:
+    def __init__(
+        self, bootstrap: str, timeout_s: float = TIMEOUT_S, security: Security | None = None, *, source: str = ""
+    ) -> None:
+        security = security or _Run.security
         self.socket = _dial(bootstrap.split(","), timeout_s, source)
+        if security.is_encrypted:
+            self.socket = encrypted(self.socket, _host(bootstrap), security)
         self._stream = self.socket.makefile("rb")
         self._correlation_id = 0
         self._expected: list[tuple[int, ApiKey, int]] = []
+        if security.mechanism is not None:
+            log_in(self, security)
 
     def send_frame(self, frame: bytes) -> None:
         """One frame, which may hold anything."""
@@ -105,9 +125,9 @@ class Connection:
 
 
 @contextlib.contextmanager
-def connect(bootstrap: str, timeout_s: float = TIMEOUT_S) -> Iterator[Connection]:
+def connect(bootstrap: str, timeout_s: float = TIMEOUT_S, security: Security | None = None) -> Iterator[Connection]:
     """A connection for the length of a block."""
-    connection = Connection(bootstrap, timeout_s)
+    connection = Connection(bootstrap, timeout_s, security)
     try:
         yield connection
     finally:
@@ -122,6 +142,11 @@ def _dial(addresses: Sequence[str], timeout_s: float, source: str) -> socket.soc
     return socket.create_connection((host, int(port)), timeout_s, (source, 0) if source else None)
 
 
+def _host(bootstrap: str) -> str:
+    """That of the first address: the brokers of a test are on one host."""
+    return bootstrap.partition(",")[0].rpartition(":")[0]
+
+
 class ClusterView(NamedTuple):
     """What one broker tells clients of the cluster: the controller's id or -1, and brokers' addresses by id."""
 
@@ -129,10 +154,10 @@ class ClusterView(NamedTuple):
     brokers: Mapping[int, str]
 
 
-def cluster_view(bootstrap: str, timeout_s: float = 5.0) -> ClusterView | None:
+def cluster_view(bootstrap: str, timeout_s: float = 5.0, security: Security | None = None) -> ClusterView | None:
     """What a broker tells of the cluster; None while it does not answer."""
     try:
-        with connect(bootstrap, timeout_s) as connection:
+        with connect(bootstrap, timeout_s, security) as connection:
             answer = connection.call(MetadataRequest(topics=[]), 12)
     except (OSError, EOFError):
         return None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import HELP, run
+from .options import HELP, CommandConfig, run
 
 app = typer.Typer(name="compat", add_completion=False, rich_markup_mode=None)
 
@@ -24,6 +24,7 @@ def compat(
             help="The broker to test; port 9092 if none is given. [one that the run starts]",
         ),
     ] = None,
+    command_config: CommandConfig = None,
     broker: Annotated[
         str, typer.Option(metavar="NAME", help="What the run starts: ottla, or kafka (Apache Kafka, from jars).")
     ] = "ottla",
@@ -58,6 +59,7 @@ def compat(
 
     options = compat.Options(
         bootstrap_server=bootstrap_server,
+        command_config=command_config,
         broker=broker,
         brokers=brokers,
         clients=tuple(client or ()),

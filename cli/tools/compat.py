@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...base.wording import counted, how_to_install
-from .client import check_reachable, servers
+from .client import check_properties, check_reachable, servers
 from .output import console, is_terminal, print_json
 from .running import ToolError, UsageError
 
@@ -33,6 +33,7 @@ class Options:
     """What the command line asked for."""
 
     bootstrap_server: str | None = None
+    command_config: Path | None = None
     broker: str = "ottla"
     brokers: int = 1
     clients: Sequence[str] = ()
@@ -60,6 +61,12 @@ class Options:
                 raise UsageError(f"{file}: there is no such folder")
         if self.bootstrap_server is not None:
             check_reachable(self.bootstrap_server)
+        if self.command_config is not None:
+            if self.bootstrap_server is None:
+                raise UsageError(
+                    "--command-config goes with --bootstrap-server: the broker that a run starts asks for nothing"
+                )
+            check_properties(self.command_config)
 
 
 def compat(options: Options) -> int:
@@ -68,7 +75,7 @@ def compat(options: Options) -> int:
     from ...compat_tests.run import CannotRun, Interrupted, Unreadable, Wanted, run
 
     server = options.bootstrap_server and servers(options.bootstrap_server)
-    wanted = Wanted(server, options.broker, options.clients, options.words, options.brokers)
+    wanted = Wanted(server, options.broker, options.clients, options.words, options.brokers, options.command_config)
     try:
         with _progress(is_wanted=not options.show_pytest) as watcher:
             report = run(wanted, watcher, show_pytest=options.show_pytest)

@@ -12,12 +12,14 @@ from typing import Any, Literal, TypeVar
 import aiokafka
 import aiokafka.errors
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.abc import AbstractTokenProvider
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 from aiokafka.structs import OffsetAndMetadata
 
 from ottla.compat_tests.clients import model
+from ottla.compat_tests.clients.security import OAUTHBEARER, Security, ssl_context
 
 # Connections break on purpose here, and the client would tell each time.
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
@@ -63,7 +65,7 @@ class Loop:
 class Producer(model.Producer):
     """AIOKafkaProducer."""
 
-    def __init__(self, loop: Loop, bootstrap: str, settings: model.ProducerSettings) -> None:
+    def __init__(self, loop: Loop, bootstrap: str, settings: model.ProducerSettings, way_in: Mapping[str, Any]) -> None:
         self._loop = loop
         self._futures: list[asyncio.Future[Any]] = []
         self._deadline_s = settings.delivery_timeout_ms / 1000
@@ -79,6 +81,7 @@ class Producer(model.Producer):
                 linger_ms=settings.linger_ms,
                 max_request_size=settings.max_request_size,
                 request_timeout_ms=settings.delivery_timeout_ms,
+                **way_in,
             )
             await producer.start()
             return producer
@@ -135,7 +138,7 @@ class Producer(model.Producer):
 class Consumer(model.Consumer):
     """AIOKafkaConsumer."""
 
-    def __init__(self, loop: Loop, bootstrap: str, settings: model.ConsumerSettings) -> None:
+    def __init__(self, loop: Loop, bootstrap: str, settings: model.ConsumerSettings, way_in: Mapping[str, Any]) -> None:
         self._loop = loop
         self._group_id = settings.group_id
 
@@ -157,6 +160,7 @@ class Consumer(model.Consumer):
                 isolation_level="read_committed" if settings.read_committed else "read_uncommitted",
                 request_timeout_ms=60_000,
                 metadata_max_age_ms=1_000,
+                **way_in,
             )
             await consumer.start()
             return consumer
@@ -244,11 +248,11 @@ class Consumer(model.Consumer):
 class Admin(model.Admin):
     """AIOKafkaAdminClient: most of its results are raw responses."""
 
-    def __init__(self, loop: Loop, bootstrap: str) -> None:
+    def __init__(self, loop: Loop, bootstrap: str, way_in: Mapping[str, Any]) -> None:
         self._loop = loop
 
         async def start() -> AIOKafkaAdminClient:
-            admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=20_000)
+            admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=20_000, **way_in)
             await admin.start()
             return admin
 
@@ -334,24 +338,52 @@ class Admin(model.Admin):
         self._loop.run(self._admin.close())
 
 
+class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
+    """A token that the client is given."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    async def token(self) -> str:
+        return self._text
+
+
+def way_in(security: Security) -> dict[str, Any]:
+    """The arguments of all three clients that say how they get in."""
+    options: dict[str, Any] = {"security_protocol": security.protocol}
+    if security.is_encrypted:
+        options["ssl_context"] = ssl_context(security)
+    if security.mechanism is not None:
+        options["sasl_mechanism"] = security.mechanism
+    if security.mechanism == OAUTHBEARER:
+        options["sasl_oauth_token_provider"] = TokenProvider(security.token)
+    elif security.mechanism is not None:
+        options |= {"sasl_plain_username": security.username, "sasl_plain_password": security.password}
+    return options
+
+
 class Client(model.Client):
     """aiokafka."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self._loop = Loop()
+        self._way_in: dict[str, Any] = {}
 
     def version(self) -> str:
         return str(aiokafka.__version__)
 
+    def secure(self, security: Security) -> None:
+        self._way_in = way_in(security)
+
     def producer(self, settings: model.ProducerSettings) -> model.Producer:
-        return Producer(self._loop, self._bootstrap, settings)
+        return Producer(self._loop, self._bootstrap, settings, self._way_in)
 
     def consumer(self, settings: model.ConsumerSettings) -> model.Consumer:
-        return Consumer(self._loop, self._bootstrap, settings)
+        return Consumer(self._loop, self._bootstrap, settings, self._way_in)
 
     def admin(self) -> model.Admin:
-        return Admin(self._loop, self._bootstrap)
+        return Admin(self._loop, self._bootstrap, self._way_in)
 
     def close(self) -> None:
         self._loop.close()

@@ -23,8 +23,10 @@ from confluent_kafka.admin import (
 )
 
 from ottla.compat_tests.clients import model
+from ottla.compat_tests.clients.security import OAUTHBEARER, Security, librdkafka_properties
 
 TIMEOUT_S = 20.0
+TOKEN_LIFE_S = 600.0
 STARTS = {"beginning": confluent_kafka.OFFSET_BEGINNING, "end": confluent_kafka.OFFSET_END}
 OPERATIONS = {
     "set": AlterConfigOpType.SET,
@@ -58,8 +60,8 @@ def result_of(future: Future[Any]) -> Any:
 class Producer(model.Producer):
     """confluent_kafka.Producer."""
 
-    def __init__(self, bootstrap: str, settings: model.ProducerSettings) -> None:
-        configuration: dict[str, Any] = {}
+    def __init__(self, bootstrap: str, settings: model.ProducerSettings, way_in: Mapping[str, Any]) -> None:
+        configuration = dict(way_in)
         if settings.transactional_id is not None:
             configuration["transactional.id"] = settings.transactional_id
             configuration["transaction.timeout.ms"] = settings.transaction_timeout_ms
@@ -163,7 +165,7 @@ class Producer(model.Producer):
 class Consumer(model.Consumer):
     """confluent_kafka.Consumer."""
 
-    def __init__(self, bootstrap: str, settings: model.ConsumerSettings) -> None:
+    def __init__(self, bootstrap: str, settings: model.ConsumerSettings, way_in: Mapping[str, Any]) -> None:
         configuration: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
             "client.id": settings.client_id,
@@ -186,6 +188,7 @@ class Consumer(model.Consumer):
             "fetch.error.backoff.ms": 50,
             "reconnect.backoff.max.ms": 500,
             "log_level": 0,
+            **way_in,
         }
         if settings.group_instance_id is not None:
             configuration["group.instance.id"] = settings.group_instance_id
@@ -286,8 +289,8 @@ def to_message(message: Any) -> model.Message:
 class Admin(model.Admin):
     """confluent_kafka.admin.AdminClient."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    def __init__(self, bootstrap: str, way_in: Mapping[str, Any]) -> None:
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, **way_in})
 
     def create_topic(
         self,
@@ -407,15 +410,21 @@ class Client(model.Client):
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
+        self._way_in: dict[str, Any] = {}
 
     def version(self) -> str:
         return f"{confluent_kafka.version()} (librdkafka {confluent_kafka.libversion()[0]})"
 
+    def secure(self, security: Security) -> None:
+        self._way_in = dict(librdkafka_properties(security))
+        if security.mechanism == OAUTHBEARER:
+            self._way_in["oauth_cb"] = lambda _: (security.token, time.time() + TOKEN_LIFE_S)
+
     def producer(self, settings: model.ProducerSettings) -> model.Producer:
-        return Producer(self._bootstrap, settings)
+        return Producer(self._bootstrap, settings, self._way_in)
 
     def consumer(self, settings: model.ConsumerSettings) -> model.Consumer:
-        return Consumer(self._bootstrap, settings)
+        return Consumer(self._bootstrap, settings, self._way_in)
 
     def admin(self) -> model.Admin:
-        return Admin(self._bootstrap)
+        return Admin(self._bootstrap, self._way_in)

@@ -43,6 +43,8 @@ class Client(pipe.Client):
     """kafka-clients of one version."""
 
     def __init__(self, version: str, bootstrap: str) -> None:
-        path = os.pathsep.join([classes(), f"{jars(version)}/*"])
+        # The library leaves it to its users to bring what OAUTHBEARER needs.
+        bearer = sorted(toolchains.jars_folder(toolchains.KAFKA_JARS).glob("jose4j-*.jar"))
+        path = os.pathsep.join([classes(), f"{jars(version)}/*", *map(str, bearer)])
         command = [str(toolchains.java()), *SHORT_LIVED, "-cp", path, "Driver"]
         super().__init__(f"kafka-clients {version}", command, bootstrap)

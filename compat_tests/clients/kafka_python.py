@@ -15,11 +15,14 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.structs import OffsetAndMetadata
 
 from ottla.compat_tests.clients import model
+from ottla.compat_tests.clients.security import OAUTHBEARER, Security
 
 # Connections break on purpose here, and the client would tell each time.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 END_TRANSACTION_S = 40.0
+BOOTSTRAP_MS = 10_000
+"""For how long a client that is not let in tries again; 2.x knows no such limit."""
 
 
 @contextlib.contextmanager
@@ -60,7 +63,7 @@ def within_limit(end_transaction: Callable[[], None]) -> None:
 class Producer(model.Producer):
     """KafkaProducer."""
 
-    def __init__(self, bootstrap: str, settings: model.ProducerSettings) -> None:
+    def __init__(self, bootstrap: str, settings: model.ProducerSettings, way_in: Mapping[str, Any]) -> None:
         with failures():
             self._producer = KafkaProducer(
                 bootstrap_servers=bootstrap,
@@ -75,6 +78,7 @@ class Producer(model.Producer):
                 reconnect_backoff_max_ms=500,
                 transactional_id=settings.transactional_id,
                 transaction_timeout_ms=settings.transaction_timeout_ms,
+                **way_in,
             )
             if settings.transactional_id is not None:
                 self._producer.init_transactions()
@@ -128,7 +132,7 @@ class Producer(model.Producer):
 class Consumer(model.Consumer):
     """KafkaConsumer."""
 
-    def __init__(self, bootstrap: str, settings: model.ConsumerSettings) -> None:
+    def __init__(self, bootstrap: str, settings: model.ConsumerSettings, way_in: Mapping[str, Any]) -> None:
         with failures():
             self._consumer = KafkaConsumer(
                 bootstrap_servers=bootstrap,
@@ -149,6 +153,7 @@ class Consumer(model.Consumer):
                 metadata_max_age_ms=1_000,
                 reconnect_backoff_max_ms=500,
                 consumer_timeout_ms=1_000,
+                **way_in,
             )
 
     def assign(self, starts: Mapping[tuple[str, int], model.Start]) -> None:
@@ -250,9 +255,9 @@ class Consumer(model.Consumer):
 class Admin(model.Admin):
     """KafkaAdminClient of 3.x."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, way_in: Mapping[str, Any]) -> None:
         with failures():
-            self._admin = KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=20_000)
+            self._admin = KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=20_000, **way_in)
 
     def create_topic(
         self,
@@ -403,20 +408,54 @@ def check_altered(result: str) -> None:
         raise model.ClientFailure(int(number) if number.isdigit() else None, result)
 
 
+def way_in(security: Security) -> dict[str, Any]:
+    """The arguments of all three clients that say how they get in."""
+    options: dict[str, Any] = {"security_protocol": security.protocol}
+    if security.is_encrypted:
+        options |= {"ssl_cafile": security.ca_file or None, "ssl_certfile": security.certificate_file or None}
+    if "bootstrap_timeout_ms" in KafkaAdminClient.DEFAULT_CONFIG:
+        options["bootstrap_timeout_ms"] = BOOTSTRAP_MS
+    if security.mechanism is not None:
+        options["sasl_mechanism"] = security.mechanism
+    if security.mechanism == OAUTHBEARER:
+        options["sasl_oauth_token_provider"] = token_provider(security.token)
+    elif security.mechanism is not None:
+        options |= {"sasl_plain_username": security.username, "sasl_plain_password": security.password}
+    return options
+
+
+def token_provider(text: str) -> Any:
+    """What gives the client a token; it is declared elsewhere in 2.x."""
+    try:
+        from kafka.net.sasl.oauth import AbstractTokenProvider
+    except ImportError:
+        from kafka.sasl.oauth import AbstractTokenProvider
+
+    class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
+        def token(self) -> str:
+            return text
+
+    return TokenProvider()
+
+
 class Client(model.Client):
     """kafka-python 3.x."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
+        self._way_in: dict[str, Any] = {}
 
     def version(self) -> str:
         return str(kafka.__version__)
 
+    def secure(self, security: Security) -> None:
+        self._way_in = way_in(security)
+
     def producer(self, settings: model.ProducerSettings) -> model.Producer:
-        return Producer(self._bootstrap, settings)
+        return Producer(self._bootstrap, settings, self._way_in)
 
     def consumer(self, settings: model.ConsumerSettings) -> model.Consumer:
-        return Consumer(self._bootstrap, settings)
+        return Consumer(self._bootstrap, settings, self._way_in)
 
     def admin(self) -> model.Admin:
-        return Admin(self._bootstrap)
+        return Admin(self._bootstrap, self._way_in)

@@ -23,9 +23,9 @@ def check(code: int, text: object) -> None:
 class Admin(model.Admin):
     """KafkaAdminClient of 2.x."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, way_in: Mapping[str, Any]) -> None:
         with failures():
-            self._admin = KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=20_000)
+            self._admin = KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=20_000, **way_in)
 
     def create_topic(
         self,
@@ -137,4 +137,4 @@ class Client(NewestClient):
     """kafka-python 2.x."""
 
     def admin(self) -> model.Admin:
-        return Admin(self._bootstrap)
+        return Admin(self._bootstrap, self._way_in)

@@ -3,7 +3,8 @@
 A driver is a thin layer over one client's public API: it renames arguments and results and adds nothing of its own, so
 that a failing test means that the client and the broker disagree. Offsets, partitions and timestamps (ms) are ints;
 names of settings, configs and errors are Kafka's. Everything here is plain data that can be pickled: a driver may live in
-another process, under another interpreter (see ``remote``), which is why this module imports the standard library only.
+another process, under another interpreter (see ``remote``), which is why this module imports the standard library only, as does
+``security``.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
+
+from ottla.compat_tests.clients.security import Security
 
 CREATE_TIME = 0
 LOG_APPEND_TIME = 1
@@ -329,6 +332,10 @@ class Client(ABC):
     @abstractmethod
     def version(self) -> str:
         """The library's own version."""
+
+    @abstractmethod
+    def secure(self, security: Security) -> None:
+        """Have the clients that are made from now on get in this way; until then it is PLAINTEXT."""
 
     @abstractmethod
     def producer(self, settings: ProducerSettings) -> Producer:

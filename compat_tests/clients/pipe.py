@@ -1,6 +1,7 @@
 """A driver behind a pipe: a program in another language that speaks lines of JSON, one process to a driver.
 
-A call is {"object", "method", "arguments"}, bytes in it are base64; object 0 makes the others. An answer is {"value"},
+A call is {"object", "method", "arguments"}, bytes in it are base64; object 0 makes the others, and is told by "secure" how
+they get in. An answer is {"value"},
 {"failure", "code"} for what the broker or the client reported (code 0 or less: the client), or {"error"} with a trace for
 anything else, which is the driver's own mistake. The program answers call by call, takes the broker's address as its last
 argument and ends with its input.
@@ -14,9 +15,11 @@ import json
 import subprocess
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal
 
 from ottla.compat_tests.clients import model, remote
+from ottla.compat_tests.clients.security import Security, client_properties
 
 
 class Process:
@@ -56,6 +59,10 @@ class Process:
 def first(bootstrap: str) -> str:
     """The first of the addresses, for a program that takes one; it finds the others by itself."""
     return bootstrap.partition(",")[0]
+
+
+def _text(file: str) -> str:
+    return Path(file).read_text() if file else ""
 
 
 def encoded(content: object) -> str:
@@ -279,6 +286,21 @@ class Client(model.Client):
 
     def version(self) -> str:
         return self._name
+
+    def secure(self, security: Security) -> None:
+        """Kafka's client properties for libraries that know them; for the others what is in the files."""
+        self._process.call(
+            0,
+            "secure",
+            properties=client_properties(security),
+            protocol=security.protocol,
+            mechanism=security.mechanism or "",
+            username=security.username,
+            password=security.password,
+            token=security.token if security.token_file else "",
+            ca=_text(security.ca_file),
+            certificate=_text(security.certificate_file),
+        )
 
     def producer(self, settings: model.ProducerSettings) -> model.Producer:
         return Producer(self._process, self._process.call(0, "producer", **dataclasses.asdict(settings)))

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.remote_server import read_frame, write_frame
+from ottla.compat_tests.clients.security import Security
 
 PACKAGE = Path(__file__).resolve().parents[2]
 Role = TypeVar("Role")
@@ -78,6 +79,9 @@ class Client(model.Client):
 
     def version(self) -> str:
         return str(self._process.call(0, "version", (), {})[1])
+
+    def secure(self, security: Security) -> None:
+        self._process.call(0, "secure", (security,), {})
 
     def producer(self, settings: model.ProducerSettings) -> model.Producer:
         return proxy(model.Producer, self._process, self._process.call(0, "producer", (settings,), {})[1])  # type: ignore[type-abstract]

@@ -6,7 +6,8 @@ import tomllib
 from pathlib import Path
 
 from ottla.compat_tests import toolchains
-from ottla.compat_tests.clients import pipe
+from ottla.compat_tests.clients import model, pipe
+from ottla.compat_tests.clients.security import Security
 
 
 class Client(pipe.Client):
@@ -18,3 +19,6 @@ class Client(pipe.Client):
         super().__init__(
             f"{crate} {version}", [str(toolchains.built_clients("rust") / f"drive-{crate}")], pipe.first(bootstrap)
         )
+
+    def secure(self, security: Security) -> None:
+        raise model.ClientFailure(None, f"built without OpenSSL, which {security.protocol} needs")

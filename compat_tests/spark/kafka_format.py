@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,14 +42,17 @@ PATIENCE_S = 150.0
 class KafkaFormat:
     """Reads and writes DataFrames; options are Spark's, with ``kafka.`` before those of its client."""
 
-    def __init__(self, spark: SparkSession, bootstrap: str, folder: Path) -> None:
+    def __init__(
+        self, spark: SparkSession, bootstrap: str, folder: Path, client_properties: Mapping[str, str] | None = None
+    ) -> None:
         self.spark = spark
         self.bootstrap = bootstrap
+        self._way_in = {f"kafka.{name}": value for name, value in (client_properties or {}).items()}
         self._folder = folder
         self._checkpoints = 0
 
     def _options(self, options: dict[str, str]) -> dict[str, str]:
-        return {"kafka.bootstrap.servers": self.bootstrap, **CLIENT_OPTIONS, **options}
+        return {"kafka.bootstrap.servers": self.bootstrap, **self._way_in, **CLIENT_OPTIONS, **options}
 
     def read(self, **options: str) -> DataFrame:
         """A batch."""

@@ -22,12 +22,13 @@ const (
 
 type franz struct{ common []kgo.Opt }
 
-func newFranz(bootstrap string) library {
-	return franz{[]kgo.Opt{
+func newFranz(bootstrap string, secured security) (library, error) {
+	opts, err := secured.franz()
+	return franz{append(opts,
 		kgo.SeedBrokers(bootstrap),
-		kgo.MetadataMinAge(100 * time.Millisecond),
+		kgo.MetadataMinAge(100*time.Millisecond),
 		kgo.RetryBackoffFn(func(int) time.Duration { return 100 * time.Millisecond }),
-	}}
+	)}, err
 }
 
 func (f franz) client(opts ...kgo.Opt) (*kgo.Client, error) {

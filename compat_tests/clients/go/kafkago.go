@@ -4,11 +4,13 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"time"
 
 	"github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/sasl"
 )
 
 const (
@@ -19,16 +21,31 @@ const (
 	kafkaGoMetadata = 2 * time.Second
 )
 
-type kafkaGoLibrary struct{ bootstrap string }
+type kafkaGoLibrary struct {
+	bootstrap string
+	encrypted *tls.Config
+	mechanism sasl.Mechanism
+}
 
-func newKafkaGo(bootstrap string) library { return kafkaGoLibrary{bootstrap} }
+func newKafkaGo(bootstrap string, secured security) (library, error) {
+	mechanism, err := secured.kafkaGo()
+	if err != nil {
+		return nil, err
+	}
+	encrypted, err := secured.tls()
+	return kafkaGoLibrary{bootstrap, encrypted, mechanism}, err
+}
+
+func (k kafkaGoLibrary) transport(clientID string) *kafka.Transport {
+	return &kafka.Transport{ClientID: clientID, MetadataTTL: kafkaGoMetadata, TLS: k.encrypted, SASL: k.mechanism}
+}
 
 func (k kafkaGoLibrary) address() net.Addr { return kafka.TCP(k.bootstrap) }
 
 func (k kafkaGoLibrary) client(clientID string) *kafka.Client {
 	return &kafka.Client{
 		Addr: k.address(), Timeout: kafkaGoTimeout,
-		Transport: &kafka.Transport{ClientID: clientID, MetadataTTL: kafkaGoMetadata},
+		Transport: k.transport(clientID),
 	}
 }
 
@@ -78,7 +95,7 @@ func (k kafkaGoLibrary) producer(settings producerSettings) (producer, error) {
 		MaxAttempts:            int(deliveryTimeout / kafkaGoBackoff),
 		WriteBackoffMax:        kafkaGoBackoff,
 		AllowAutoTopicCreation: true,
-		Transport:              &kafka.Transport{MetadataTTL: kafkaGoMetadata},
+		Transport:              k.transport(""),
 		Completion: func(messages []kafka.Message, _ error) {
 			for _, m := range messages {
 				at := delivery{partition{m.Topic, int32(m.Partition)}, m.Offset}

@@ -62,7 +62,10 @@ func (c *kafkaGoConsumer) config() kafka.ReaderConfig {
 }
 
 func (c *kafkaGoConsumer) dialer() *kafka.Dialer {
-	return &kafka.Dialer{ClientID: c.settings.ClientID, Timeout: kafkaGoTimeout, DualStack: true}
+	return &kafka.Dialer{
+		ClientID: c.settings.ClientID, Timeout: kafkaGoTimeout, DualStack: true,
+		TLS: c.library.encrypted, SASLMechanism: c.library.mechanism,
+	}
 }
 
 func (c *kafkaGoConsumer) startOffset() int64 {

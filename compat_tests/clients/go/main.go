@@ -1,8 +1,8 @@
 // The far end of the driver pipe.py for Go's client libraries, served over stdin and stdout.
 //
 // The first argument names the library (franz-go, sarama or kafka-go), the last one is the broker's address. A line is a JSON
-// object, bytes in it are base64. A call is {"object", "method", "arguments"}; object 0 makes the others. An answer is
-// {"value"}, {"failure", "code"} for what Kafka or its client reported, or {"error"} with a trace for a panic, which is a
+// object, bytes in it are base64. A call is {"object", "method", "arguments"}; object 0 makes the others, and is told by "secure" how
+// they get in. An answer is {"value"}, {"failure", "code"} for what Kafka or its client reported, or {"error"} with a trace for a panic, which is a
 // mistake of the driver's. Calls are answered one by one; when stdin ends the process is gone at once, and what is open stays
 // open, as after a kill.
 package main
@@ -21,7 +21,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 )
 
-var libraries = map[string]func(bootstrap string) library{
+var libraries = map[string]func(bootstrap string, secured security) (library, error){
 	"franz-go": newFranz,
 	"sarama":   newSarama,
 	"kafka-go": newKafkaGo,
@@ -37,6 +37,7 @@ type call struct {
 // driver holds the objects that calls name by their numbers.
 type driver struct {
 	library library
+	renew   func(secured security) (library, error)
 	objects []any
 	closed  map[int]bool
 }
@@ -46,6 +47,9 @@ func (d *driver) make(method string, raw json.RawMessage) (any, error) {
 	var made any
 	var err error
 	switch method {
+	case "secure":
+		d.library, err = d.renew(decoded[security](raw))
+		return nil, err
 	case "producer":
 		made, err = d.library.producer(decoded[producerSettings](raw))
 	case "consumer":
@@ -116,13 +120,17 @@ func code(err error) int {
 }
 
 func main() {
-	library, known := libraries[os.Args[1]]
+	makeLibrary, known := libraries[os.Args[1]]
 	if !known {
 		fmt.Fprintf(os.Stderr, "no library is called %s\n", os.Args[1])
 		os.Exit(2)
 	}
-	made := library(os.Args[len(os.Args)-1])
-	d := driver{library: made, objects: []any{made}, closed: map[int]bool{}}
+	renew := func(secured security) (library, error) { return makeLibrary(os.Args[len(os.Args)-1], secured) }
+	made, err := renew(security{})
+	if err != nil {
+		panic(err)
+	}
+	d := driver{library: made, renew: renew, objects: []any{made}, closed: map[int]bool{}}
 	calls := bufio.NewReader(os.Stdin)
 	answers := json.NewEncoder(os.Stdout)
 	for {

@@ -14,14 +14,22 @@ const (
 	saramaTimeout = 20 * time.Second
 )
 
-type saramaLibrary struct{ bootstrap string }
+type saramaLibrary struct {
+	bootstrap string
+	secured   security
+}
 
-func newSarama(bootstrap string) library { return saramaLibrary{bootstrap} }
+func newSarama(bootstrap string, secured security) (library, error) {
+	return saramaLibrary{bootstrap, secured}, secured.sarama(sarama.NewConfig())
+}
 
-func saramaConfig() *sarama.Config {
+func (s saramaLibrary) config() *sarama.Config {
 	config := sarama.NewConfig()
 	config.Version = sarama.MaxVersion
 	config.Metadata.Retry.Backoff = saramaBackoff
+	if err := s.secured.sarama(config); err != nil {
+		panic(err) // it has been tried
+	}
 	return config
 }
 
@@ -60,7 +68,7 @@ type saramaProducer struct {
 }
 
 func (s saramaLibrary) producer(settings producerSettings) (producer, error) {
-	config := saramaConfig()
+	config := s.config()
 	config.Producer.RequiredAcks = sarama.RequiredAcks(settings.Acks)
 	if err := config.Producer.Compression.UnmarshalText([]byte(settings.Compression)); err != nil {
 		return nil, err

@@ -13,7 +13,7 @@ import (
 type saramaAdmin struct{ sarama.ClusterAdmin }
 
 func (s saramaLibrary) admin() (admin, error) {
-	made, err := sarama.NewClusterAdmin([]string{s.bootstrap}, saramaConfig())
+	made, err := sarama.NewClusterAdmin([]string{s.bootstrap}, s.config())
 	return saramaAdmin{made}, err
 }
 

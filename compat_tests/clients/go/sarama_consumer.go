@@ -39,7 +39,7 @@ type saramaConsumer struct {
 }
 
 func (s saramaLibrary) consumer(settings consumerSettings) (consumer, error) {
-	config := saramaConfig()
+	config := s.config()
 	config.ClientID = settings.ClientID
 	config.Net.ReadTimeout = time.Minute
 	config.Metadata.RefreshFrequency = time.Second

@@ -29,9 +29,13 @@ import org.apache.kafka.common.config.ConfigResource;
 class AdminRole implements Driver.Role {
     private final Admin admin;
 
-    AdminRole(String bootstrap) {
-        admin = Admin.create(Map.of("bootstrap.servers", bootstrap, "request.timeout.ms", 20_000,
-                "default.api.timeout.ms", 20_000, "reconnect.backoff.max.ms", 500));
+    AdminRole(String bootstrap, Map<String, Object> wayIn) {
+        Map<String, Object> configs = new HashMap<>(wayIn);
+        configs.put("bootstrap.servers", bootstrap);
+        configs.put("request.timeout.ms", 20_000);
+        configs.put("default.api.timeout.ms", 20_000);
+        configs.put("reconnect.backoff.max.ms", 500);
+        admin = Admin.create(configs);
     }
 
     @Override

@@ -20,9 +20,9 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 class ConsumerRole implements Driver.Role {
     private final KafkaConsumer<byte[], byte[]> consumer;
 
-    ConsumerRole(String bootstrap, JsonNode settings) {
+    ConsumerRole(String bootstrap, Map<String, Object> wayIn, JsonNode settings) {
         String groupId = Driver.text(settings.get("group_id"));
-        Map<String, Object> configs = new HashMap<>();
+        Map<String, Object> configs = new HashMap<>(wayIn);
         configs.put("bootstrap.servers", bootstrap);
         configs.put("client.id", settings.get("client_id").asText());
         configs.put("group.protocol", "classic");

@@ -32,18 +32,33 @@ public class Driver {
     }
 
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final String TOKEN_URL = "sasl.oauthbearer.token.endpoint.url";
     private final List<Role> objects = new ArrayList<>();
+    private final Map<String, Object> wayIn = new HashMap<>();
 
     Driver(String bootstrap) {
         objects.add((method, arguments) -> {
+            if (method.equals("secure")) {
+                secure(arguments.get("properties"));
+                return null;
+            }
             objects.add(switch (method) {
-                case "producer" -> new ProducerRole(bootstrap, arguments);
-                case "consumer" -> new ConsumerRole(bootstrap, arguments);
-                case "admin" -> new AdminRole(bootstrap);
+                case "producer" -> new ProducerRole(bootstrap, wayIn, arguments);
+                case "consumer" -> new ConsumerRole(bootstrap, wayIn, arguments);
+                case "admin" -> new AdminRole(bootstrap, wayIn);
                 default -> throw new IllegalArgumentException(method);
             });
             return objects.size() - 1;
         });
+    }
+
+    private void secure(JsonNode properties) {
+        wayIn.clear();
+        properties.fields().forEachRemaining(each -> wayIn.put(each.getKey(), each.getValue().asText()));
+        if (wayIn.containsKey(TOKEN_URL)) {
+            // Where a token may come from is not for the configuration alone to say (CVE-2025-27817).
+            System.setProperty("org.apache.kafka.sasl.oauthbearer.allowed.urls", (String) wayIn.get(TOKEN_URL));
+        }
     }
 
     private Map<String, Object> answer(JsonNode call) {
@@ -61,7 +76,11 @@ public class Driver {
             Throwable cause = error instanceof ExecutionException ? error.getCause() : error;
             Map<String, Object> answer = new HashMap<>();
             if (cause instanceof KafkaException || cause instanceof TimeoutException) {
-                answer.put("failure", cause.toString());
+                StringBuilder text = new StringBuilder(cause.toString());
+                for (Throwable deeper = cause.getCause(); deeper != null; deeper = deeper.getCause()) {
+                    text.append("; ").append(deeper);
+                }
+                answer.put("failure", text.toString());
                 answer.put("code", (int) Errors.forException(cause).code());
             } else {
                 StringWriter trace = new StringWriter();

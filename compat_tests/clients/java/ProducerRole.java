@@ -21,10 +21,10 @@ class ProducerRole implements Driver.Role {
     private final KafkaProducer<byte[], byte[]> producer;
     private List<Future<RecordMetadata>> sent = new ArrayList<>();
 
-    ProducerRole(String bootstrap, JsonNode settings) {
+    ProducerRole(String bootstrap, Map<String, Object> wayIn, JsonNode settings) {
         int deliveryTimeoutMs = settings.get("delivery_timeout_ms").asInt();
         String transactionalId = Driver.text(settings.get("transactional_id"));
-        Map<String, Object> configs = new HashMap<>();
+        Map<String, Object> configs = new HashMap<>(wayIn);
         configs.put("bootstrap.servers", bootstrap);
         configs.put("acks", settings.get("acks").asText());
         configs.put("compression.type", settings.get("compression").asText());

@@ -5,7 +5,7 @@ import zlib from "node:zlib";
 import kafkajs from "kafkajs";
 import snappy from "kafkajs-snappy";
 import * as lz4 from "lz4-napi";
-import { bytes, Failure, grouped, Inbox, serve, sourceNames, text, within } from "./protocol.mjs";
+import { bytes, Failure, grouped, Inbox, serve, sourceNames, text, tlsOptions, within } from "./protocol.mjs";
 
 const { AssignerProtocol, CompressionCodecs, CompressionTypes, ConfigResourceTypes, ConfigSource, Kafka } = kafkajs;
 const TOPIC_ALREADY_EXISTS = 36;
@@ -29,10 +29,22 @@ CompressionCodecs[CompressionTypes.ZSTD] = () => ({
   decompress: async (buffer) => zlib.zstdDecompressSync(buffer),
 });
 
+let wayIn = {};
+
+function secure(security) {
+  const { mechanism, username, password, token } = security;
+  wayIn = { ssl: tlsOptions(security) };
+  if (mechanism === "OAUTHBEARER") {
+    wayIn.sasl = { mechanism, oauthBearerProvider: async () => ({ value: token }) };
+  } else if (mechanism) {
+    wayIn.sasl = { mechanism, username, password };
+  }
+}
+
 /** There is no limit of time, only of attempts; the pauses between them are of half a second at most. */
 function connection(bootstrap, clientId, requestTimeout = 20_000, patience = 20_000) {
   const retry = { initialRetryTime: 100, maxRetryTime: 500, retries: Math.ceil(patience / 500) };
-  return new Kafka({ brokers: [bootstrap], clientId, requestTimeout, retry, logLevel: kafkajs.logLevel.NOTHING });
+  return new Kafka({ brokers: [bootstrap], clientId, requestTimeout, retry, logLevel: kafkajs.logLevel.NOTHING, ...wayIn });
 }
 
 /** Kafka's code of an error, 0 for one of the client, undefined for anything else. */
@@ -398,6 +410,7 @@ class Admin {
 const bootstrap = process.argv[2];
 await serve(
   {
+    secure,
     producer: (settings) => Producer.make(bootstrap, settings),
     consumer: (settings) => Consumer.make(bootstrap, settings),
     admin: () => Admin.make(bootstrap),

@@ -2,7 +2,7 @@
 import "./zstd.mjs";
 import { randomUUID } from "node:crypto";
 import * as kafka from "@platformatic/kafka";
-import { bytes, grouped, Inbox, serve, sourceNames, text, within } from "./protocol.mjs";
+import { bytes, grouped, Inbox, serve, sourceNames, text, tlsOptions, within } from "./protocol.mjs";
 
 const CONFIG_SOURCES = sourceNames(kafka.ConfigSources);
 // It doesn't tell the type of a timestamp.
@@ -11,8 +11,18 @@ const RETRY_DELAY_MS = 250;
 const EARLIEST = -2n;
 const LATEST = -1n;
 
+let wayIn = {};
+
+function secure(security) {
+  const { mechanism, username, password, token } = security;
+  wayIn = { tls: tlsOptions(security), tlsServerName: true };
+  if (mechanism) {
+    wayIn.sasl = mechanism === "OAUTHBEARER" ? { mechanism, token } : { mechanism, username, password };
+  }
+}
+
 function options(bootstrap, clientId, timeout) {
-  return { bootstrapBrokers: [bootstrap], clientId, timeout, retries: 20, retryDelay: RETRY_DELAY_MS };
+  return { bootstrapBrokers: [bootstrap], clientId, timeout, retries: 20, retryDelay: RETRY_DELAY_MS, ...wayIn };
 }
 
 /** Kafka's code of an error, 0 for one of the client, undefined for anything else. */
@@ -384,6 +394,7 @@ function topicResource(resourceName, configs) {
 const bootstrap = process.argv[2];
 await serve(
   {
+    secure,
     producer: (settings) => Producer.make(bootstrap, settings),
     consumer: (settings) => Consumer.make(bootstrap, settings),
     admin: () => Admin.make(bootstrap),

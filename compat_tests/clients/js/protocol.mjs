@@ -10,7 +10,7 @@ import { createInterface } from "node:readline";
 
 /**
  * Serve until stdin ends. `makers` holds an async function for each of producer, consumer and admin, from settings to an
- * object with the model's methods; `codeOf` gives Kafka's code of an error (0 for one of the client itself), undefined for
+ * object with the model's methods, and a `secure` that is told how these get in; `codeOf` gives Kafka's code of an error (0 for one of the client itself), undefined for
  * an error that isn't the client's.
  */
 export async function serve(makers, codeOf) {
@@ -29,6 +29,10 @@ export async function serve(makers, codeOf) {
 async function answered(objects, makers, codeOf, { object, method, arguments: named }) {
   try {
     if (object === 0) {
+      if (method === "secure") {
+        makers.secure(named);
+        return { value: null };
+      }
       objects.push(await makers[method](named));
       return { value: objects.length - 1 };
     }
@@ -40,6 +44,14 @@ async function answered(objects, makers, codeOf, { object, method, arguments: na
     const code = error instanceof Failure ? error.code : codeOf(error);
     return code === undefined ? { error: error.stack } : { failure: String(error), code };
   }
+}
+
+/** The options of Node.js for TLS, or undefined; a certificate comes with its key. */
+export function tlsOptions({ protocol, ca, certificate }) {
+  if (!protocol.endsWith("SSL")) {
+    return undefined;
+  }
+  return { ...(ca && { ca }), ...(certificate && { cert: certificate, key: certificate }) };
 }
 
 /** What a client reported without an error of its own. */
