@@ -14,6 +14,9 @@ import re
 from .sasl import AuthenticationError
 from .scram import unescaped_name
 
+MAX_MESSAGE_BYTES = 16 * 1024
+"""To match one takes up to a hundred times its size of memory, and the client's nonce is sent back."""
+
 _NAME = r"(?:[^=,\x00]|=2C|=3D)+"
 _NONCE = r"[!-+\--~]+"
 _BASE64 = r"[A-Za-z0-9/+]*={0,2}"
@@ -95,6 +98,8 @@ def parse_server_final(message: bytes) -> bytes:
 
 
 def _match(pattern: re.Pattern[str], message: bytes, whose: str) -> re.Match[str]:
+    if len(message) > MAX_MESSAGE_BYTES:
+        raise AuthenticationError(f"the {whose} message has {len(message)} bytes, more than {MAX_MESSAGE_BYTES}")
     match = pattern.fullmatch(message.decode("ascii", errors="replace"))
     if match is None or "\N{REPLACEMENT CHARACTER}" in match[0]:
         raise AuthenticationError(f"the {whose} message is not one of SCRAM")

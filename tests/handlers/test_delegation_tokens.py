@@ -11,6 +11,7 @@ import pytest
 import trio.testing
 
 from ottla.base.errors import ErrorCode
+from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, ResourcePattern, ResourceType
 from ottla.security.plain import PlainClient
 from ottla.security.scram import ScramMechanism
 from ottla.security.scram_exchange import ScramClient
@@ -129,6 +130,29 @@ async def test_a_wrong_password_and_a_user_of_that_name_are_no_token(autojump_cl
         ):
             response = await (await connected(cluster)).authenticate("SCRAM-SHA-256", shown)
             assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+
+
+async def test_for_tokens_of_other_users_one_needs_a_right(autojump_clock: trio.testing.MockClock) -> None:
+    authorizer = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": "User:carol"}
+    async with running(**authorizer) as cluster:
+        alice, bob = await logged_in(cluster, "alice"), await logged_in(cluster, "bob")
+        for_bob = await created(alice, owner="bob")
+        assert for_bob.error_code == ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED
+        assert (for_bob.principal_name, for_bob.token_requester_principal_name) == ("bob", "alice")
+        assert (for_bob.issue_timestamp_ms, for_bob.expiry_timestamp_ms, for_bob.token_id) == (-1, -1, "")
+        token = await created(alice)
+        assert (await seen(alice), await seen(bob)) == ([(token.token_id, "alice")], [])
+        acls = cluster.services(1).acls
+        assert acls is not None
+        may_create = AclEntry("User:alice", Permission.ALLOW, "*", Operation.CREATE_TOKENS)
+        may_see = AclEntry("User:bob", Permission.ALLOW, "*", Operation.DESCRIBE)
+        bindings = [
+            AclBinding(ResourcePattern(ResourceType.USER, "User:bob"), may_create),
+            AclBinding(ResourcePattern(ResourceType.DELEGATION_TOKEN, token.token_id), may_see),
+        ]
+        assert await acls.create(bindings) == [None, None]
+        assert await seen(bob) == [(token.token_id, "alice")]
+        assert (await created(alice, owner="bob")).error_code == 0
 
 
 async def test_what_is_refused(autojump_clock: trio.testing.MockClock) -> None:
