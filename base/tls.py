@@ -17,7 +17,6 @@ not in the page cache is read ahead by a worker first, as in ``tcp``.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import ssl
 import threading
@@ -92,7 +91,7 @@ class TlsConnection:
         while (count := self._below.receive_into(buffer)) == WOULD_BLOCK:
             await self._below.wait_readable()
         if not count:
-            raise ConnectionResetError(errno.ECONNRESET, "the connection ended in the TLS handshake")
+            raise ConnectionResetError("the connection ended in the TLS handshake")
         self._incoming.write(buffer[:count])
 
     @property
@@ -144,7 +143,7 @@ class TlsConnection:
         except ssl.SSLWantReadError:  # the rest of a record is still to come
             pass
         if self._outgoing.pending > _MOST_UNSENT:
-            raise OSError(errno.EPROTO, "the peer asks for new keys again and again")
+            raise OSError("the peer asks for new keys again and again")
         return received
 
     async def wait_readable(self) -> None:

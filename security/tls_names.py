@@ -20,16 +20,8 @@ _TYPES = {
     "0.9.2342.19200300.100.1.25": "DC",
     "0.9.2342.19200300.100.1.1": "UID",
 }
-# Tag of a string -> how its bytes are read.
-_STRINGS = {
-    0x0C: "utf-8",  # UTF8String
-    0x13: "utf-8",  # PrintableString
-    0x14: "utf-8",  # T61String
-    0x16: "utf-8",  # IA5String
-    0x1B: "utf-8",  # GeneralString
-    0x1C: "utf-32-be",  # UniversalString
-    0x1E: "utf-16-be",  # BMPString
-}
+# UTF8String, PrintableString, T61String, IA5String, GeneralString, UniversalString, BMPString: all are UTF-8 to Java.
+_STRINGS = (0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1C, 0x1E)
 _ESCAPED = ',=+<>#;"\\'
 _EXPLICIT_VERSION = 0xA0
 
@@ -64,10 +56,10 @@ def _attribute(pair: bytes) -> str:
     if kind.tag != OBJECT_IDENTIFIER:
         raise ValueError("not a type of attribute")
     number = dotted(kind.contents)
-    name, encoding = _TYPES.get(number), _STRINGS.get(value.tag)
-    if name is None or encoding is None:
+    name = _TYPES.get(number)
+    if name is None or value.tag not in _STRINGS:
         return f"{name or number}=#{value.whole.hex()}"
-    return f"{name}={_escaped(value.contents.decode(encoding, 'replace'))}"
+    return f"{name}={_escaped(value.contents.decode('utf-8', 'replace'))}"
 
 
 def _escaped(text: str) -> str:
