@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import errno
 import logging
+from collections.abc import Collection
 
 from ..base.addresses import join_host_port
 from ..base.config import Config
 from ..base.network import Network
 from ..base.seams import Workers
 from ..base.settings import SettingError
-from .listener_plan import ListenerPlan, PeerListener, plan_listeners
-from .listener_security import ListenerSecurity, ServedListener
+from .listener_config import ListenerConfig
+from .listener_plan import ListenerPlan, plan_listeners
+from .listener_security import ListenerSecurity, ServedListener, listener_security
 from .listeners import Endpoint, advertised_endpoints
+from .peer_security import PeerListener, peer_security
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
@@ -46,25 +49,39 @@ class BoundListeners:
 
     def check(self, config: Config) -> ListenerPlan:
         """What would be with other settings. Raises SettingError."""
-        plan = plan_listeners(config, self._workers, is_alone=self._is_alone)
-        if self.served and not self._is_alone and plan.inter_broker.name != self.inter_broker.name:
+        plan = plan_listeners(config, is_alone=self._is_alone)
+        if self.served and not self._is_alone and plan.inter_broker != self.inter_broker.name:
             why = f"brokers reach this one at {self.inter_broker.name}: it is needed until a restart"
             raise SettingError("listeners", config.settings(BrokerSettings).listeners, why)
         return plan
 
-    def check_security(self, config: Config) -> None:
-        """Whether the listeners that are bound can go by other settings. Raises SettingError."""
+    def securities(self, plan: ListenerPlan, config: Config) -> dict[str, ListenerSecurity]:
+        """By name, what listeners go by that are not bound yet. Raises SettingError."""
+        bound, found = self.names(), {}
+        for endpoint in plan.endpoints:
+            if endpoint.name not in bound:
+                own = ListenerConfig(config, endpoint.name, endpoint.security_protocol)
+                is_inter_broker = endpoint.name == plan.inter_broker
+                found[endpoint.name] = listener_security(own, self._workers, is_inter_broker=is_inter_broker)
+        return found
+
+    def check_security(self, config: Config, names: Collection[str]) -> None:
+        """Whether these of the listeners that are bound can go by other settings. Raises SettingError."""
         for served in self.served:
-            if served.security.check is not None:
+            if served.name in names and served.security.check is not None:
                 served.security.check(config)
 
     async def bind(self) -> None:
         """Raises SettingError and CannotListenError, and has then bound nothing."""
         plan = self.check(self._config)
-        self.inter_broker, self.control_plane = plan.inter_broker, plan.control_plane
+        securities = self.securities(plan, self._config)
+        self.inter_broker = self._peer_listener(plan, plan.inter_broker)
+        self.control_plane = self.inter_broker
+        if plan.control_plane != plan.inter_broker:
+            self.control_plane = self._peer_listener(plan, plan.control_plane)
         try:
-            for endpoint, security in zip(plan.endpoints, plan.securities, strict=True):
-                self.served.append(await self._bind(endpoint, security))
+            for endpoint in plan.endpoints:
+                self.served.append(await self._bind(endpoint, securities[endpoint.name]))
         except BaseException:
             self.close()
             raise
@@ -76,6 +93,7 @@ class BoundListeners:
         What cannot be bound is logged and left out.
         """
         plan = self.check(self._config)
+        securities = self.securities(plan, self._config)
         names = {endpoint.name for endpoint in plan.endpoints}
         removed = [served for served in self.served if served.name not in names]
         for served in removed:
@@ -83,10 +101,10 @@ class BoundListeners:
             served.listener.close()
         known = {served.name: served for served in self.served if served.name in names}
         added = []
-        for endpoint, security in zip(plan.endpoints, plan.securities, strict=True):
+        for endpoint in plan.endpoints:
             if endpoint.name not in known:
                 try:
-                    known[endpoint.name] = await self._bind(endpoint, security)
+                    known[endpoint.name] = await self._bind(endpoint, securities[endpoint.name])
                 except CannotListenError as error:
                     logger.error("There is no listener %s: %s", endpoint.name, error)
                     continue
@@ -97,6 +115,12 @@ class BoundListeners:
             self.close()
         self._advertise(plan)
         return added, removed
+
+    def _peer_listener(self, plan: ListenerPlan, name: str) -> PeerListener:
+        protocol = {endpoint.name: endpoint.security_protocol for endpoint in plan.endpoints}.get(name)
+        if protocol is None:
+            return PeerListener(name)
+        return PeerListener(name, peer_security(ListenerConfig(self._config, name, protocol), self._workers))
 
     def _advertise(self, plan: ListenerPlan) -> None:
         bound = [served.endpoint for served in self.served]

@@ -95,10 +95,13 @@ class ListenerChanges:
         config.on_change.append(self._note)
 
     def _check(self, after: Config) -> None:
-        self._listeners.check_security(after)
-        if listener_properties(after) != listener_properties(self._config):
-            self._listeners.check(after)
-            check_listener_change(self._config, after)
+        if listener_properties(after) == listener_properties(self._config):
+            self._listeners.check_security(after, self._listeners.names())  # what a file holds may be new
+            return
+        plan = self._listeners.check(after)
+        check_listener_change(self._config, after)
+        self._listeners.check_security(after, {endpoint.name for endpoint in plan.endpoints})
+        self._listeners.securities(plan, after)
 
     def _note(self) -> None:
         if listener_properties(self._config) != self._known:

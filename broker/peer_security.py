@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import trio
@@ -15,6 +16,14 @@ from .listener_config import ListenerConfig
 
 _PART_OF_A_SESSION = 0.9
 """After which a connection is left; Kafka's clients do it after a random part, of 85 to 95 %."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class PeerListener:
+    """A listener at which other brokers are reached, by its name; ``secure`` is what connections to it go through first."""
+
+    name: str
+    secure: Secure | None = None
 
 
 def peer_security(config: ListenerConfig, workers: Workers) -> Secure | None:

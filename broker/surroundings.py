@@ -9,7 +9,7 @@ from ..base.config import Config
 from ..base.network import Network
 from ..base.seams import Clock, Workers
 from ..handlers.table import ServedApis
-from .listener_plan import PeerListener
+from .peer_security import PeerListener
 
 
 @dataclasses.dataclass(frozen=True)

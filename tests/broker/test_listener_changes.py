@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 import trio
 import trio.testing
 
 from ottla.base.errors import ErrorCode
+from ottla.base.seams import InlineWorkers
+from ottla.base.tls import TlsConnection
 from ottla.replication.broker_client import BrokerClient, PeerUnavailableError
 from ottla.security.scram import ScramMechanism
 from ottla.security.scram_exchange import ScramClient
+from ottla.security.tls_context import client_context
 from ottla.wire.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -20,6 +24,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 from ottla.wire.messages.metadata import MetadataRequest
 
 from ..memory_cluster import MemoryCluster, running, until
+from ..security.certificates import broker, parsed, settings_of
 from .test_sasl import Client, add_user
 
 _BROKER = 4
@@ -109,6 +114,28 @@ async def test_a_listener_that_comes_may_ask_who_a_client_is(autojump_clock: tri
             await alice.authenticate(mechanism.sasl_name, ScramClient(mechanism, "alice", "secret"))
         ).error_code == 0
         assert await alice.is_let_in()
+
+
+async def test_a_listener_with_tls_comes_and_goes_with_its_key_store(
+    autojump_clock: trio.testing.MockClock, tmp_path: Path
+) -> None:
+    key_store = tmp_path / "outside.pem"
+    key_store.write_text(broker().key_store)
+    own: dict[str, str | None] = {
+        "listener_name_outside_ssl_keystore_type": "PEM",
+        "listener_name_outside_ssl_keystore_location": str(key_store),
+    }
+    protocols = {"listeners": BOTH, "listener_security_protocol_map": "PLAINTEXT:PLAINTEXT,OUTSIDE:SSL"}
+    async with running(1) as cluster:
+        assert await change(cluster, **protocols) == ErrorCode.INVALID_REQUEST  # it has no certificate to show
+        assert await change(cluster, **protocols, **own) == 0
+        await known_outside(cluster, 1)
+        connection = await cluster.network.connect("outside1", PORT)
+        tls = TlsConnection(connection, client_context(*parsed(settings_of(None))), InlineWorkers(), server_name="test")
+        await tls.handshake()
+        assert await change(cluster, **dict.fromkeys([*protocols, *own])) == 0
+        await known_outside(cluster)
+        assert tls.receive_into(memoryview(bytearray(1))) == 0
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,6 @@ import pytest
 
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryNetwork
-from ottla.base.seams import InlineWorkers
 from ottla.base.settings import SettingError
 from ottla.broker.listener_plan import plan_listeners
 from ottla.broker.listeners import Endpoint, advertised_endpoints, configured_listeners, inter_broker_listener
@@ -149,15 +148,15 @@ TWO = {
 )
 def test_listeners_that_could_not_be_used_are_refused(properties: dict[str, str], why: str) -> None:
     with pytest.raises(SettingError, match=why):
-        plan_listeners(Config(TWO | properties), InlineWorkers(), is_alone=False)
+        plan_listeners(Config(TWO | properties), is_alone=False)
 
 
 def test_where_brokers_meet_and_where_the_controller_reaches_them() -> None:
-    plan = plan_listeners(Config(TWO), InlineWorkers(), is_alone=False)
-    assert (plan.inter_broker.name, plan.control_plane.name) == ("INSIDE", "INSIDE")
-    plan = plan_listeners(Config(TWO | {"control.plane.listener.name": "outside"}), InlineWorkers(), is_alone=False)
-    assert (plan.inter_broker.name, plan.control_plane.name) == ("INSIDE", "OUTSIDE")
+    plan = plan_listeners(Config(TWO), is_alone=False)
+    assert (plan.inter_broker, plan.control_plane) == ("INSIDE", "INSIDE")
+    plan = plan_listeners(Config(TWO | {"control.plane.listener.name": "outside"}), is_alone=False)
+    assert (plan.inter_broker, plan.control_plane) == ("INSIDE", "OUTSIDE")
 
 
 def test_a_broker_that_is_alone_needs_no_listener_for_others() -> None:
-    assert plan_listeners(Config(TWO | {"security.inter.broker.protocol": "SSL"}), InlineWorkers(), is_alone=True)
+    assert plan_listeners(Config(TWO | {"security.inter.broker.protocol": "SSL"}), is_alone=True)
