@@ -81,6 +81,19 @@ def test_configs(tools: KafkaTools, topic: str) -> None:
     assert "DEFAULT_CONFIG:num.partitions=1" in broker
 
 
+@pytest.mark.capability("kafka-configs")
+def test_quotas(tools: KafkaTools, fresh_name: Callable[[str], str]) -> None:
+    user = fresh_name("user")
+    whose = ("--entity-type", "users", "--entity-name", user, "--entity-type", "clients", "--entity-name", "app")
+    added = "producer_byte_rate=1048576,request_percentage=12.5,controller_mutation_rate=3"
+    assert "Completed" in tools.run("configs", "--alter", *whose, "--add-config", added)
+    described = tools.run("configs", "--describe", *whose)
+    assert f"user-principal '{user}', client-id 'app'" in described
+    assert all(each in described for each in ("producer_byte_rate=1048576.0", "request_percentage=12.5", "_rate=3.0"))
+    tools.run("configs", "--alter", *whose, "--delete-config", re.sub("=[0-9.]+", "", added))
+    assert user not in tools.run("configs", "--describe", "--entity-type", "users")
+
+
 @pytest.mark.capability("kafka-delete-records, kafka-log-dirs")
 def test_delete_records_and_log_dirs(tools: KafkaTools, topic: str, sessions: Callable[[str], ClientSession]) -> None:
     sessions("kafka-python").produce(topic, [b"x" * 100] * 10)
