@@ -125,6 +125,10 @@ class RunningBroker:
         return f"127.0.0.1:{self.port}"
 
     @property
+    def data_folder(self) -> Path:
+        return self._folder / "data"
+
+    @property
     def pid(self) -> int:
         return self._process.pid
 
