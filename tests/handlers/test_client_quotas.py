@@ -9,7 +9,13 @@ import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from ottla.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
 from ottla.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
+from ottla.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 
 from .conftest import Send
 
@@ -154,3 +160,23 @@ def test_filters_that_make_no_sense(send: Send, components: list[tuple[str, int,
     asked = [ComponentData(entity_type=kind, match_type=how, match=name) for kind, how, name in components]
     answer = send(DescribeClientQuotasRequest(components=asked), 0)
     assert (answer.error_code, answer.entries) == (code, None)
+
+
+def test_quotas_and_credentials_of_a_user_leave_each_other_alone(send: Send) -> None:
+    """They are in one node of the store, as in Kafka."""
+    user: Entity = {"user": "carol"}
+    name, mechanism = "carol", 1
+    upsertion = ScramCredentialUpsertion(
+        name=name, mechanism=mechanism, iterations=4096, salt=b"salt", salted_password=bytes(32)
+    )
+    assert alter(send, user, {"producer_byte_rate": 1}) == 0
+    assert send(AlterUserScramCredentialsRequest(upsertions=[upsertion]), 0).results[0].error_code == 0
+    assert alter(send, user, {"consumer_byte_rate": 2, "SCRAM-SHA-256": None}) == 0
+    assert describe(send) == {key(user): {"producer_byte_rate": 1, "consumer_byte_rate": 2}}
+    (found,) = send(DescribeUserScramCredentialsRequest(users=None), 0).results
+    assert (found.user, [each.iterations for each in found.credential_infos]) == (name, [4096])
+    deletion = ScramCredentialDeletion(name=name, mechanism=mechanism)
+    assert send(AlterUserScramCredentialsRequest(deletions=[deletion]), 0).results[0].error_code == 0
+    assert describe(send) == {key(user): {"producer_byte_rate": 1, "consumer_byte_rate": 2}}
+    assert alter(send, user, {"producer_byte_rate": None, "consumer_byte_rate": None}) == 0
+    assert describe(send) == {}
