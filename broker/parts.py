@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from ..controller.acl_store import AclStore
 from ..controller.allocated_producer_ids import AllocatedProducerIds
 from ..controller.channels import BrokerChannel
 from ..controller.config_store import TOPICS
@@ -18,7 +18,6 @@ from ..controller.producer_ids import ProducerIds
 from ..controller.remote_channel import RemoteChannel
 from ..controller.settings import ControllerSettings
 from ..controller.token_settings import DelegationTokenSettings
-from ..controller.token_store import DelegationTokens
 from ..controller.topic_writer import TopicWriter
 from ..group_coordinator.coordinator import GroupCoordinator
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
@@ -54,6 +53,10 @@ from ..transaction_coordinator.settings import TransactionSettings
 from .foundation import Foundation
 from .local_channel import LocalChannel
 from .surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from ..controller.acl_store import AclStore
+    from ..controller.token_store import DelegationTokens
 
 
 class Parts:
@@ -176,6 +179,8 @@ class Parts:
         settings = self._around.config.settings(DelegationTokenSettings)
         if settings.secret is None:
             return None
+        from ..controller.token_store import DelegationTokens  # SCRAM's patterns take time that a broker without saves
+
         return DelegationTokens(self._foundation.session, self._around.clock, settings, settings.secret)
 
     def _make_authorizer(self) -> Authorizer | None:
@@ -185,6 +190,13 @@ class Parts:
             return None
         rules = AclRules(allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found)
         return Authorizer(rules, super_users(settings.super_users), AuditLog(self._around.clock.elapsed))
+
+    def _make_acls(self) -> AclStore | None:
+        if self._authorizer is None:
+            return None
+        from ..controller.acl_store import AclStore  # likewise
+
+        return AclStore(self._foundation.session, self._around.clock, self._authorizer)
 
     def _make_services(self) -> Services:
         around, foundation, authorizer = self._around, self._foundation, self._authorizer
@@ -217,6 +229,6 @@ class Parts:
             end_markers=self._end_markers,
             producer_ids=self._producer_ids,
             authorizer=authorizer,
-            acls=None if authorizer is None else AclStore(foundation.session, around.clock, authorizer),
+            acls=self._make_acls(),
             served=served if authorizer is None else guarded(served),
         )

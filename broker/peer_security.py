@@ -11,7 +11,6 @@ from ..base.network import Connection
 from ..base.seams import Workers
 from ..base.settings import SettingError
 from ..replication.broker_client import Secure, Secured
-from ..security.sasl import AuthenticationError
 from .listener_config import ListenerConfig
 
 _PART_OF_A_SESSION = 0.9
@@ -57,6 +56,7 @@ def _tls(config: ListenerConfig, workers: Workers) -> Secure:
 
 def _sasl(config: ListenerConfig) -> Secure:
     """The SASL conversation by ``sasl.mechanism.inter.broker.protocol``, which must be one that the listener takes, too."""
+    from ..security.sasl import AuthenticationError
     from .sasl_client import authenticate
     from .sasl_mechanisms import enabled_mechanisms
     from .sasl_settings import SaslSettings

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ..base.errors import ErrorCode, KafkaError
-from . import acl_znodes, token_store, znodes
+from . import acl_znodes, token_znodes, znodes
 from .config_store import KINDS
 from .partition_states import transactions
 from .registration import find_cluster
@@ -32,7 +32,7 @@ _FOLDERS = (
 """Nodes that are moved with all that is below them."""
 
 _NODES = (znodes.CONTROLLER_EPOCH, znodes.PRODUCER_ID_BLOCK)
-_OWN_TREES = (*acl_znodes.ROOTS, token_store.ROOT)
+_OWN_TREES = (*acl_znodes.ROOTS, token_znodes.ROOT)
 """Nodes that are moved with all that is below them, and are not there in every cluster."""
 
 
@@ -42,7 +42,7 @@ def moved_nodes(tree: ZnodeTree) -> dict[str, bytes]:
 
 
 def _is_moved(path: str) -> bool:
-    if path.startswith(token_store.CHANGES + "/"):
+    if path.startswith(token_znodes.CHANGES + "/"):
         return False
     return path in (*_NODES, *_OWN_TREES) or any(path.startswith(folder + "/") for folder in (*_FOLDERS, *_OWN_TREES))
 

@@ -42,15 +42,9 @@ from .store import (
     ensure_paths,
 )
 from .token_settings import DelegationTokenSettings
+from .token_znodes import CHANGE_PREFIX, CHANGES, TOKEN_PATHS, TOKENS
 
 logger = logging.getLogger(__name__)
-
-ROOT = "/delegation_token"
-TOKENS = ROOT + "/tokens"
-CHANGES = ROOT + "/token_changes"
-_CHANGE_PREFIX = CHANGES + "/token_change_"
-TOKEN_PATHS = (ROOT, CHANGES, TOKENS)
-"""Nodes that exist, without data, in a cluster with delegation tokens; parents first."""
 
 
 class DelegationTokens:
@@ -234,7 +228,7 @@ def _path(token_id: str) -> str:
 
 
 def _change(token_id: str) -> Create:
-    return Create(_CHANGE_PREFIX, token_id.encode(), sequence=True)
+    return Create(CHANGE_PREFIX, token_id.encode(), sequence=True)
 
 
 def _number(name: str) -> int:

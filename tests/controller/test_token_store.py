@@ -16,7 +16,8 @@ from ottla.controller.config_store import NOTIFICATION_LIFETIME_MS
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.store import Delete
 from ottla.controller.token_settings import DelegationTokenSettings
-from ottla.controller.token_store import CHANGES, TOKENS, DelegationTokens
+from ottla.controller.token_store import DelegationTokens
+from ottla.controller.token_znodes import CHANGES, TOKENS
 from ottla.security.delegation import token_password
 from ottla.security.principal import Principal
 from ottla.security.scram import ScramMechanism
