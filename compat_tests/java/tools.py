@@ -14,6 +14,7 @@ TIMEOUT_S = 90
 
 # What bin/kafka-NAME.sh runs.
 MAIN_CLASSES: Mapping[str, str] = {
+    "acls": "org.apache.kafka.tools.AclCommand",
     "broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "client-compatibility-test": "org.apache.kafka.tools.ClientCompatibilityTest",
     "cluster": "org.apache.kafka.tools.ClusterTool",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import subprocess
@@ -12,12 +13,14 @@ import pytest
 import ottla
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.java.tools import MAIN_CLASSES, SHORT_LIVED, java_command
+from ottla.security.authorizer_settings import STANDARD_AUTHORIZER
 from ottla.testing.cluster import Cluster
 
 pytestmark = pytest.mark.slow
 SOURCE = Path(__file__).with_name("KafkaTools.java")
 SESSION_S = 1.5
 ALL = {1, 2, 3}
+AUTHORIZED = {"authorizer.class.name": STANDARD_AUTHORIZER, "super.users": "User:ANONYMOUS"}
 
 
 class Tools:
@@ -46,6 +49,12 @@ class Tools:
         assert int(head[0]) == code, printed
         return printed
 
+    def at(self, bootstrap_servers: str) -> Tools:
+        """The same tools, on other brokers."""
+        other = copy.copy(self)
+        other._bootstrap = bootstrap_servers
+        return other
+
     def described(self, *arguments: str) -> dict[str, tuple[str, set[int]]]:
         """Leader and in-sync replicas by partition, as kafka-topics tells them."""
         rows = re.findall(
@@ -68,6 +77,8 @@ def test_kafkas_tools_on_three_brokers(tmp_path: Path) -> None:
             elections(cluster, tools)
             brokers_and_their_disks(cluster, tools)
             settings(tools)
+            with ottla.Broker(properties=AUTHORIZED) as broker:
+                access_rules(tools.at(broker.bootstrap_servers))
         finally:
             tools.close()
 
@@ -163,3 +174,37 @@ def settings(tools: Tools) -> None:
     )
     assert values == {"1": "1000000.0", "2": "2000000.0", "3": "1000000.0"}
     assert f"{name}=1000000" in tools("configs", "--describe", "--entity-type", "brokers", "--entity-default")
+
+
+def access_rules(tools: Tools) -> None:
+    """kafka-acls: what it adds it lists and removes."""
+    alice = ("--allow-principal", "User:alice")
+    tools("acls", "--add", *alice, "--producer", "--topic", "orders", "--transactional-id", "x")
+    tools(
+        "acls",
+        "--add",
+        *alice,
+        "--consumer",
+        "--topic",
+        "team-",
+        "--group",
+        "team-",
+        "--resource-pattern-type",
+        "prefixed",
+    )
+    tools("acls", "--add", "--deny-principal", "User:*", "--deny-host", "10.0.0.1", "--operation", "All", "--cluster")
+    listed = tools("acls", "--list")
+    for pattern in (
+        "resourceType=TOPIC, name=orders, patternType=LITERAL",
+        "resourceType=TRANSACTIONAL_ID, name=x, patternType=LITERAL",
+        "resourceType=TOPIC, name=team-, patternType=PREFIXED",
+        "resourceType=GROUP, name=team-, patternType=PREFIXED",
+        "(principal=User:*, host=10.0.0.1, operation=ALL, permissionType=DENY)",
+    ):
+        assert pattern in listed
+    matching = tools("acls", "--list", "--topic", "team-a", "--resource-pattern-type", "match")
+    assert "name=team-, patternType=PREFIXED" in matching and "orders" not in matching
+    tools("acls", "--remove", "--force", *alice, "--operation", "Write", "--topic", "orders")
+    assert "operation=WRITE" not in tools("acls", "--list", "--topic", "orders")
+    tools("acls", "--remove", "--force", "--topic", "team-a", "--resource-pattern-type", "match")
+    assert "resourceType=TOPIC, name=team-" not in tools("acls", "--list")
