@@ -8,6 +8,7 @@ change rules is there before the broker starts.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -299,6 +300,18 @@ def test_what_a_client_may_not_describe_is_left_out_of_groups_and_their_offsets(
         assert [each.name for each in client.call(everything, 7).topics] == ["u"]
     with subject.granted([cluster(Operation.DESCRIBE)]) as client:
         assert [each.group_id for each in client.call(ListGroupsRequest(), 3).groups] == ["g"]
+
+
+def test_a_refusal_is_in_the_audit_log_with_its_request(subject: Subject, caplog: pytest.LogCaptureFixture) -> None:
+    if subject.is_kafka:
+        pytest.skip("in another process")
+    with caplog.at_level(logging.INFO, "kafka.authorizer.logger"), subject.granted([]) as client:
+        client.call(OffsetFetchRequest(group_id="audited", topics=None), 7)
+    (line,) = [line for line in caplog.messages if "audited" in line]
+    assert line == (
+        f"Principal = {ANONYMOUS} is Denied Operation = Describe from host = {CLIENT} on resource = Group:LITERAL:audited "
+        "for request = OffsetFetch with resourceRefCount = 1"
+    )
 
 
 def test_one_topic_that_is_refused_does_not_touch_the_others(subject: Subject) -> None:
