@@ -43,6 +43,8 @@ SMALL_BUFFER = 16 * 1024
 _REQUESTS_PER_TURN = 32
 _TURN_SECONDS = 0.001
 _MAX_GATHERED_BYTES = 1 << 20
+_LAST_WORD_SECONDS = 0.5
+"""For a client that is refused to close the connection by itself."""
 _SIZE = struct.Struct(">i")
 _FULL_ENOUGH = SMALL_BUFFER // 2
 
@@ -271,6 +273,11 @@ class ClientConnection:
         await self._pause(settings.connection_failed_authentication_delay_ms / 1000)
         if answer:
             await self._connection.send(answer)
+            if not self._stopping:
+                # kafka-python reads the answer and the end together, if they are there together, and then knows of the end only.
+                with trio.move_on_after(_LAST_WORD_SECONDS) as self._pausing:
+                    await self._connection.wait_readable()
+                self._pausing = None
 
     async def _mute(self) -> None:
         """Leave the client alone for as long as its last answer says (KIP-219)."""
