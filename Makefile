@@ -22,7 +22,7 @@ SEED := 1
 SYSTEM := ottla
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster compat-cluster test-mixed setup check test test-spark-4.2 stress simulate jepsen bench bench-failover bench-archive compat-oracle compat-spark docs clean help static
+.PHONY: run cluster compat-cluster compat-security test-mixed setup check test test-spark-4.2 stress simulate jepsen bench bench-failover bench-archive compat-oracle compat-spark docs clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -91,6 +91,11 @@ compat-cluster: ## all of compat_tests on a cluster of three brokers on ZooKeepe
 	@tools/setup.sh test
 	CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest compat_tests --brokers 3 -q -n 3 --dist loadgroup \
 		--no-loadscope-reorder $(ARGS)
+
+compat-security: ## stock clients at each kind of listener with each mechanism, on Ottla and Apache Kafka; ARGS="--client java" for a part
+	@tools/setup.sh test
+	for broker in ottla kafka; do CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest compat_tests/security \
+		compat_tests/spark/test_security.py --whole-matrix --broker $$broker -q $(ARGS) || exit 1; done
 
 test-mixed: ## all tests of clusters of Ottla and Apache Kafka 3.9 in one, of which `make test` runs one; ARGS="-k transaction"
 	@tools/setup.sh bench

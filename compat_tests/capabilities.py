@@ -176,6 +176,7 @@ GROUPS: Mapping[str, Sequence[str]] = {
         "a cluster of workers",
         "declarative pipelines",
     ),
+    "security": ("authentication", "authentication: refused", "authorization: no right"),
     "protocol": (
         "ApiVersions",
         "ApiVersions at an unknown version",

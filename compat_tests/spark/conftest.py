@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ottla.compat_tests import toolchains
+from ottla.compat_tests.clients.security import Security, client_properties
+from ottla.compat_tests.security.fixtures import secured  # for pytest to find here
 from ottla.compat_tests.session import ClientSession
 from ottla.compat_tests.spark import jvm
 from ottla.compat_tests.spark.kafka_format import KafkaFormat
@@ -17,6 +19,8 @@ from ottla.spark.session import SparkSetupError, build_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+__all__ = ["secured"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -65,9 +69,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def kafka(spark: SparkSession, bootstrap: str, tmp_path: Path) -> KafkaFormat:
+def kafka(spark: SparkSession, bootstrap: str, security: Security, tmp_path: Path) -> KafkaFormat:
     """Spark's ``kafka`` format on the broker under test."""
-    return KafkaFormat(spark, bootstrap, tmp_path)
+    return KafkaFormat(spark, bootstrap, tmp_path, client_properties(security))
 
 
 @pytest.fixture
