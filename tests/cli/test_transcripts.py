@@ -1,6 +1,7 @@
-"""The transcripts of docs/command-line.md and the pages on clusters and Spark, run top to bottom, each command on a terminal.
+"""The transcripts of docs/command-line.md and the pages on clusters, teams and Spark, run top to bottom, on a terminal.
 
-A ``console`` block has commands after ``$`` and what they print below; ``…`` stands for any text, and a blank may be wider.
+A ``console`` block has commands after ``$`` and what they print below; ``…`` stands for any text, and a blank may be wider. A
+block after ``<!-- file: NAME -->`` is a file that is there when the commands are run.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from ottla.testing.cluster import Cluster
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "command-line.md"
 CLUSTER_PAGE = DOCS / "cluster.md"
+TEAMS_PAGE = DOCS / "multi-tenant.md"
 SPARK_PAGES = tuple(DOCS / f"{name}.md" for name in ("spark", "pipelines", "mirror", "lag"))
 ADDRESS = "127.0.0.1:9092"
 SECOND_ADDRESS = "127.0.0.1:9192"
@@ -49,6 +51,11 @@ def steps(page: str) -> list[Step]:
             command, _, expected = part.partition("\n")
             found.append(Step(command, expected))
     return found
+
+
+def files(page: str) -> dict[str, str]:
+    """The files that a page shows, by name."""
+    return dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```", page, re.DOTALL))
 
 
 class Terminal:
@@ -200,6 +207,14 @@ def test_the_page_on_clusters_shows_what_happens(tmp_path: Path, tmp_path_factor
 
 
 @pytest.mark.slow
+def test_the_page_on_teams_shows_what_happens(tmp_path: Path) -> None:
+    for name, content in files(TEAMS_PAGE.read_text()).items():
+        (tmp_path / name).write_text(content.replace(ADDRESS, "127.0.0.1:0"))
+    with Terminal(tmp_path) as terminal:
+        follow(TEAMS_PAGE, terminal)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("page", SPARK_PAGES, ids=lambda page: page.stem)
 def test_the_pages_on_spark_show_what_happens(page: Path, tmp_path: Path) -> None:
     if importlib.util.find_spec("pyspark") is None:
@@ -215,6 +230,8 @@ def test_the_pages_on_spark_show_what_happens(page: Path, tmp_path: Path) -> Non
 
 
 def test_every_command_has_a_transcript() -> None:
-    shown = "\n".join(step.command for page in (PAGE, CLUSTER_PAGE, *SPARK_PAGES) for step in steps(page.read_text()))
+    shown = "\n".join(
+        step.command for page in (PAGE, CLUSTER_PAGE, TEAMS_PAGE, *SPARK_PAGES) for step in steps(page.read_text())
+    )
     named = [" ".join(("ottla", *declared.words)) for declared in commands() if not declared.is_group]
     assert [name for name in named if not re.search(rf"\b{name}(\s|$)", shown)] == []
