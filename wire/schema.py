@@ -114,8 +114,9 @@ class Struct:
     __hash__ = None  # type: ignore[assignment]  # as of anything that is compared by what it holds now
 
     def __repr__(self) -> str:
-        names = [*(spec.name for spec in self.fields), "unknown_tagged_fields"]
-        values = ", ".join(f"{name}={value!r}" for name, value in zip(names, self._values(), strict=True))
+        shown = {spec.name: "[hidden]" if spec.secret else repr(getattr(self, spec.name)) for spec in self.fields}
+        shown["unknown_tagged_fields"] = repr(self.unknown_tagged_fields)
+        values = ", ".join(f"{name}={value}" for name, value in shown.items())
         return f"{type(self).__qualname__}({values})"
 
     def _values(self) -> list[Any]:
@@ -135,7 +136,10 @@ class Message(Struct):
 
 
 class FieldSpec(NamedTuple):
-    """One field as the codec sees it. ``versions`` and ``nullable`` are ranges without an upper end where none is given."""
+    """One field as the codec sees it. ``versions`` and ``nullable`` are ranges without an upper end where none is given.
+
+    ``secret``: its value is not to be seen in a text about the message.
+    """
 
     name: str
     type: WireType
@@ -144,6 +148,7 @@ class FieldSpec(NamedTuple):
     default: Any
     tag: int | None
     ignorable: bool
+    secret: bool = False
 
     @property
     def is_optional_struct(self) -> bool:
@@ -164,6 +169,7 @@ class _FieldArguments:
     nullable: str | None
     tag: int | None
     ignorable: bool
+    secret: bool
 
 
 def field(
@@ -173,12 +179,14 @@ def field(
     nullable: str | None = None,
     tag: int | None = None,
     ignorable: bool = False,
+    secret: bool = False,
 ) -> Any:
     """One field of a struct; ``versions`` is ``"3"``, ``"3-7"`` or ``"3+"``.
 
-    Without ``default`` it is the zero of its type: 0, False, empty, a struct of defaults. ``tag`` makes it a tagged field.
+    Without ``default`` it is the zero of its type: 0, False, empty, a struct of defaults. ``tag`` makes it a tagged field,
+    ``secret`` hides its value in ``repr``.
     """
-    return _FieldArguments(versions, default, nullable, tag, ignorable)
+    return _FieldArguments(versions, default, nullable, tag, ignorable, secret)
 
 
 _OPEN_END = 1 << 15
@@ -224,7 +232,7 @@ def _field_spec(name: str, annotation: Any, given: _FieldArguments) -> FieldSpec
         default = None
     if default is _NO_DEFAULT and isinstance(wire_type, Primitive):
         default = wire_type.zero
-    return FieldSpec(name, wire_type, versions, nullable, default, given.tag, given.ignorable)
+    return FieldSpec(name, wire_type, versions, nullable, default, given.tag, given.ignorable, given.secret)
 
 
 _T = TypeVar("_T", bound=type[Struct])

@@ -10,7 +10,7 @@ from ..schema import Message, Struct, field, int8, int16, int32, request, respon
 @struct
 class AlterableConfig(Struct):
     name: string = field()
-    value: string | None = field()  # null removes it
+    value: string | None = field(secret=True)  # null removes it
 
 
 @struct

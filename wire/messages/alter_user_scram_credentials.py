@@ -15,8 +15,8 @@ class ScramCredentialUpsertion(Struct):
     name: string = field()
     mechanism: int8 = field()
     iterations: int32 = field()
-    salt: bytes = field()
-    salted_password: bytes = field()
+    salt: bytes = field(secret=True)
+    salted_password: bytes = field(secret=True)
 
 
 @request(key=ApiKey.ALTER_USER_SCRAM_CREDENTIALS, versions="0", flexible="0+")

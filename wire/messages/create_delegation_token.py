@@ -33,5 +33,5 @@ class CreateDelegationTokenResponse(Message):
     expiry_timestamp_ms: int64 = field()
     max_timestamp_ms: int64 = field()
     token_id: string = field()
-    hmac: bytes = field()
+    hmac: bytes = field(secret=True)
     throttle_time_ms: int32 = field()

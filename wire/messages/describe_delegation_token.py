@@ -35,7 +35,7 @@ class DescribedDelegationToken(Struct):
     expiry_timestamp: int64 = field()
     max_timestamp: int64 = field()
     token_id: string = field()
-    hmac: bytes = field()
+    hmac: bytes = field(secret=True)
     renewers: list[DescribedDelegationTokenRenewer] = field()
 
 

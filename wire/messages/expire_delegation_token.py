@@ -9,7 +9,7 @@ from ..schema import Message, field, int16, int32, int64, request, response
 
 @request(key=ApiKey.EXPIRE_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class ExpireDelegationTokenRequest(Message):
-    hmac: bytes = field()
+    hmac: bytes = field(secret=True)
     expiry_time_period_ms: int64 = field()
 
 

@@ -8,7 +8,7 @@ from ..schema import Message, Struct, field, int8, int16, int32, request, respon
 class AlterableConfig(Struct):
     name: string = field()
     config_operation: int8 = field()  # 0 set, 1 delete, 2 append, 3 subtract
-    value: string | None = field()  # null removes it
+    value: string | None = field(secret=True)  # null removes it
 
 
 @struct

@@ -9,7 +9,7 @@ from ..schema import Message, field, int16, int32, int64, request, response
 
 @request(key=ApiKey.RENEW_DELEGATION_TOKEN, versions="0-2", flexible="2+")
 class RenewDelegationTokenRequest(Message):
-    hmac: bytes = field()
+    hmac: bytes = field(secret=True)
     renew_period_ms: int64 = field()
 
 
