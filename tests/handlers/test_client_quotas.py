@@ -126,7 +126,7 @@ def test_quotas_are_changed_one_by_one(send: Send) -> None:
         ({"user": ""}, {"producer_byte_rate": 1}),
         ({"group": "g"}, {"producer_byte_rate": 1}),
         ({"ip": "127.0.0.1", "user": "alice"}, {"connection_creation_rate": 1}),
-        ({"ip": "no such host, surely"}, {"connection_creation_rate": 1}),
+        ({"ip": "no..host"}, {"connection_creation_rate": 1}),  # which needs no look at a name server
         ({"ip": "127.0.0.1"}, {"producer_byte_rate": 1}),
         ({"ip": "127.0.0.1"}, {"connection_creation_rate": -1}),
         ({"ip": "127.0.0.1"}, {"connection_creation_rate": 2**31}),
