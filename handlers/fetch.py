@@ -98,10 +98,8 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     reads.read_all(fetched)
     if not reads.enough and request.max_wait_ms > 0 and any(state.partition is not None for state in fetched):
         await reads.wait_for_more(fetched, request.max_wait_ms / 1000, call.flush)
-    if call.cost is not None and follower is None:
-        size = _answer_size(reads, fetched, by_id, call.version, is_news_only=incremental)
-        if call.cost.is_fetch_held_up(size):
-            return _held_up(call, reads, session, is_new=not incremental)
+    if call.cost is not None and follower is None and _is_held_up(call, call.cost, reads, fetched, incremental):
+        return _held_up(call, reads, session, is_new=not incremental)
     response = _response(reads, fetched, session, incremental, by_id)
     if reads.failure is not None:
         call.fail(reads.failure)
@@ -124,6 +122,13 @@ def _most_within_quota(cost: RequestCost, follower: FollowerId | None, most: int
         return most
     within_quota = cost.most_fetched()
     return most if within_quota is None else min(most, int(within_quota))
+
+
+def _is_held_up(
+    call: Call, cost: RequestCost, reads: Reads, fetched: list[FetchedPartition], incremental: bool
+) -> bool:
+    by_id = call.version >= _FIRST_TOPIC_ID_VERSION
+    return cost.is_fetch_held_up(lambda: _answer_size(reads, fetched, by_id, call.version, is_news_only=incremental))
 
 
 def _answer_size(

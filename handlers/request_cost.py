@@ -22,6 +22,7 @@ Other than Kafka: sending is not counted as time.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 import trio
 
@@ -86,15 +87,16 @@ class RequestCost:
         shared = self._quotas.fetch.of(*self._names, _now_ms())
         return None if shared is None else shared.most_at_once
 
-    def is_fetch_held_up(self, size: int) -> bool:
-        """Count the answer of a fetch, of so many bytes, and its time; whether it is to be answered empty instead."""
+    def is_fetch_held_up(self, size: Callable[[], int]) -> bool:
+        """Count the answer of a fetch and its time; whether it is to be answered empty instead. ``size``: of the answer."""
         now_ms = _now_ms()
         self._use_time(now_ms)
         shared = self._quotas.fetch.of(*self._names, now_ms)
         if shared is not None:
-            self._hold_up(shared.use(size, now_ms), shared)
+            used = size()
+            self._hold_up(shared.use(used, now_ms), shared)
             if self._throttle_ms:
-                shared.use(-size, now_ms)
+                shared.use(-used, now_ms)
         return self._throttle_ms > 0
 
     # --- changes of topics --------------------------------------------------------------------------------------------
