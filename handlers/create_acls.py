@@ -34,7 +34,7 @@ async def handle(call: Call, request: CreateAclsRequest) -> CreateAclsResponse:
 
 def _result(error: KafkaError | None) -> AclCreationResult:
     if error is None:
-        return AclCreationResult(error_message=None)
+        return AclCreationResult()
     return AclCreationResult(error_code=error.code, error_message=error.message)
 
 

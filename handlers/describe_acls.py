@@ -35,7 +35,7 @@ async def handle(call: Call, request: DescribeAclsRequest) -> DescribeAclsRespon
                 permission_type=entry.permission,
             )
         )
-    return DescribeAclsResponse(resources=list(found.values()), error_message=None)
+    return DescribeAclsResponse(resources=list(found.values()))
 
 
 def error_response(request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsResponse:

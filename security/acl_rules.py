@@ -9,6 +9,7 @@ is ``allow_everyone_if_no_acl_found``.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from .acl import (
@@ -40,17 +41,21 @@ class AclRules:
         self.allow_everyone_if_no_acl_found = allow_everyone_if_no_acl_found
         self._literal: dict[ResourceType, dict[str, Entries]] = {kind: {} for kind in RESOURCE_TYPES}
         self._prefixed: dict[ResourceType, dict[str, Entries]] = {kind: {} for kind in RESOURCE_TYPES}
+        self._with_length: dict[ResourceType, Counter[int]] = {kind: Counter() for kind in RESOURCE_TYPES}
         self._prefix_lengths: dict[ResourceType, tuple[int, ...]] = dict.fromkeys(RESOURCE_TYPES, ())
 
     def put(self, pattern: ResourcePattern, entries: Entries) -> None:
         """Replace the entries of a pattern."""
-        kind = pattern.resource_type
         names = self._names(pattern)
+        was_there = pattern.name in names
         if entries:
             names[pattern.name] = entries
         else:
             names.pop(pattern.name, None)
-        self._prefix_lengths[kind] = tuple(sorted({len(name) for name in self._prefixed[kind]}))
+        if pattern.pattern_type is PatternType.PREFIXED and was_there != bool(entries):
+            with_length = self._with_length[pattern.resource_type]
+            with_length[len(pattern.name)] += 1 if entries else -1
+            self._prefix_lengths[pattern.resource_type] = tuple(sorted(+with_length))
 
     def entries(self, pattern: ResourcePattern) -> Entries:
         return self._names(pattern).get(pattern.name, frozenset())

@@ -16,6 +16,7 @@ import kazoo.client
 import pytest
 
 import ottla
+from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clusters import KafkaZooKeeperCluster
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection, topic_metadata
@@ -36,7 +37,7 @@ from ottla.security.acl import (
 )
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
 from ottla.wire.api_keys import ApiKey
-from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from ottla.wire.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -74,6 +75,9 @@ class Rules:
         self.admin = admin
 
     def create(self, bindings: Iterable[AclBinding]) -> None:
+        assert {result.error_code for result in self.create_each(bindings)} <= {0}
+
+    def create_each(self, bindings: Iterable[AclBinding]) -> list[AclCreationResult]:
         creations = [
             AclCreation(
                 resource_type=pattern.resource_type,
@@ -86,8 +90,9 @@ class Rules:
             )
             for pattern, entry in bindings
         ]
-        answer = self.admin.call(CreateAclsRequest(creations=creations), 2)
-        assert [result.error_code for result in answer.results] == [0] * len(creations)
+        results: list[AclCreationResult] = self.admin.call(CreateAclsRequest(creations=creations), 2).results
+        assert len(results) == len(creations)
+        return results
 
 
 class Subject(Rules):
@@ -300,6 +305,26 @@ def test_what_a_client_may_not_describe_is_left_out_of_groups_and_their_offsets(
         assert [each.name for each in client.call(everything, 7).topics] == ["u"]
     with subject.granted([cluster(Operation.DESCRIBE)]) as client:
         assert [each.group_id for each in client.call(ListGroupsRequest(), 3).groups] == ["g"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "operation", "is_taken"),
+    [
+        (ResourcePattern(ResourceType.TOPIC, "t"), Operation.CLUSTER_ACTION, True),
+        (ResourcePattern(ResourceType.TOPIC, "*", PatternType.PREFIXED), Operation.READ, True),
+        (ResourcePattern(ResourceType.TOPIC, "a/b"), Operation.READ, False),
+        (ResourcePattern(ResourceType.TOPIC, ""), Operation.READ, False),
+        (ResourcePattern(CLUSTER, "another"), Operation.ALTER, False),
+    ],
+)
+def test_what_can_be_a_rule(subject: Subject, pattern: ResourcePattern, operation: Operation, is_taken: bool) -> None:
+    good = AclBinding(
+        ResourcePattern(ResourceType.GROUP, "g"), AclEntry(ANONYMOUS, Permission.DENY, CLIENT, Operation.READ)
+    )
+    asked = AclBinding(pattern, AclEntry(ANONYMOUS, Permission.ALLOW, CLIENT, operation))
+    with subject.granted([]):
+        codes = [result.error_code for result in subject.create_each([good, asked])]
+    assert codes == [0, 0 if is_taken else ErrorCode.INVALID_REQUEST]
 
 
 def test_a_refusal_is_in_the_audit_log_with_its_request(subject: Subject, caplog: pytest.LogCaptureFixture) -> None:
