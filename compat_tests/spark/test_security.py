@@ -46,7 +46,7 @@ def test_writes_and_reads(
     group = {"kafka.group.id": OPEN + fresh_name("group")}
     write(spark, topic, options(secured, way))
     read = spark.read.format("kafka").options(**options(secured, way), **group, subscribe=topic).load()
-    assert {row.value for row in read.collect()} == {b"%d" % number for number in range(20)}
+    assert {bytes(row.value) for row in read.collect()} == {b"%d" % number for number in range(20)}
 
 
 @pytest.mark.capability("authentication: refused")
