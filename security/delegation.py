@@ -130,16 +130,16 @@ def token_password(secret: str, token_id: str) -> str:
 
 
 def encode_token(token: DelegationToken) -> bytes:
-    """As Kafka 3.9 writes it into the cluster's store (DelegationTokenManagerZk)."""
+    """As Kafka 3.9 writes it into the cluster's store (DelegationTokenManagerZk), in the order that it was seen to write."""
     fields = {
-        "tokenId": token.token_id,
-        "tokenRequester": _sanitized(token.requester),
-        "version": _LAYOUT,
         "issueTimestamp": token.issued_ms,
         "renewers": [_sanitized(renewer) for renewer in token.renewers],
+        "tokenRequester": _sanitized(token.requester),
+        "tokenId": token.token_id,
         "owner": _sanitized(token.owner),
-        "maxTimestamp": token.max_ms,
         "expiryTimestamp": token.expiry_ms,
+        "maxTimestamp": token.max_ms,
+        "version": _LAYOUT,
     }
     return json.dumps(fields, separators=(",", ":")).encode()
 
