@@ -28,6 +28,7 @@ from .metrics_cost import main as measure_metrics
 from .report import profile_table
 from .rows import LIFECYCLES, LOADS, WARM_UP
 from .run import Run
+from .tls import OVER_TLS
 
 _PAIRS = 3
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -44,7 +45,7 @@ class Bench(Run):
 
     def lifecycles(self, rows: re.Pattern[str]) -> None:
         """Rows that start brokers of their own; nothing else runs meanwhile."""
-        for lifecycle in (*LIFECYCLES, *MANY_AND_LARGE):
+        for lifecycle in (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS):
             if not rows.search(lifecycle.name) or (lifecycle.on_demand and not rows.pattern):
                 continue
             for pair, kind in itertools.product(range(self._pairs), self._kinds):
@@ -120,7 +121,7 @@ def main(
             print(line)
         raise typer.Exit(int(any(line.startswith("failed") for line in wrong)))
     if list_rows:
-        names = [row.name for row in (*LIFECYCLES, *MANY_AND_LARGE)] + [row.name for row in LOADS]
+        names = [row.name for row in (*LIFECYCLES, *MANY_AND_LARGE, *OVER_TLS)] + [row.name for row in LOADS]
         print(*names, sep="\n")
         return
     if metrics_cost:

@@ -1,6 +1,6 @@
 """Produce and consume with confluent-kafka, in a process of its own; prints one line of JSON.
 
-``python -m bench.confluent_client produce|consume HOST:PORT TOPIC PARTITIONS RECORDS SIZE``
+``python -m bench.confluent_client produce|consume HOST:PORT TOPIC PARTITIONS RECORDS SIZE [SETTINGS]``; the settings are JSON.
 
 The consumer is assigned its partitions, so no group join is in the figure, and ``fetch.queue.backoff.ms`` is 2: with
 the default of 1,000 the client pauses whenever its queue is full, and that pause would be what is measured.
@@ -16,7 +16,7 @@ from typing import Any
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message, Producer, TopicPartition
 
 
-def produce(bootstrap: str, topic: str, records: int, size: int) -> float:
+def produce(bootstrap: str, topic: str, records: int, size: int, settings: dict[str, str]) -> float:
     """Seconds from the first record to the last acknowledgement."""
     failed: list[KafkaError] = []
 
@@ -30,6 +30,7 @@ def produce(bootstrap: str, topic: str, records: int, size: int) -> float:
             "acks": 1,
             "queue.buffering.max.messages": 200_000,
             "queue.buffering.max.kbytes": 262_144,
+            **settings,
         }
     )
     value = b"x" * size
@@ -50,13 +51,14 @@ def produce(bootstrap: str, topic: str, records: int, size: int) -> float:
     return seconds
 
 
-def consume(bootstrap: str, topic: str, partitions: int, records: int) -> float:
+def consume(bootstrap: str, topic: str, partitions: int, records: int, more: dict[str, str]) -> float:
     """Seconds from the assignment to the last of ``records``."""
     settings: dict[str, Any] = {
         "bootstrap.servers": bootstrap,
         "group.id": "bench",
         "enable.auto.commit": False,
         "fetch.queue.backoff.ms": 2,
+        **more,
     }
     consumer = Consumer(settings)
     started = time.perf_counter()
@@ -76,11 +78,12 @@ def consume(bootstrap: str, topic: str, partitions: int, records: int) -> float:
 
 
 def main() -> None:
-    _, action, bootstrap, topic, partitions, records, size = sys.argv
+    _, action, bootstrap, topic, partitions, records, size, *rest = sys.argv
+    settings: dict[str, str] = json.loads(rest[0]) if rest else {}
     if action == "produce":
-        seconds = produce(bootstrap, topic, int(records), int(size))
+        seconds = produce(bootstrap, topic, int(records), int(size), settings)
     else:
-        seconds = consume(bootstrap, topic, int(partitions), int(records))
+        seconds = consume(bootstrap, topic, int(partitions), int(records), settings)
     print(json.dumps({"records_s": int(records) / seconds}))
 
 

@@ -135,7 +135,7 @@ def _java_load(shape: _Shape) -> Load:
     return Load(f"Java, {shape}", run)
 
 
-def _worker(module: str, *arguments: object) -> dict[str, float]:
+def worker(module: str, *arguments: object) -> dict[str, float]:
     """Run a client program of this folder in a process of its own and return the line of JSON it ends with."""
     output = java.run_tool([sys.executable, "-m", f"bench.{module}", *map(str, arguments)], cwd=_ROOT)
     figures: dict[str, float] = json.loads(output.splitlines()[-1])
@@ -153,7 +153,7 @@ def _confluent_load(shape: _Shape) -> Load:
                 arguments = action, broker.bootstrap, topic, shape.partitions, records, shape.size
                 row = f"{action}, confluent-kafka, {shape}"
                 with broker.measured(row) as span:
-                    done = _worker("confluent_client", *arguments)
+                    done = worker("confluent_client", *arguments)
                 yield from _throughput(row, done["records_s"], records * shape.size, span, rate_floor, cpu_floor)
 
     return Load(f"confluent-kafka, {shape}", run)
@@ -166,7 +166,7 @@ def _one_record_load(in_flight: int, floor: Floor) -> Load:
         with _Topic(broker, 1) as topic:
             requests = max(1000, int(40_000 * scale))
             with broker.measured(name) as span:
-                done = _worker("raw_client", broker.bootstrap, topic, requests, in_flight)
+                done = worker("raw_client", broker.bootstrap, topic, requests, in_flight)
             yield Figure(name, "requests/s", done["requests_s"], floor, span.noise)
             yield Figure(name, "p50 µs", done["p50_us"], None, span.noise)
             yield Figure(name, "p99 µs", done["p99_us"], None, span.noise)
