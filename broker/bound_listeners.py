@@ -71,6 +71,12 @@ class BoundListeners:
             if served.name in names and served.security.check is not None:
                 served.security.check(config)
 
+    def follow(self) -> None:
+        """Have the listeners that are bound go by the settings as they are now."""
+        for served in self.served:
+            if served.security.follow is not None:
+                served.security.follow()
+
     async def bind(self) -> None:
         """Raises SettingError and CannotListenError, and has then bound nothing."""
         plan = self.check(self._config)

@@ -104,6 +104,7 @@ class ListenerChanges:
         self._listeners.securities(plan, after)
 
     def _note(self) -> None:
+        self._listeners.follow()
         if listener_properties(self._config) != self._known:
             self._changed.set()
 

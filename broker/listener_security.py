@@ -33,12 +33,14 @@ MakeGate = Callable[[ConnectionContext, Services, Monitor], Gate]
 class ListenerSecurity:
     """None where the listener's protocol is without. ``background`` are loops to run while it listens. ``check``: whether it
     could go by another configuration, in which nothing may have changed but what a file holds; it raises SettingError.
+    ``follow`` has it go by the configuration as it is now.
     """
 
     transport: Transport | None = None
     make_gate: MakeGate | None = None
     background: tuple[Background, ...] = ()
     check: Callable[[Config], None] | None = None
+    follow: Callable[[], None] | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ def listener_security(config: ListenerConfig, workers: Workers, *, is_inter_brok
         from .tls_transport import TlsListener  # OpenSSL takes its time to load
 
         tls = TlsListener(config, workers, is_inter_broker=is_inter_broker)
-        security = ListenerSecurity(tls.accept, check=tls.check)
+        security = ListenerSecurity(tls.accept, check=tls.check, follow=tls.follow)
     if config.security_protocol not in ("SASL_PLAINTEXT", "SASL_SSL"):
         return security
     from .sasl_gate import SaslGate, sasl_listener

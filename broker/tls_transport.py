@@ -54,6 +54,10 @@ class TlsListener:
         """Whether the listener could go by another configuration. Raises SettingError."""
         self._tls.check(changed)
 
+    def follow(self) -> None:
+        """Go by the configuration, and the stores' files, as they are now."""
+        self._tls.current()
+
     def _name(self, certificate: bytes) -> str:
         try:
             return self._rules.name(subject_name(certificate))

@@ -271,6 +271,7 @@ async def test_a_new_certificate_is_for_new_connections_and_drops_none(
         stores.write(renewed)
         assert await shown(network) == der(broker())  # nobody has asked for it to be read
         assert await alter(asking, LOCATION, str(stores.key)) == (ErrorCode.NONE, None)
+        stores.write(client())  # what comes into the file later is for the next time
         assert await shown(network) == der(renewed)
         assert (await asking.send(ApiVersionsRequest(), 0)).error_code == ErrorCode.NONE
         request = DescribeConfigsRequest(
