@@ -55,8 +55,11 @@ async def adopt_logs(
     if not topics:
         return
     block = _producer_id_block(broker_id, topics)
+    there = await store.get_many(znodes.PERSISTENT_PATHS)
     operations: list[Operation] = [
-        Create(path, block if path == znodes.PRODUCER_ID_BLOCK else b"") for path in znodes.PERSISTENT_PATHS
+        Create(path, block if path == znodes.PRODUCER_ID_BLOCK else b"")
+        for path, node in zip(znodes.PERSISTENT_PATHS, there, strict=True)
+        if node is None  # users may have been added before the first start
     ]
     for name, partitions in sorted(topics.items()):
         configs = coordinator_configs.get(name) or _guessed_configs(partitions)

@@ -11,10 +11,13 @@ import pytest
 import ottla
 from ottla.base.errors import ErrorCode
 from ottla.broker.server import StartError
+from ottla.cli.tools.users import SaltedPassword
+from ottla.cli.tools.users_in_store import UsersInStore
 from ottla.compat_tests.raw.requests import produce
 from ottla.compat_tests.wire_client import Connection, Operator, connect, topic_metadata
 from ottla.log.checkpoints import read_leader_epochs, read_topic_id, write_offsets, write_topic_id
 from ottla.log.disk import OsDisk
+from ottla.security.scram import ScramMechanism
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.metadata import MetadataRequest
@@ -71,6 +74,15 @@ def test_topics_go_on(data):
         fresh = connection.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
         assert fresh.producer_id > 5000
     assert read_leader_epochs(OsDisk(), str(data / "plain-0/leader-epoch-checkpoint")) == [(0, 0), (1, 1)]
+
+
+def test_users_may_be_added_before(data):
+    passwords = [SaltedPassword(ScramMechanism.SHA_256, 4096, b"salt", b"salted")]
+    users = UsersInStore(data, None)
+    users.set("alice", passwords)
+    with ottla.Broker(data_dir=data) as broker, connect(broker.bootstrap_servers) as connection:
+        assert topics(connection) == {"plain", "compacted"}
+    assert users.described() == {"alice": {ScramMechanism.SHA_256: 4096}}
 
 
 def test_only_the_first_start_adopts(data):
