@@ -18,6 +18,7 @@ import pytest
 import ottla
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clusters import KafkaZooKeeperCluster
+from ottla.compat_tests.raw.requests import fetch_request
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Connection, topic_metadata
 from ottla.controller import acl_znodes
@@ -37,13 +38,19 @@ from ottla.security.acl import (
 )
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
 from ottla.wire.api_keys import ApiKey
+from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ottla.wire.messages.create_acls import AclCreation, AclCreationResult, CreateAclsRequest
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.describe_cluster import DescribeClusterRequest
+from ottla.wire.messages.describe_groups import DescribeGroupsRequest
+from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest
+from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.list_transactions import ListTransactionsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -280,6 +287,10 @@ def test_authorized_operations_are_those_that_are_granted(subject: Subject) -> N
         assert answer.topics[0].topic_authorized_operations == 1 << Operation.READ | 1 << Operation.DESCRIBE
         assert answer.cluster_authorized_operations == 0
         assert client.call(about_cluster, 0).cluster_authorized_operations == 0
+        about_group = DescribeGroupsRequest(groups=["g"], include_authorized_operations=True)
+    with subject.granted([group(Operation.READ)]) as client:
+        (described,) = client.call(about_group, 5).groups
+        assert described.authorized_operations == 1 << Operation.READ | 1 << Operation.DESCRIBE
     with subject.granted([cluster(Operation.ALTER), topic(Operation.DESCRIBE)]) as client:
         alter = 1 << Operation.ALTER | 1 << Operation.DESCRIBE
         assert client.call(asked, 10).cluster_authorized_operations == alter
@@ -305,6 +316,50 @@ def test_what_a_client_may_not_describe_is_left_out_of_groups_and_their_offsets(
         assert [each.name for each in client.call(everything, 7).topics] == ["u"]
     with subject.granted([cluster(Operation.DESCRIBE)]) as client:
         assert [each.group_id for each in client.call(ListGroupsRequest(), 3).groups] == ["g"]
+
+
+def test_what_a_client_may_not_describe_is_left_out_of_transactions(subject: Subject) -> None:
+    admin = subject.admin
+    began = admin.call(InitProducerIdRequest(transactional_id="listed", transaction_timeout_ms=60_000), 4)
+    producer = began.producer_id, began.producer_epoch
+    added = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id="listed",
+        v3_and_below_producer_id=producer[0],
+        v3_and_below_producer_epoch=producer[1],
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in ("t", "u")],
+    )
+    answer = admin.call(added, 3)
+    assert {p.partition_error_code for t in answer.results_by_topic_v3_and_below for p in t.results_by_partition} == {0}
+    everything, one = ListTransactionsRequest(), DescribeTransactionsRequest(transactional_ids=["listed"])
+    right = Grant(ResourceType.TRANSACTIONAL_ID, Operation.DESCRIBE, "listed", frozenset())
+    with subject.granted([]) as client:
+        assert client.call(everything, 0).transaction_states == []
+    with subject.granted([right, topic(Operation.DESCRIBE, "u")]) as client:
+        assert [state.transactional_id for state in client.call(everything, 0).transaction_states] == ["listed"]
+        (described,) = client.call(one, 0).transaction_states
+    assert (described.error_code, [each.topic for each in described.topics]) == (0, ["u"])
+    ended = EndTxnRequest(transactional_id="listed", producer_id=producer[0], producer_epoch=producer[1])
+    assert admin.call(ended, 3).error_code == 0
+
+
+def test_a_right_that_is_taken_away_is_missed_by_the_next_fetch_of_a_session(subject: Subject) -> None:
+    def fetched(client: Connection, session_id: int, epoch: int) -> tuple[int, dict[str, int]]:
+        request = fetch_request("t", {0: 0} if epoch == 0 else {}, session=(session_id, epoch))
+        if epoch == 0:
+            request.topics += fetch_request("u", {0: 0}).topics
+        response = client.call(request, 12)
+        assert response.error_code == 0
+        return response.session_id, {each.topic: each.partitions[0].error_code for each in response.responses}
+
+    with subject.granted([topic(Operation.READ, "t")]) as client:
+        session_id, answered = fetched(client, 0, 0)
+        assert session_id and answered == {"t": 0, "u": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+        _, answered = fetched(client, session_id, 1)
+        assert answered["u"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED  # every time
+    with subject.granted([topic(Operation.READ, "u")]) as client:
+        _, answered = fetched(client, session_id, 2)
+    assert answered["t"] == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert answered.get("u", 0) == 0
 
 
 @pytest.mark.parametrize(
