@@ -325,8 +325,9 @@ async def connect(cluster: MemoryCluster) -> tuple[float, bool]:
     return trio.current_time() - began, is_answered
 
 
-async def test_connections_that_come_too_fast_wait(autojump_clock: trio.testing.MockClock) -> None:
-    async with running(1, max_connection_creation_rate="2") as cluster:
+@pytest.mark.parametrize("prefix", ["", "listener_name_plaintext_"])
+async def test_connections_that_come_too_fast_wait(prefix: str, autojump_clock: trio.testing.MockClock) -> None:
+    async with running(1, **{f"{prefix}max_connection_creation_rate": "2"}) as cluster:
         found = [await connect(cluster) for _ in range(25)]
         assert all(is_answered for _, is_answered in found)
         assert max(seconds for seconds, _ in found[:15]) < 0.1
