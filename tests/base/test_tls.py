@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Iterator
@@ -161,6 +162,18 @@ async def test_parts_of_all_kinds_are_sent_in_order_and_released(tmp_path: Path)
             nursery.start_soon(accepted.send, parts)
             assert await receive(opened, len(expected)) == expected
         assert [each.released for each in slices] == [1, 1, 1, 1]
+
+
+async def test_what_is_not_in_the_page_cache_is_read_by_a_worker_and_arrives(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(pattern(3_000_000))
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        async with pair() as (accepted, opened, _, _), trio.open_nursery() as nursery:
+            nursery.start_soon(accepted.send, [b"head", Slice(file, 0, 3_000_000), b"tail"])
+            assert await receive(opened, 3_000_008) == b"head" + pattern(3_000_000) + b"tail"
 
 
 async def test_a_file_that_has_become_shorter_is_a_storage_error(tmp_path: Path) -> None:

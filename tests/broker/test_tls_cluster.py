@@ -100,3 +100,18 @@ async def test_a_certificate_that_has_expired_is_refused(autojump_clock: trio.te
     async with running_as(MemoryCluster) as cluster:
         with pytest.raises(StartError, match="certificate has expired"):
             await MemoryCluster.make_server(cluster, 1, **properties).serve()
+
+
+@pytest.mark.parametrize("said", [b"", b"\x16\x03\x01", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100)])
+async def test_a_client_that_leaves_a_handshake_is_closed_after_ten_seconds(
+    autojump_clock: trio.testing.MockClock, said: bytes
+) -> None:
+    async with running_as(TlsCluster) as cluster:
+        await cluster.start(1)
+        silent = await cluster.network.connect("broker1", 9093)
+        began = trio.current_time()
+        if said:
+            await silent.send([said])
+        with trio.fail_after(60):
+            assert await silent.receive() == b""
+        assert trio.current_time() - began == pytest.approx(10, abs=0.1)
