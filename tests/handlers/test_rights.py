@@ -320,7 +320,9 @@ def test_what_a_client_may_not_describe_is_left_out_of_groups_and_their_offsets(
 
 def test_what_a_client_may_not_describe_is_left_out_of_transactions(subject: Subject) -> None:
     admin = subject.admin
-    began = admin.call(InitProducerIdRequest(transactional_id="listed", transaction_timeout_ms=60_000), 4)
+    begin = InitProducerIdRequest(transactional_id="listed", transaction_timeout_ms=60_000)
+    # The coordinator may be loading yet, and hold no producer ids.
+    began = eventually(lambda: (answer := admin.call(begin, 4)).error_code == 0 and answer)
     producer = began.producer_id, began.producer_epoch
     added = AddPartitionsToTxnRequest(
         v3_and_below_transactional_id="listed",
