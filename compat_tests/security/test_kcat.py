@@ -9,7 +9,7 @@ import pytest
 
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.clients.security import OAUTHBEARER, librdkafka_properties
-from ottla.compat_tests.security.broker import OPEN, PRIVATE, SecuredBroker
+from ottla.compat_tests.security.broker import OPEN, PRIVATE, SCRAM, SecuredBroker
 from ottla.compat_tests.security.ways import KCAT, Way, ways
 
 pytestmark = [
@@ -21,9 +21,13 @@ Kcat = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """It takes no token, only the addresses of those who give them."""
+    """It takes no token, only the addresses of those who give them.
+
+    By SCRAM nothing of a distribution gets in: librdkafka before 2.6.1 puts its nonce into the last message twice, which Kafka
+    refuses since CVE-2024-56128.
+    """
     if "way" in metafunc.fixturenames:
-        metafunc.parametrize("way", ways(metafunc.config, KCAT, without=[OAUTHBEARER]), ids=str)
+        metafunc.parametrize("way", ways(metafunc.config, KCAT, without=[OAUTHBEARER, *SCRAM]), ids=str)
 
 
 @pytest.fixture
