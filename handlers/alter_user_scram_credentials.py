@@ -100,7 +100,7 @@ def _rendered(upsertion: ScramCredentialUpsertion) -> str:
 
 def _response(outcome: Mapping[str, KafkaError | None]) -> AlterUserScramCredentialsResponse:
     results = [
-        AlterUserScramCredentialsResult(user=name, error_message=None)
+        AlterUserScramCredentialsResult(user=name)
         if error is None
         else AlterUserScramCredentialsResult(user=name, error_code=error.code, error_message=error.message)
         for name, error in outcome.items()

@@ -24,10 +24,10 @@ from .call import Call
 async def handle(call: Call, request: DescribeUserScramCredentialsRequest) -> DescribeUserScramCredentialsResponse:
     configs = call.broker.configs
     if not request.users:
-        return DescribeUserScramCredentialsResponse(error_message=None, results=_everybody(configs))
+        return DescribeUserScramCredentialsResponse(results=_everybody(configs))
     counts = Counter(user.name for user in request.users)
     results = [_named(configs, name, count) for name, count in counts.items()]
-    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+    return DescribeUserScramCredentialsResponse(results=results)
 
 
 def _everybody(configs: ConfigStore) -> list[DescribeUserScramCredentialsResult]:
@@ -60,7 +60,7 @@ def _described(configs: ConfigStore, name: str) -> DescribeUserScramCredentialsR
         ]
     except ValueError as error:
         return _failed(name, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)))
-    return DescribeUserScramCredentialsResult(user=name, error_message=None, credential_infos=infos)
+    return DescribeUserScramCredentialsResult(user=name, credential_infos=infos)
 
 
 def _failed(name: str, error: KafkaError) -> DescribeUserScramCredentialsResult:

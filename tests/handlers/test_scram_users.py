@@ -70,7 +70,7 @@ async def users(cluster: MemoryCluster) -> list[tuple[str, list[tuple[int, int]]
 async def test_credentials_are_set_listed_and_removed(autojump_clock: trio.testing.MockClock) -> None:
     async with running(1) as cluster:
         assert await users(cluster) == []
-        done = (ErrorCode.NONE, None)
+        done = (ErrorCode.NONE, "")
         changes = [setting("b c*~"), setting("b c*~", SHA_512, 8192), setting("alice")]
         assert await alter(cluster, *changes) == {"b c*~": done, "alice": done}
         assert await users(cluster) == [("alice", [(1, 4096)]), ("b c*~", [(1, 4096), (2, 8192)])]
@@ -135,7 +135,7 @@ async def test_what_is_refused(autojump_clock: trio.testing.MockClock) -> None:
             "there": (ErrorCode.DUPLICATE_RESOURCE, twice),
             "half": missing,
             "nobody": missing,
-            "fine": (ErrorCode.NONE, None),
+            "fine": (ErrorCode.NONE, ""),
         }
         assert [name for name, _ in await users(cluster)] == ["fine", "there"]
 
@@ -149,7 +149,7 @@ async def test_users_who_are_named(autojump_clock: trio.testing.MockClock) -> No
         answer = await describe(cluster, "alice", "bob", "bob", "", "nobody", "quota", "damaged")
         missing = "Attempt to describe a user credential that does not exist: "
         assert [(result.user, result.error_code, result.error_message) for result in answer.results] == [
-            ("alice", ErrorCode.NONE, None),
+            ("alice", ErrorCode.NONE, ""),
             (
                 "bob",
                 ErrorCode.DUPLICATE_RESOURCE,
