@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from ..base.seams import Clock, SystemClock
+from ..base.seams import Clock, SystemClock, Workers
 from ..base.settings import SettingError
 from ..handlers.services import Services
 from ..security.jaas import OAUTHBEARER_MODULE
@@ -52,6 +52,7 @@ class OAuthBearerMechanism:
         module = login_module(config, OAUTHBEARER, OAUTHBEARER_MODULE)
         self._options = dict(module.options) if module is not None else {}
         self._settings = config.settings(OauthbearerSettings, OAUTHBEARER)
+        self._listener = config.listener
         self._source: JwksSource | None = None
         self._rules = UnsecuredTokenRules()
         self._validate: Validate | None = None
@@ -59,16 +60,18 @@ class OAuthBearerMechanism:
             self._source = _source(self._settings, self._settings.jwks_endpoint_url)
         else:
             self._rules = self._unsecured_rules(config)
-            logger.warning(
-                "Listener %s accepts OAUTHBEARER tokens that nobody has signed: anybody can be anybody there",
-                config.listener,
-            )
         self._check_handler(config)
 
     @property
     def background(self) -> Background | None:
-        """Reads the provider's keys again."""
-        return None if self._source is None else self._source.run
+        """Reads the provider's keys again; where there are none, says once what that means."""
+        return self._warn if self._source is None else self._source.run
+
+    async def _warn(self, _workers: Workers) -> None:
+        logger.warning(
+            "Listener %s accepts OAUTHBEARER tokens that nobody has signed: anybody can be anybody there",
+            self._listener,
+        )
 
     def _unsecured_rules(self, config: ListenerConfig) -> UnsecuredTokenRules:
         is_asked = any(name.startswith("unsecured") for name in self._options)

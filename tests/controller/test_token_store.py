@@ -14,6 +14,7 @@ from ottla.base.errors import ErrorCode, KafkaError
 from ottla.base.seams import SimulatedClock
 from ottla.controller.config_store import NOTIFICATION_LIFETIME_MS
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
+from ottla.controller.state_move import begin_move, move, moved_nodes
 from ottla.controller.store import Delete
 from ottla.controller.token_settings import DelegationTokenSettings
 from ottla.controller.token_store import DelegationTokens
@@ -136,3 +137,22 @@ async def test_notifications_are_removed_after_a_quarter_of_an_hour(autojump_clo
         await here.create(ALICE, ALICE, [], -1)
         await trio.testing.wait_all_tasks_blocked()
         assert await store.children(CHANGES) == ["token_change_0000000001"]
+
+
+async def test_tokens_move_into_a_zookeeper_and_notifications_do_not() -> None:
+    """When a broker that was alone is started with one."""
+    clock = SimulatedClock()
+    source, target = EmbeddedStore(clock), EmbeddedStore(clock)
+    await source.open()
+    await target.open()
+    here, there = (
+        DelegationTokens(store.session(), clock, DelegationTokenSettings(), "secret") for store in (source, target)
+    )
+    await here.start()
+    token = await here.create(ALICE, ALICE, [], -1)
+    store = target.session()
+    await begin_move(store, 1, "cluster")
+    await move(store, moved_nodes(source.tree))
+    await there.start()
+    assert there.tokens() == [token]
+    assert await store.children(CHANGES) == []
