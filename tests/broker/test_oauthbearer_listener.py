@@ -17,11 +17,11 @@ from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.oauthbearer import OAuthBearerMechanism
 from ottla.security.oauthbearer import OAuthBearerClient
 from ottla.security.sasl import AuthenticationError
-from ottla.tests.memory_cluster import MemoryCluster
-from ottla.tests.memory_cluster import running as running_cluster
 from ottla.tests.security.oauth_tokens import NOW, claims, ec_jwk, ec_key, jwks, signed, unsigned
 from ottla.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 
+from ..memory_cluster import MemoryCluster
+from ..memory_cluster import running as running_cluster
 from .test_sasl import Client, connected
 
 OAUTH = "OAUTHBEARER"

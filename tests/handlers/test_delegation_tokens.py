@@ -15,9 +15,6 @@ from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, Reso
 from ottla.security.plain import PlainClient
 from ottla.security.scram import ScramMechanism
 from ottla.security.scram_exchange import ScramClient
-from ottla.tests.broker.test_sasl import LISTENER, Client, connected
-from ottla.tests.memory_cluster import MemoryCluster
-from ottla.tests.memory_cluster import running as running_cluster
 from ottla.wire.messages.create_delegation_token import (
     CreatableRenewers,
     CreateDelegationTokenRequest,
@@ -30,6 +27,10 @@ from ottla.wire.messages.describe_delegation_token import (
 )
 from ottla.wire.messages.expire_delegation_token import ExpireDelegationTokenRequest
 from ottla.wire.messages.renew_delegation_token import RenewDelegationTokenRequest
+
+from ..broker.test_sasl import LISTENER, Client, connected
+from ..memory_cluster import MemoryCluster
+from ..memory_cluster import running as running_cluster
 
 DAY_MS = 24 * 3600 * 1000
 SECRET = {"delegation.token.secret.key": "planted"}

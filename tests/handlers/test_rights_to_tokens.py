@@ -7,8 +7,8 @@ import trio.testing
 from ottla.base.errors import ErrorCode
 from ottla.security.acl import AclBinding, AclEntry, Operation, Permission, ResourcePattern, ResourceType
 from ottla.security.authorizer_settings import ACL_AUTHORIZER
-from ottla.tests.memory_cluster import MemoryCluster
 
+from ..memory_cluster import MemoryCluster
 from .test_delegation_tokens import created, logged_in, running, seen
 
 AUTHORIZED = {"authorizer.class.name": ACL_AUTHORIZER, "super.users": "User:admin"}
