@@ -74,7 +74,8 @@ class Mover(Actor):
         self.log(f"{asked}: {code.name}")
         if code is ErrorCode.NONE:
             self._promised[key] = target
-        elif code is ErrorCode.KAFKA_STORAGE_ERROR:  # the store was not reached: written or not
+        elif code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_CONTROLLER):
+            # The store was not reached, or another controller was elected in the middle of it: written or not.
             self._unanswered.setdefault(key, []).append(target)
         return code
 
