@@ -58,6 +58,11 @@ def explain(error: BaseException) -> str:
         return str(error)
     if isinstance(error, kafka.errors.BrokerResponseError):
         return refusal(error.errno, " ".join(map(str, error.args)))
+    if isinstance(error, kafka.errors.KafkaTimeoutError) and "bootstrap" in str(error):
+        return (
+            "the brokers are there, and do not let this client in: security.protocol, sasl.mechanism and the password are to be "
+            "those of the listener (--command-config)"
+        )
     if isinstance(
         error, kafka.errors.KafkaTimeoutError | kafka.errors.NodeNotReadyError | kafka.errors.KafkaConnectionError
     ):

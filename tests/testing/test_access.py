@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -67,3 +69,25 @@ def test_a_user_needs_a_name_and_a_password() -> None:
     for users in ({"": "x"}, {"alice": ""}):
         with pytest.raises(ValueError, match="a name and a password"):
             ottla.Broker(users=users)
+
+
+def test_the_command_line_says_that_a_password_is_wrong(tmp_path: Path) -> None:
+    with ottla.Broker(users=USERS) as broker:
+        properties = broker.client_properties("alice") | {"bootstrap.timeout.ms": "500"}
+        properties["sasl.jaas.config"] = properties["sasl.jaas.config"].replace("secret", "wrong")
+        file = tmp_path / "alice.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()).replace("\\", "\\\\"))
+        command = [
+            sys.executable,
+            "-m",
+            "ottla",
+            "topics",
+            "list",
+            "-b",
+            broker.bootstrap_servers,
+            "--command-config",
+            str(file),
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "do not let this client in" in done.stderr
