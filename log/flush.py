@@ -180,6 +180,7 @@ class LogFlusher:
         paths: list[str] = []
         for segment in flushed:
             if is_last or segment is not segments.active:
+                segment.aborted.write()
                 paths += [segment.file.path_of(suffix) for suffix in SEGMENT_INDEX_SUFFIXES]
                 paths.append(join(directory, file_name(segment.next_offset, SNAPSHOT_SUFFIX)))
         return FlushJob(

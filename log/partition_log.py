@@ -214,11 +214,16 @@ class PartitionLog(StoredLog):
         producer_state.map_end_offset = end_offset
 
     def note_aborted(self, segment: LogSegment, aborted: AbortedTransaction) -> None:
-        """Write a transaction into the index of its marker's segment. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        """Write a transaction into the index of its marker's segment. Raises KafkaError(KAFKA_STORAGE_ERROR).
+
+        Where only a descriptor is missing the entry is written later. The marker is in the log, so nothing has failed.
+        """
         try:
             segment.aborted.append(aborted)
         except OSError as error:
-            raise self.folder.fail(f"cannot write to {self.directory}", error) from error
+            failure = self.folder.fail(f"cannot write the transaction index of {self.directory}", error)
+            if self.folder.is_offline:
+                raise failure from error
 
     def write_failed(self, error: OSError) -> KafkaError:
         """Cut what the failed write left, then take the folder offline."""

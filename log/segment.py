@@ -153,6 +153,7 @@ class LogSegment:
     def seal(self, *, sync: bool) -> None:
         """Write what was only in memory, because another segment is about to follow. Raises OSError."""
         self.indexes.write(sync=sync)
+        self.aborted.write()
         if sync:
             self.file.open().sync()  # it may have been truncated after it was flushed
             if self.aborted.entries():

@@ -11,6 +11,10 @@ File (``<base offset>.txnindex``), made with its first entry; entries of 34 byte
 A consumer that reads committed records gets the entries that overlap what it reads, and drops the records they name.
 Entries of later segments may overlap too; an entry whose ``last_stable_offset`` is at or above the end of what is read
 says that none after it does.
+
+An entry belongs to a marker that is in the log already, so readers see it whether it could be written or not. One that could
+not, since the process had no descriptor left, is written with the next one, at the latest when the segment is sealed or the
+log closed; an unclean start makes the entries of the active segment anew.
 """
 
 from __future__ import annotations
@@ -73,13 +77,14 @@ def collect_aborted(
 
 
 class TransactionIndex:
-    """The entries of one segment, read from the file when first needed."""
+    """The entries of one segment, read from the file when first needed. ``_pending`` are the last ones, not in the file yet."""
 
-    __slots__ = ("_entries", "_file")
+    __slots__ = ("_file", "_pending", "_written")
 
     def __init__(self, file: SegmentFile) -> None:
         self._file = file
-        self._entries: list[AbortedTransaction] | None = None
+        self._written: list[AbortedTransaction] | None = None
+        self._pending: list[AbortedTransaction] = []
 
     @property
     def path(self) -> str:
@@ -87,28 +92,40 @@ class TransactionIndex:
 
     def entries(self) -> list[AbortedTransaction]:
         """The transactions whose abort marker is in the segment. Raises OSError."""
-        if self._entries is None:
+        return self._read() + self._pending if self._pending else self._read()
+
+    def _read(self) -> list[AbortedTransaction]:
+        if self._written is None:
             try:
-                self._entries = decode_transaction_index(self._file.disk.read_file(self.path), self._file.base_offset)
+                self._written = decode_transaction_index(self._file.disk.read_file(self.path), self._file.base_offset)
             except FileNotFoundError:
-                self._entries = []
+                self._written = []
             except CorruptIndexError as error:
                 raise OSError(errno.EIO, str(error), self.path) from error
-        return self._entries
+        return self._written
 
     def append(self, entry: AbortedTransaction) -> None:
-        """Write an entry. Raises OSError."""
-        entries = self.entries()
+        """Take up an entry and write it. Raises OSError; it is among ``entries`` all the same."""
+        self._pending.append(entry)
+        self.write()
+
+    def write(self) -> None:
+        """Have all entries in the file. Raises OSError."""
+        if not self._pending:
+            return
+        written = self._read()
         file = self._file.disk.open(self.path, create=True)
         try:
-            file.write(encode_aborted(entry), len(entries) * ENTRY_SIZE)
+            file.write(b"".join(map(encode_aborted, self._pending)), len(written) * ENTRY_SIZE)
         finally:
             file.close()
-        entries.append(entry)
+        written += self._pending
+        self._pending = []
 
     def sync(self) -> None:
         """Return once the entries are on stable storage; the name of the file is the caller's to sync. Raises OSError."""
-        if self.entries():
+        self.write()
+        if self._read():
             file = self._file.disk.open(self.path)
             try:
                 file.sync()
@@ -118,20 +135,22 @@ class TransactionIndex:
     def clear(self) -> None:
         """Start over without entries. Raises OSError."""
         self._file.disk.remove(self.path)
-        self._entries = []
+        self._written = []
+        self._pending = []
 
     def drop(self) -> None:
-        """Forget the entries, to be read again when needed; that there are none is worth remembering."""
-        self._entries = self._entries and None
+        """Forget the entries that are in the file, to be read again when needed; that there are none is worth remembering."""
+        self._written = self._written and None
 
     def truncate_to(self, offset: int) -> None:
         """Forget the entries whose marker is at or above ``offset``. Raises OSError."""
-        entries = self.entries()
-        kept = [entry for entry in entries if entry.last_offset < offset]
-        if len(kept) < len(entries):
+        written = self._read()
+        kept = [entry for entry in written if entry.last_offset < offset]
+        if len(kept) < len(written):
             file = self._file.disk.open(self.path)
             try:
                 file.truncate(len(kept) * ENTRY_SIZE)
             finally:
                 file.close()
-            self._entries = kept
+            self._written = kept
+        self._pending = [entry for entry in self._pending if entry.last_offset < offset]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import struct
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.log.offset_index import CorruptIndexError
 from ottla.log.transaction_index import AbortedTransaction, decode_transaction_index, encode_aborted
-from ottla.log.transactional_reads import aborted_transactions
+from ottla.log.transactional_reads import aborted_between, aborted_transactions
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 
 SEGMENT = {"segment_bytes": 1000}
@@ -266,3 +267,49 @@ async def test_the_file_as_kafka_lays_it_out(world):
 def test_what_is_no_index(data):
     with pytest.raises(CorruptIndexError):
         decode_transaction_index(data, 2)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("rolled", [True, False])
+async def test_an_aborted_transaction_is_known_though_there_was_no_descriptor_for_its_index(
+    memory_world, clean, rolled
+):
+    world = memory_world
+    log = await world.log(**SEGMENT)
+    producer = Producer(world, log, 1)
+    begun = producer.begin("dropped")
+    world.disk.fail("open", errno.EMFILE, where=lambda path: path.endswith(".txnindex"))
+    marker = producer.end(commit=False)
+    assert not log.folder.is_offline
+    assert not any(name.endswith(".txnindex") for name in world.files())
+    expected = [AbortedTransaction(1, begun, marker, marker + 1)]
+    assert aborted_between(log.segments, begun, marker + 1) == expected
+    world.disk.heal()
+    if rolled:
+        while len(log.segments) == 1:
+            world.append(log, "x" * 400)
+    if clean:
+        await world.managers[-1].stop()
+    else:
+        world.kill()
+    log = await world.log(**SEGMENT)
+    assert aborted_between(log.segments, begun, marker + 1) == expected
+
+
+async def test_entries_that_wait_for_a_descriptor_go_with_their_markers_and_are_written_with_the_next(memory_world):
+    world = memory_world
+    log = await world.log()
+    producer = Producer(world, log, 1)
+    producer.begin("first")
+    producer.end(commit=False)
+    world.disk.fail("open", errno.EMFILE, where=lambda path: path.endswith(".txnindex"))
+    for value in ("second", "third"):
+        producer.begin(value)
+        marker = producer.end(commit=False)
+    log.truncate_to(marker)
+    world.disk.heal()
+    producer.end(commit=False)
+    index = log.segments[0].aborted
+    assert [entry.first_offset for entry in index.entries()] == [0, 2, 4]
+    written = decode_transaction_index(world.disk.read_file(index.path), 0)
+    assert written == index.entries()
