@@ -2,7 +2,9 @@
 
 Behaviour: addresses are those of the listener that the client came by. A topic that does not exist is made, if the
 client and auto.create.topics.enable allow it, and answered with its leaders at once; otherwise it is
-UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for a name that cannot exist. A topic asked for by id has its name
+UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for a name that cannot exist. While no controller has told this broker of
+the cluster, the client waits, and in the end a topic is LEADER_NOT_AVAILABLE: to be told that it is unknown makes librdkafka give
+up the records it has for it (Apache Kafka's broker says so for that moment). A topic asked for by id has its name
 in the answer; an id that no topic has is UNKNOWN_TOPIC_ID, with no name. Topics that the client may not describe are left out
 where it asks for all, else TOPIC_AUTHORIZATION_FAILED whether they exist or not, without id (or, asked for by id, without
 name); so is a topic that it may not make. The controller named is a live broker. The answer of
@@ -132,9 +134,11 @@ def _by_name(call: Call, metadata: MetadataCache, name: str, error: ErrorCode | 
     topic = metadata.topic(name)
     if topic is not None:
         return describe_topic(call, topic)
-    if error is None:
-        error = ErrorCode.INVALID_TOPIC_EXCEPTION if why_invalid(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    elif error == ErrorCode.NONE:
+    if error is None and why_invalid(name):
+        error = ErrorCode.INVALID_TOPIC_EXCEPTION
+    elif error is None and metadata.version:
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif error in (None, ErrorCode.NONE):
         error = ErrorCode.LEADER_NOT_AVAILABLE
     return MetadataResponseTopic(error_code=error, name=name, is_internal=name in INTERNAL_TOPICS)
 
