@@ -105,8 +105,7 @@ class Rules:
 class Subject(Rules):
     """A broker, its administrator and a client without rights."""
 
-    def __init__(self, bootstrap: str, *, is_kafka: bool) -> None:
-        self.is_kafka = is_kafka
+    def __init__(self, bootstrap: str) -> None:
         super().__init__(Connection(bootstrap, source=ADMIN))
         self.client = Connection(bootstrap, source=CLIENT)
         self.create(
@@ -185,10 +184,12 @@ def subject(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
             _write_rules(zookeeper.address, "/rights/kafka-acl/Cluster/kafka-cluster")
             kafka.start()
             bootstrap = kafka.bootstrap
-        subject = Subject(bootstrap, is_kafka=request.param == "kafka")
+        subject = Subject(bootstrap)
         stack.callback(subject.close)
         yield subject
 
+
+ON_OTTLA = pytest.mark.parametrize("subject", ["ottla"], indirect=True)
 
 CASES = PARTIAL + [
     whole_request(handler.api_key, handler.cluster_right, handler.highest)
@@ -237,10 +238,23 @@ def refusals(response: Any) -> set[int]:
     return found
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.api.name.lower()}-{case.version}")
+def _name(case: Case) -> str:
+    return f"{case.api.name.lower()}-{case.version}"
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if case.on_kafka], ids=_name)
 def test_an_api_is_refused_without_one_of_its_rights_and_not_with_all(subject: Subject, case: Case) -> None:
-    if subject.is_kafka and not case.on_kafka:
-        pytest.skip("not an API of Kafka's ZooKeeper mode")
+    is_refused_without_one_of_its_rights(subject, case)
+
+
+@ON_OTTLA
+@pytest.mark.parametrize("case", [case for case in CASES if not case.on_kafka], ids=_name)
+def test_an_api_that_kafkas_zookeeper_mode_has_not(subject: Subject, case: Case) -> None:
+    is_refused_without_one_of_its_rights(subject, case)
+
+
+def is_refused_without_one_of_its_rights(subject: Subject, case: Case) -> None:
+    """And with all of them it is not."""
     for missing in case.grants:
         with subject.granted(grant for grant in case.grants if grant is not missing) as client:
             assert refusals(client.call(case.request(), case.version)) == missing.refusal, missing
@@ -384,9 +398,8 @@ def test_what_can_be_a_rule(subject: Subject, pattern: ResourcePattern, operatio
     assert codes == [0, 0 if is_taken else ErrorCode.INVALID_REQUEST]
 
 
+@ON_OTTLA
 def test_a_refusal_is_in_the_audit_log_with_its_request(subject: Subject, caplog: pytest.LogCaptureFixture) -> None:
-    if subject.is_kafka:
-        pytest.skip("in another process")
     with caplog.at_level(logging.INFO, "kafka.authorizer.logger"), subject.granted([]) as client:
         client.call(OffsetFetchRequest(group_id="audited", topics=None), 7)
     (line,) = [line for line in caplog.messages if "audited" in line]
