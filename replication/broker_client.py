@@ -264,6 +264,8 @@ class _Link:
                 raise OSError(self._closed_because)
             while True:
                 frame = await self._frames.read()
+                if self._closed_because is not None:  # meanwhile; the frame had come before that
+                    raise OSError(self._closed_because)
                 answered = self._in_flight.popleft()
                 correlation_id, start = decode_response_header(frame, answered.api_key, answered.version)
                 if correlation_id != answered.correlation_id:

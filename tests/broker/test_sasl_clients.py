@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import re
 import subprocess
 import sys
@@ -103,7 +104,8 @@ def test_confluent_kafka(broker: ottla.Broker, who: dict[str, str]) -> None:
 @pytest.mark.parametrize("who", USERS, ids=lambda who: who["sasl_mechanism"])
 def test_a_wrong_password(broker: ottla.Broker, who: dict[str, str], caplog: pytest.LogCaptureFixture) -> None:
     wrong = {**who, "sasl_plain_password": "wrong"}
-    with pytest.raises(kafka.errors.KafkaTimeoutError):  # it tries again for so long, and says why in its log
+    # It tries again for so long, and says why in its log.
+    with caplog.at_level(logging.INFO, "kafka"), pytest.raises(kafka.errors.KafkaTimeoutError):
         KafkaProducer(**settings(broker, wrong), bootstrap_timeout_ms=1000)
     assert "Connection lost: [Error 58] SaslAuthenticationFailedError" in caplog.text
     said: list[confluent_kafka.KafkaError] = []

@@ -372,6 +372,18 @@ async def test_closing_ends_what_is_in_flight_and_all_after_it() -> None:
         assert await peer.has_ended()
 
 
+@pytest.mark.parametrize("_", range(20))  # of the two tasks that go on either may be the first
+async def test_closing_between_two_answers_that_came_together(_: int) -> None:
+    async with opened() as world, trio.open_nursery() as nursery:
+        sent = await send_all(nursery, world.client, 2)
+        peer = await world.accept()
+        frames = [answer_frame((await peer.request())[0], answer_to(number)) for number in range(2)]
+        await peer.connection.send([b"".join(frames)])
+        await sent[0].is_answered()
+        world.client.close()
+        await sent[1].fails(PeerUnavailableError, "test:9092: the client was closed")
+
+
 async def test_closing_while_it_connects() -> None:
     network = MemoryNetwork()
     world = World(network, await network.listen(HOST, PORT, 0))
