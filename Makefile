@@ -69,7 +69,7 @@ jepsen: ## MINUTES=5 SEED=1 SYSTEM=ottla: faults of every kind on three processe
 	@tools/setup.sh check
 	@$(PYTHON_IN_VENV) -m ottla.tests.jepsen --minutes $(MINUTES) --seed $(SEED) --system $(SYSTEM) $(ARGS)
 
-bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios in docs/bench.md
+bench: ## the same load on Ottla and Apache Kafka, alternating; table of ratios in docs/bench-broker.md
 	@tools/setup.sh bench
 	$(PYTHON_IN_VENV) -m bench $(ARGS)
 
@@ -112,6 +112,8 @@ docs: ## the documentation as a site in site/, after writing what is generated i
 	$(PYTHON_IN_VENV) -m ottla.broker.settings_page > docs/configuration.md
 	$(PYTHON_IN_VENV) -m ottla.broker.metrics.page docs/operations.md
 	$(PYTHON_IN_VENV) -m ottla.cli.help_page > docs/command-reference.md
+	$(PYTHON_IN_VENV) tools/api_page.py > docs/api.md
+	$(PYTHON_IN_VENV) -m bench.plot
 	$(PYTHON_IN_VENV) -m mkdocs build --strict
 
 clean: ## remove what make built; ./data stays

@@ -32,7 +32,7 @@ from .tls import OVER_TLS
 
 _PAIRS = 3
 _DOCS = Path(__file__).resolve().parent.parent / "docs"
-_PAGE = _DOCS / "bench.md"
+_PAGE = _DOCS / "bench-broker.md"
 _CLUSTER_PAGE = _DOCS / "bench-cluster.md"
 
 
@@ -102,7 +102,9 @@ def main(
         bool,
         typer.Option("--cluster", help="Three brokers of each, Kafka 3.9.2 in ZooKeeper mode; docs/bench-cluster.md."),
     ] = False,
-    output: Annotated[Path | None, typer.Option(help="Page to write; docs/bench.md when nothing is left out.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Page to write; docs/bench-broker.md when nothing is left out.")
+    ] = None,
     profile: Annotated[
         bool, typer.Option("--profile", help="Only Ottla, and where its CPU time goes, row by row.")
     ] = False,
@@ -142,7 +144,7 @@ def main(
         output = _PAGE
     if output is not None:
         command = _command(rows, pairs, scale, only_ottla)
-        output.write_text(bench.results.markdown(command, _about(kinds, pairs, scale)))
+        output.write_text(bench.results.markdown("One broker of each", command, _about(kinds, pairs, scale)))
     for missed in bench.results.missed():
         print(f"missed: {missed}")
     if bench.failures:

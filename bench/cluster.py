@@ -186,7 +186,7 @@ def measure_clusters(
     if output is not None:
         options = ["--cluster", *(["--rows", rows] if rows else []), "--pairs", str(pairs), "--scale", f"{scale:g}"]
         command = f"make bench ARGS={shlex.quote(shlex.join(options))}"
-        output.write_text(bench.results.markdown(command, _about(kinds, pairs, scale)))
+        output.write_text(bench.results.markdown("Three brokers of each", command, _about(kinds, pairs, scale)))
     missed = [f"missed: {row}" for row in bench.results.missed()]
     return missed + [f"failed: {name}" for name in bench.failures]
 

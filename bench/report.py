@@ -18,6 +18,10 @@ from .rows import Figure, Floor
 
 _NOISY = 0.1
 _WIDTH = 170
+_ABOVE_TABLE = """\
+[Benchmarks](bench.md) draws the conclusion from this table. A *ratio* is Ottla's figure divided by Apache Kafka's, the
+median of the pairs, and *range* its lowest and highest; a *floor* is what the ratio has to keep. *Noise* is explained
+[below](#how-it-was-measured)."""
 
 
 @dataclass
@@ -98,11 +102,11 @@ class Results:
         console = Console()
         (console if console.is_terminal else Console(width=_WIDTH)).print(table)
 
-    def markdown(self, command: str, about: Sequence[str]) -> str:
-        """The page: how it was made, then the table."""
-        lines = ["# Ottla and Apache Kafka, side by side", "", "Made by", "", f"    {command}", "", *about, ""]
-        lines += _markdown_table(self.header(), self.table())
-        return "\n".join(lines) + "\n"
+    def markdown(self, title: str, command: str, about: Sequence[str]) -> str:
+        """The page: the table, then how it was made."""
+        table = _markdown_table(self.header(), self.table())
+        made = ["## How it was measured", "", "By", "", f"    {command}", "", *about]
+        return "\n".join([f"# {title}", "", _ABOVE_TABLE, "", *table, "", *made]) + "\n"
 
 
 def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -167,34 +167,40 @@ def measured(kind: Kind, folder: Path, records: int) -> Measured:
 
 
 def page(records: int, output: Path | None, rows: list[Measured]) -> str:
-    """Markdown: the command, what was done, the table, the audits."""
+    """Markdown: the table, how it came about, the audits."""
     options = ["--records", str(records), *(["--output", str(output)] if output else [])]
     head = ["", "records/s", "broker CPU s", "s, disturbed"]
     figures = [[r.name, f"{r.records_per_s:,.0f}", f"{r.broker_cpu_s:.2f}", f"{r.disturbed_s:.0f}"] for r in rows]
     table = [head, ["---"] * len(head), *figures]
     audit = shlex.join(["ottla", "spark", *audit_arguments("127.0.0.1:9092", "lake", records)])
     machine = f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+    what = f"{records:,} records of {_VALUE_BYTES} bytes in {_PARTITIONS} partitions"
+    kept = (
+        "each record was in the archive once" if all(row.is_clean for row in rows) else "NOT each record was in it once"
+    )
     return f"""\
 # An archive, while things die
 
-Made by
+{what} went through `ottla spark archive`, once undisturbed and once while the job, the
+broker and a worker were killed; {kept}.
+
+{"".join(f"| {' | '.join(line)} |" + chr(10) for line in table)}
+*records/s* and *broker CPU s* are of the undisturbed run, the rate from the plan of the first micro-batch to the end of the last,
+*s, disturbed* is the length of the other one. The [audits](#the-audit-on-ottla) below are of the disturbed run.
+
+## How it was measured
 
     make bench-archive ARGS={shlex.quote(shlex.join(options))}
 
-on {machine}, which the broker, Spark's master, two workers and the job shared.
-{records:,} records of {_VALUE_BYTES} bytes in {_PARTITIONS} partitions went through `ottla spark archive`, in {_BATCHES}
-micro-batches.
-
-*records/s* and *broker CPU s* are of a run with nothing in the way, the rate from the plan of the first micro-batch to the
-end of the last. In a second run the job was killed (SIGKILL) and started anew after 3 micro-batches, the broker after 7, one
-of the workers was killed after 11 and stayed away, and the job once more after 15.
-
-{"".join(f"| {' | '.join(line)} |" + chr(10) for line in table)}
-The second archive was then audited, against its topic and against the numbers that were produced, by
+on {machine}, shared by the broker, Spark's master, two workers and the job, in {_BATCHES}
+micro-batches. In the disturbed run the job was killed (SIGKILL) and started anew after 3 micro-batches, the broker
+after 7, one of the workers was killed after 11 and stayed away, and the job was killed once more after 15. The archive was then
+compared with its topic and with the numbers that were produced:
 
     {audit}
 
-{chr(10).join(f"## On {row.name}{chr(10) * 2}```text{chr(10)}{row.audit.expandtabs(12)}```{chr(10)}" for row in rows)}"""
+{(chr(10) * 2).join(f"## The audit on {row.name}{chr(10) * 2}```text{chr(10)}{row.audit.expandtabs(12)}```" for row in rows)}
+"""
 
 
 def main(

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+import ottla
 from ottla.broker.config_file import load_config, read_properties, warn_of_unused
 from ottla.broker.settings import BrokerSettings
+from ottla.tools import api_page
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\[([^\]]*)\]\(([^)#\s]+)(?:#[^)]*)?\)")
 
 
@@ -29,6 +31,17 @@ def test_links_lead_somewhere(page: Path) -> None:
         if text.startswith("`") and file.suffix == ".py" and "/" not in name:
             defined = rf"^\s*(?:(?:async )?def|class) {name.rpartition('.')[2]}\b|^{name} = "
             assert re.search(defined, file.read_text(), re.MULTILINE), f"{page.name}: no {name} in {target}"
+
+
+def test_the_page_of_the_python_api_is_up_to_date() -> None:
+    assert (ROOT / "docs" / "api.md").read_text() == api_page.page(), "run `make docs`"
+
+
+def test_the_page_of_the_python_api_has_what_is_public() -> None:
+    page = api_page.page()
+    assert [name for name in ottla.__all__ if f"### ottla.{name}\n" not in page] == []
+    undocumented = re.findall(r"^#### (\S+)\n\n```python\n[^`]*```\n\n\n", page, re.MULTILINE)
+    assert undocumented == []
 
 
 @pytest.mark.parametrize(("name", "folder"), [("operations", "/var/lib/ottla"), ("cluster", "/var/lib/ottla/1")])

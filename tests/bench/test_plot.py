@@ -1,0 +1,23 @@
+"""The page of benchmarks says what the tables hold, and nothing else."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from ottla.bench import plot
+
+_DOCS = Path(__file__).resolve().parents[2] / "docs"
+
+
+def test_the_committed_plot_and_figures_are_those_of_the_tables() -> None:
+    assert (_DOCS / "bench.svg").read_text() == plot.svg(), "run `make docs`"
+    page = (_DOCS / "bench.md").read_text()
+    assert page == plot.with_figures(page), "run `make docs`"
+
+
+def test_every_load_with_a_rate_and_a_cost_is_plotted() -> None:
+    tables = "".join((_DOCS / f"{name}.md").read_text() for name in ("bench-broker", "bench-cluster"))
+    measured = re.findall(r"^\| (.*?) \| (?:records|requests)/s \|", tables, re.MULTILINE)
+    assert len(plot.loads()) == len(measured)
+    assert plot.svg().count("<circle") == len(measured) + 1  # one is in the legend
