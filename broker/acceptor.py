@@ -194,6 +194,12 @@ class Acceptor:
             if self._monitor.closings.is_first(context.host, why, logging.INFO):
                 logger.info("closing connection from %s: %s", context.peer, why)
             return None
+        except Exception as error:  # a bug shows itself to one client, and not to all
+            connection.close()
+            self._monitor.errors[Ending.BUG] += 1
+            if self._monitor.closings.is_first(context.host, type(error).__name__):
+                logger.exception("closing connection from %s: its handshake has failed", context.peer)
+            return None
         except BaseException:
             connection.close()
             raise

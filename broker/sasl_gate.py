@@ -259,7 +259,8 @@ class _Conversation:
         )
 
     def _logged(self, error: AuthenticationError) -> str:
-        return f"failed {self._kind} by {self.mechanism}: {error}"
+        why = "" if error.__cause__ is None else f" ({error.__cause__})"
+        return f"failed {self._kind} by {self.mechanism}: {error}{why}"
 
     @property
     def _kind(self) -> str:

@@ -70,6 +70,10 @@ class ListenerTls:
                 changed = self._changed(self._config)
             except SettingError as error:
                 logger.error("listener %s goes on with the stores it has: %s", self._config.listener, error)
+            except (
+                Exception
+            ):  # a file that OpenSSL or cryptography fails at in a way of its own must not end the broker
+                logger.exception("listener %s goes on with the stores it has", self._config.listener)
             else:
                 if changed is not self._current:
                     logger.info("listener %s has read its key store and trust store again", self._config.listener)

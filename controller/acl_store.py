@@ -65,11 +65,10 @@ class AclStore:
         self._clock = clock
         self._authorizer = authorizer
         self._last_seen: dict[str, int] = dict.fromkeys(acl_znodes.CHANGES, -1)
-        self._look = RepeatedLook()
-        self._is_all_new = False
+        self._look = RepeatedLook("access rules")
 
     async def start(self) -> None:
-        """Make the folders, and read everything. Raises StoreError."""
+        """Make the folders, and read everything, at first and again whenever watches may have been lost. Raises StoreError."""
         await ensure_paths(self._store, acl_znodes.PATHS)
         await self._read_all()
 
@@ -85,30 +84,37 @@ class AclStore:
         await self._read(patterns)
 
     async def _read(self, patterns: Iterable[ResourcePattern]) -> None:
-        """Have the authorizer know what the store holds of these patterns."""
+        """Have the authorizer know what the store holds of these patterns.
+
+        A node that is not understood at all leaves what was known of the pattern; where that is nothing, nobody but super
+        users gets at its resources.
+        """
         wanted = list(patterns)
         paths = [acl_znodes.path(pattern) for pattern in wanted]
         for pattern, path, node in zip(wanted, paths, await self._store.get_many(paths), strict=True):
-            entries = frozenset[AclEntry]() if node is None else decoded(path, node, acl_znodes.decode_entries)
-            if entries is not None:
-                self._authorizer.change(pattern, entries)
+            if node is None:
+                self._authorizer.change(pattern, frozenset())
+                continue
+            read = acl_znodes.read_entries(node.data)
+            if read.errors:
+                logger.error("%s is not understood in all: %s", path, "; ".join(read.errors))
+            if read.entries is not None:
+                self._authorizer.change(pattern, read.entries)
+            elif not self._authorizer.rules.entries(pattern):
+                self._authorizer.change(pattern, frozenset({acl_znodes.DENY_ALL}))
 
     def look_again(self) -> None:
         """Watches may have been lost."""
-        self._is_all_new = True
         self._look.again()
 
     async def run(self) -> None:
         """Follow the changes that others make, for as long as there is a store to follow."""
         try:
-            await self._look.run(self._follow)
+            await self._look.run(self._follow, self.start)
         except StoreFailedError as error:
             logger.error("Changes of access rules are not followed any more: %s", error)
 
     async def _follow(self) -> None:
-        if self._is_all_new:
-            await self._read_all()
-            self._is_all_new = False
         for folder, decode in _CHANGES:
             names = await self._store.children(folder, self._look.watch)
             unseen = sorted(name for name in names if _number(name) > self._last_seen[folder])

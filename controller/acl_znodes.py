@@ -14,10 +14,13 @@ been. Keys keep the order in which Kafka was seen to write them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from ..security.acl import (
+    EVERYBODY,
     RESOURCE_TYPES,
+    WILDCARD,
     AclEntry,
     Operation,
     PatternType,
@@ -75,22 +78,68 @@ def encode_entries(entries: Iterable[AclEntry]) -> bytes:
     return _dump({"acls": acls, "version": 1})
 
 
+DENY_ALL = AclEntry(EVERYBODY, Permission.DENY, WILDCARD, Operation.ALL)
+
+
+class ReadEntries(NamedTuple):
+    """What a node comes to. ``entries`` is None where nothing of it is understood, ``errors`` say what is not."""
+
+    entries: frozenset[AclEntry] | None
+    errors: tuple[str, ...]
+
+
 def decode_entries(data: bytes) -> frozenset[AclEntry]:
-    """Raises ValueError and what else a node raises that has something else in it."""
+    """Raises ValueError where anything is not understood: what is written over is to be known."""
+    read = read_entries(data)
+    if read.entries is None or read.errors:
+        raise ValueError("; ".join(read.errors))
+    return read.entries
+
+
+def read_entries(data: bytes) -> ReadEntries:
+    """The entries to go by. One that is not understood allows nothing; if it may deny something, it denies everything to the
+    principal and host that it names, or to all.
+
+    Kafka 3.9 takes a rule of an unknown operation for one that never matches, so that a denial is lost; one without a
+    principal keeps it from reading the node, and so from starting (AclEntry ``fromBytes``, AclAuthorizer ``loadCache``).
+    """
     if not data:
-        return frozenset()
-    fields = json.loads(data)
-    if fields["version"] != 1:
-        raise ValueError(f"version {fields['version']} of access rules")
-    return frozenset(
-        AclEntry(
-            str(acl["principal"]),
-            Permission[constant_name(acl["permissionType"])],
-            str(acl["host"]),
-            Operation[constant_name(acl["operation"])],
-        )
-        for acl in fields["acls"]
-    )
+        return ReadEntries(frozenset(), ())
+    try:
+        fields = json.loads(data)
+        if fields["version"] != 1:
+            raise ValueError(f"version {fields['version']} of access rules")
+        acls = list(fields["acls"])
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        return ReadEntries(None, (repr(error),))
+    entries, errors = set(), []
+    for acl in acls:
+        try:
+            entries.add(_entry(acl))
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            errors.append(repr(error))
+            entries |= _instead_of(acl if isinstance(acl, dict) else {})
+    return ReadEntries(frozenset(entries), tuple(errors))
+
+
+def _entry(acl: Mapping[str, str]) -> AclEntry:
+    principal, host = acl["principal"], acl["host"]
+    permission, operation = Permission[constant_name(acl["permissionType"])], Operation[constant_name(acl["operation"])]
+    if not isinstance(principal, str) or ":" not in principal or not isinstance(host, str):
+        raise ValueError(f"{principal!r} from {host!r}")
+    if permission not in (Permission.ALLOW, Permission.DENY) or operation in (Operation.UNKNOWN, Operation.ANY):
+        raise ValueError(f"{permission.name} {operation.name}")
+    return AclEntry(principal, permission, host, operation)
+
+
+def _instead_of(acl: Mapping[str, object]) -> set[AclEntry]:
+    """What stands for an entry that is not understood."""
+    if str(acl.get("permissionType")).upper() == Permission.ALLOW.name:
+        return set()
+    principal, host = acl.get("principal"), acl.get("host")
+    if not isinstance(principal, str) or ":" not in principal:
+        principal = EVERYBODY
+    return {DENY_ALL._replace(principal=principal, host=host if isinstance(host, str) else WILDCARD)}
 
 
 def change_prefix(pattern: ResourcePattern) -> str:

@@ -66,7 +66,7 @@ class ConfigStore:
         self._clock = clock
         self._overrides: dict[str, dict[str, dict[str, str]]] = {kind: {} for kind in KINDS}
         self._last_notification = -1
-        self._look = RepeatedLook()
+        self._look = RepeatedLook("configs")
         self.on_topic_config: list[ConfigListener] = []
         self.on_broker_config: list[ConfigListener] = []
         self.on_user_config: list[ConfigListener] = []
@@ -107,7 +107,7 @@ class ConfigStore:
     async def run(self) -> None:
         """Follow the changes that others make, for as long as there is a store to follow."""
         try:
-            await self._look.run(self._follow)
+            await self._look.run(self._follow, self.start)
         except StoreFailedError as error:
             logger.error("Changes of configs are not followed any more: %s", error)
 

@@ -51,7 +51,7 @@ class FinalizedFeatures:
     def __init__(self, store: ClusterStore, on_unsupported: Callable[[str], None]) -> None:
         self._store = store
         self._on_unsupported = on_unsupported
-        self._look = RepeatedLook()
+        self._look = RepeatedLook("finalized features")
         self.epoch = UNKNOWN_EPOCH
         """The version of ``/feature``, while it is there."""
 
@@ -86,7 +86,7 @@ class FinalizedFeatures:
     async def run(self) -> None:
         """Follow the node, for as long as there is a store to follow."""
         try:
-            await self._look.run(self.start)
+            await self._look.run(self.start, self.start)
         except KafkaError as error:
             self._on_unsupported(error.message or error.code.name)
         except StoreFailedError:

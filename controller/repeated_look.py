@@ -1,36 +1,70 @@
-"""Following something in the store: a watch, and the loop that looks again after each change."""
+"""Following something in the store: a watch, and the loop that looks again after each change, and after a failure."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
 import trio
 
-from .store import SessionExpiredError, WatchEvent
+from .store import SessionExpiredError, StoreError, StoreFailedError, WatchEvent
+
+logger = logging.getLogger(__name__)
+
+_RETRY_SECONDS = 1.0
+
+Look = Callable[[], Awaitable[None]]
 
 
 class RepeatedLook:
-    """``watch`` is to be set by every read of what is followed; ``run`` is for a task of its own."""
+    """``watch`` is to be set by every read of what is followed; ``run`` is for a task of its own. ``what`` it is, for the log."""
 
-    def __init__(self) -> None:
+    def __init__(self, what: str) -> None:
+        self._what = what
         self._changed = trio.Event()
+        self._is_all_new = False
+        self._has_failed = False
 
     def watch(self, event: WatchEvent) -> None:
         self._changed.set()
 
     def again(self) -> None:
-        """Watches may have been lost."""
+        """Watches may have been lost: look at everything."""
+        self._is_all_new = True
         self._changed.set()
 
-    async def run(self, look: Callable[[], Awaitable[None]]) -> NoReturn:
-        """Call ``look`` after each change. Raises what it raises, StoreFailedError at last; but for SessionExpiredError, since
-        in the next session everything is read anew.
+    async def run(self, look: Look, look_at_all: Look) -> NoReturn:
+        """Call ``look`` after each change, and ``look_at_all`` where more may have changed than watches tell.
+
+        Raises StoreFailedError at last, and what they raise that is no StoreError. After SessionExpiredError the next session
+        looks at everything. At any other error of the store, such as a folder that is not there or may not be read, everything
+        is looked at again after a pause, for as long as that lasts.
         """
         while True:
             await self._changed.wait()
             self._changed = trio.Event()
+            is_all_new, self._is_all_new = self._is_all_new, False
             try:
-                await look()
+                await (look_at_all if is_all_new else look)()
+            except StoreFailedError:
+                raise
             except SessionExpiredError:
-                continue
+                self._is_all_new = True
+            except StoreError as error:
+                self._say_failed(error)
+                await trio.sleep(_RETRY_SECONDS)
+                self.again()
+            else:
+                self._say_well()
+
+    def _say_failed(self, error: StoreError) -> None:
+        """Once, and not at each try."""
+        if not self._has_failed:
+            logger.error("Changes of %s cannot be followed for now: %s", self._what, error)
+        self._has_failed = True
+
+    def _say_well(self) -> None:
+        if self._has_failed:
+            logger.warning("Changes of %s are followed again", self._what)
+        self._has_failed = False

@@ -5,6 +5,9 @@ numbered notification under ``/delegation_token/token_changes`` that has the tok
 folder and reads again what is named there. Notifications older than 15 minutes are removed, and tokens that are over once in
 ``delegation.token.expiry.check.interval.ms``, by each broker. A token that is over is as good as removed before that.
 
+A token is changed as it is stored, on the condition that it is so still, and one that was removed is never written again: a
+renewal that comes at the same time does not bring it back.
+
 Passwords are not stored: each is computed from the token's id and the brokers' common secret, and what SCRAM needs of it
 when the token is first used, since that takes milliseconds.
 """
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import hmac
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import trio
 
@@ -33,7 +36,7 @@ from .store import (
     ConnectionLossError,
     Create,
     Delete,
-    NodeExistsError,
+    Node,
     NoNodeError,
     Operation,
     Set,
@@ -46,6 +49,8 @@ from .token_znodes import CHANGE_PREFIX, CHANGES, TOKEN_PATHS, TOKENS
 
 logger = logging.getLogger(__name__)
 
+Transform = Callable[[DelegationToken], DelegationToken | None]
+
 
 class DelegationTokens:
     """``start`` once, then ``run`` in a task of its own."""
@@ -57,9 +62,8 @@ class DelegationTokens:
         self._secret = secret
         self._tokens: dict[str, DelegationToken] = {}
         self._credentials: dict[str, dict[ScramMechanism, ScramCredential]] = {}
-        self._look = RepeatedLook()
+        self._look = RepeatedLook("delegation tokens")
         self._last_change = -1
-        self._is_complete = False
 
     # --- what is there ------------------------------------------------------------------------------------------------
 
@@ -97,59 +101,91 @@ class DelegationTokens:
         """Raises KafkaError KAFKA_STORAGE_ERROR when the store is gone."""
         now = self._clock.now_ms()
         token = delegation.new_token(owner, requester, renewers, wanted_lifetime_ms, self._settings.lifetimes, now)
-        await self._write(token)
+        try:
+            await self._write_new(token)
+        except StoreError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self._tokens[token.token_id] = token
         logger.info("Delegation token %s of %s was made for %s", token.token_id, token.owner, token.requester)
         return token
 
     async def renew(self, principal: Principal, given_hmac: bytes, period_ms: int) -> int:
         """When the token ends now, in ms since the epoch. Raises KafkaError."""
-        now = self._clock.now_ms()
-        token = delegation.renewed(self._by_hmac(given_hmac), principal, period_ms, self._settings.lifetimes, now)
-        await self._write(token)
+        now, lifetimes = self._clock.now_ms(), self._settings.lifetimes
+
+        def renewed(stored: DelegationToken) -> DelegationToken:
+            return delegation.renewed(stored, principal, period_ms, lifetimes, now)
+
+        token = await self._change(self._by_hmac(given_hmac).token_id, renewed)
+        assert token is not None
         return token.expiry_ms
 
     async def expire(self, principal: Principal, given_hmac: bytes, period_ms: int) -> int:
         """When the token ends now, in ms since the epoch. Raises KafkaError."""
         now, before = self._clock.now_ms(), self._by_hmac(given_hmac)
-        token = delegation.expired(before, principal, period_ms, now)
+
+        def expired(stored: DelegationToken) -> DelegationToken | None:
+            return delegation.expired(stored, principal, period_ms, now)
+
+        token = await self._change(before.token_id, expired)
         if token is None:
-            await self._remove(before.token_id)
             logger.info("Delegation token %s of %s was ended by %s", before.token_id, before.owner, principal)
             return now
-        await self._write(token)
         return token.expiry_ms
 
-    async def _write(self, token: DelegationToken) -> None:
+    async def _write_new(self, token: DelegationToken) -> None:
+        """Raises StoreError. Ids are random: what is there under this one is what was just written."""
+        operations = [Create(_path(token.token_id), delegation.encode_token(token)), _notification(token.token_id)]
+        while True:
+            try:
+                await self._store.multi(operations)
+                return
+            except ConnectionLossError:
+                if await self._stored(token.token_id) is not None:
+                    return
+
+    async def _change(self, token_id: str, transform: Transform) -> DelegationToken | None:
+        """Replace a token by what ``transform`` makes of it as it is stored, None to remove it; called again if others were
+        faster. What was removed meanwhile stays removed: a token that is made once never comes back.
+
+        Raises what ``transform`` raises, KafkaError DELEGATION_TOKEN_NOT_FOUND for one that is gone, and KAFKA_STORAGE_ERROR
+        without a store.
+        """
         try:
-            while not await self._try_write(token):
-                pass
+            while True:
+                node = await self._stored(token_id)
+                stored = None if node is None else decoded(_path(token_id), node, delegation.decode_token)
+                if node is None or stored is None:
+                    self._forget(token_id)
+                    raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+                token = transform(stored)
+                if token == stored or await self._try_change(token_id, node, token):
+                    break
         except StoreError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        self._tokens[token.token_id] = token
+        if token is None:
+            self._forget(token_id)
+        else:
+            self._tokens[token_id] = token
+        return token
 
-    async def _try_write(self, token: DelegationToken) -> bool:
-        path, data = _path(token.token_id), delegation.encode_token(token)
-        (node,) = await self._store.get_many([path])
-        operation: Operation = Create(path, data) if node is None else Set(path, data, node.stat.version)
+    async def _try_change(self, token_id: str, node: Node, token: DelegationToken | None) -> bool:
+        """Write over a node as it was read, or remove it. Raises StoreError."""
+        path, version = _path(token_id), node.stat.version
+        data = None if token is None else delegation.encode_token(token)
+        operation: Operation = Delete(path, version) if data is None else Set(path, data, version)
         try:
-            await self._store.multi([operation, _change(token.token_id)])
-        except (BadVersionError, NodeExistsError, NoNodeError):
+            await self._store.multi([operation, _notification(token_id)])
+        except (BadVersionError, NoNodeError):
             return False
         except ConnectionLossError:
-            (now,) = await self._store.get_many([path])
-            return now is not None and now.data == data
+            now = await self._stored(token_id)
+            return (None if now is None else now.data) == data
         return True
 
-    async def _remove(self, token_id: str) -> None:
-        try:
-            await self._store.multi([Delete(_path(token_id)), _change(token_id)])
-        except NoNodeError:
-            pass
-        except ConnectionLossError:
-            await self._remove(token_id)
-        except StoreError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        self._forget(token_id)
+    async def _stored(self, token_id: str) -> Node | None:
+        (node,) = await self._store.get_many([_path(token_id)])
+        return node
 
     def _forget(self, token_id: str) -> None:
         self._tokens.pop(token_id, None)
@@ -163,11 +199,9 @@ class DelegationTokens:
         names = await self._store.children(CHANGES, self._look.watch)
         self._last_change = max(map(_number, names), default=-1)
         await self._load({*await self._store.children(TOKENS), *self._tokens})
-        self._is_complete = True
 
     def look_again(self) -> None:
         """Watches may have been lost."""
-        self._is_complete = False
         self._look.again()
 
     async def run(self) -> None:
@@ -175,14 +209,11 @@ class DelegationTokens:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._remove_those_over)
-                await self._look.run(self._follow)
+                await self._look.run(self._follow, self.start)
         except* StoreFailedError as group:
             logger.error("Changes of delegation tokens are not followed any more: %s", group.exceptions[0])
 
     async def _follow(self) -> None:
-        if not self._is_complete:
-            await self.start()
-            return
         names = await self._store.children(CHANGES, self._look.watch)
         unseen = sorted((name for name in names if _number(name) > self._last_change), key=_number)
         nodes = await self._store.get_many([f"{CHANGES}/{name}" for name in unseen])
@@ -213,21 +244,27 @@ class DelegationTokens:
     async def _remove_those_over(self) -> None:
         while True:
             await trio.sleep(self._settings.expiry_check_interval_ms / 1000)
-            for token in self.tokens():
-                if token.is_over(self._clock.now_ms()):
-                    try:
-                        await self._remove(token.token_id)
-                    except KafkaError as error:
-                        logger.warning("Delegation token %s is over and stays: %s", token.token_id, error.message)
-                        break
-                    logger.info("Delegation token %s of %s is over", token.token_id, token.owner)
+            now = self._clock.now_ms()
+            for known in [token for token in self.tokens() if token.is_over(now)]:
+                try:
+                    left = await self._change(known.token_id, self._unless_over)
+                except KafkaError as error:
+                    if error.code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND:
+                        continue  # another broker was faster
+                    logger.warning("Delegation token %s is over and stays: %s", known.token_id, error.message)
+                    break
+                if left is None:
+                    logger.info("Delegation token %s of %s is over", known.token_id, known.owner)
+
+    def _unless_over(self, token: DelegationToken) -> DelegationToken | None:
+        return None if token.is_over(self._clock.now_ms()) else token
 
 
 def _path(token_id: str) -> str:
     return f"{TOKENS}/{token_id}"
 
 
-def _change(token_id: str) -> Create:
+def _notification(token_id: str) -> Create:
     return Create(CHANGE_PREFIX, token_id.encode(), sequence=True)
 
 

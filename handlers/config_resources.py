@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import IntEnum
 
 from ..base.errors import ErrorCode, KafkaError
@@ -10,6 +11,9 @@ from ..security.acl import Operation
 from .call import Call
 from .rights import CLUSTER, GROUP, TOPIC, check
 from .services import Services
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
+"""What Java's ``parseInt`` takes, but for leading zeros without end and figures of other scripts."""
 
 
 class ResourceType(IntEnum):
@@ -45,7 +49,7 @@ def check_topic(broker: Services, name: str) -> None:
 
 def check_broker(broker: Services, name: str) -> None:
     """Raises KafkaError unless ``name`` is this broker's id."""
-    if not name.lstrip("-").isdigit():
+    if _INTEGER.fullmatch(name) is None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
     if int(name) != broker.broker_id:
         raise KafkaError(

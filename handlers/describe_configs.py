@@ -30,6 +30,7 @@ from ..wire.messages.describe_configs import (
 from .call import Call
 from .config_entries import ConfigEntry, broker_entries, default_broker_entries, topic_entries
 from .config_resources import ResourceType, check_broker, check_right, check_topic
+from .rights import TOPIC, allowed_names
 
 logger = logging.getLogger(__name__)
 
@@ -43,12 +44,14 @@ async def handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigs
 
 
 async def _load_topics(call: Call, request: DescribeConfigsRequest) -> None:
-    """Read what is set on the topics: what one was made with only the brokers are told that have a replica of it.
+    """Read what is set on the topics that the client may ask about.
 
-    Kafka reads it at every request, too (ConfigHelper, AdminZkClient.fetchEntityConfig).
+    What one was made with only the brokers are told that have a replica of it. Kafka reads it at every request, too
+    (ConfigHelper, AdminZkClient.fetchEntityConfig).
     """
     names = {r.resource_name for r in request.resources if r.resource_type == ResourceType.TOPIC}
-    known = [name for name in sorted(names) if call.broker.metadata.topic(name) is not None]
+    allowed = allowed_names(call, Operation.DESCRIBE_CONFIGS, TOPIC, names, log_if_denied=False)
+    known = [name for name in sorted(allowed) if call.broker.metadata.topic(name) is not None]
     if known:
         await call.flush()
         with trio.move_on_after(_CONFIG_SECONDS):

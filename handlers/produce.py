@@ -82,14 +82,14 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
     failed: PartitionProduceResponse | None = None
     not_in_transaction: Refusals = {}
     forbidden: Collection[str] = ()
+    if call.version >= _FIRST_TOPIC_ID_VERSION:
+        _name_topics(call, request)
     if call.broker.authorizer is not None:
         forbidden = _forbidden_topics(call, request)
     if request.transactional_id is not None:
         not_in_transaction = await _enter_transaction(call, request, request.transactional_id, forbidden)
     for topic_data in request.topic_data:
         name = topic_data.name
-        if call.version >= _FIRST_TOPIC_ID_VERSION:
-            name = call.broker.metadata.topic_name(topic_data.topic_id) or ""
         answers = []
         for data in topic_data.partition_data:
             if forbidden and name in forbidden:
@@ -129,6 +129,14 @@ def _not_led_here(response: ProduceResponse) -> list[Refused]:
     ]
 
 
+def _name_topics(call: Call, request: ProduceRequest) -> None:
+    """Give the topics of a request the names that their ids stand for, '' for none: once, before rights are looked at, for
+    what an id stands for may change while the request waits.
+    """
+    for topic_data in request.topic_data:
+        topic_data.name = call.broker.metadata.topic_name(topic_data.topic_id) or ""
+
+
 def _forbidden_topics(call: Call, request: ProduceRequest) -> set[str]:
     """The topics that the client may not write to. Raises KafkaError for the request as a whole, where that is to be refused."""
     if any(
@@ -139,10 +147,7 @@ def _forbidden_topics(call: Call, request: ProduceRequest) -> set[str]:
         if request.transactional_id is None:
             raise refusal(TRANSACTIONAL_ID)
         check(call, Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
-    names = {topic_data.name for topic_data in request.topic_data}
-    if call.version >= _FIRST_TOPIC_ID_VERSION:
-        found = (call.broker.metadata.topic_name(topic_data.topic_id) for topic_data in request.topic_data)
-        names = {name for name in found if name is not None}
+    names = {topic_data.name for topic_data in request.topic_data if topic_data.name}
     return names - allowed_names(call, Operation.WRITE, TOPIC, names)
 
 
@@ -153,8 +158,6 @@ async def _enter_transaction(
     entries: dict[TopicPartition, Entry] = {}
     for topic_data in request.topic_data:
         name = topic_data.name
-        if call.version >= _FIRST_TOPIC_ID_VERSION:
-            name = call.broker.metadata.topic_name(topic_data.topic_id) or ""
         if name in forbidden:
             continue
         for data in topic_data.partition_data:

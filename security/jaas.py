@@ -4,7 +4,8 @@
 
 It is read as Kafka's JaasConfig does, which has Java's StreamTokenizer take it apart: values in single or double quotes, with
 the escapes of C, or words of letters, digits, ``.``, ``_``, ``$`` and ``-``; ``/`` begins a comment to the end of the line,
-``/*`` one to ``*/``. A number without quotes is no value. No message here has a value in it: it may be a password.
+``/*`` one to ``*/``. A number without quotes is no value. No message here has anything of the text in it: where a quote
+is missing, or one too many, what is read as a name may be a piece of a password.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ class LoginModule:
 def parse_jaas(text: str) -> LoginModule:
     """The one login module of a configuration. Raises JaasError, also where there are several, as Kafka does."""
     tokens = _tokens(text)
-    modules = []
+    modules: list[LoginModule] = []
     for kind, name in tokens:
         if kind not in ("word", "quoted"):
-            raise JaasError(f"a login module is expected, not {name!r}" if kind == "sign" else "no login module in it")
+            raise JaasError("a login module is expected" if modules else "no login module in it")
         modules.append(_parse_module(name, tokens))
     if not modules:
         raise JaasError("no login module in it")
@@ -61,7 +62,7 @@ def parse_jaas(text: str) -> LoginModule:
 def _parse_module(name: str, tokens: Iterator[tuple[str, str]]) -> LoginModule:
     flag = next(tokens, None)
     if flag is None or flag[1].lower() not in _FLAGS:
-        raise JaasError(f"behind {name} a control flag is expected: {', '.join(_FLAGS)}")
+        raise JaasError(f"behind the login module a control flag is expected: {', '.join(_FLAGS)}")
     options: dict[str, str] = {}
     for kind, key in tokens:
         if (kind, key) == ("sign", ";"):
@@ -70,7 +71,7 @@ def _parse_module(name: str, tokens: Iterator[tuple[str, str]]) -> LoginModule:
             raise JaasError("an option's name or a semicolon is expected")
         value = next(tokens, None) if next(tokens, None) == ("sign", "=") else None
         if value is None or value[0] not in ("word", "quoted"):
-            raise JaasError(f"option {key} has no value, or one that needs quotes")
+            raise JaasError(f"option {len(options) + 1} has no value, or one that needs quotes")
         options[key] = value[1]
     raise JaasError("it does not end with a semicolon")
 

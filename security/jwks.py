@@ -95,8 +95,8 @@ def _parse_key(entry: dict[str, Any]) -> VerificationKey | None:
     public = {name: value for name, value in entry.items() if name in ("kty", "crv", "n", "e", "x", "y")}
     try:
         key = jwt.get_algorithm_by_name(usable).from_jwk(public)
-    except (jwt.PyJWTError, ValueError, TypeError, KeyError, AttributeError):
-        logger.warning("A key of the JSON Web Key Set is passed over, for it is malformed")
+    except Exception as error:  # what the two libraries raise over another's text is theirs to say
+        logger.warning("A key of the JSON Web Key Set is passed over, for it is malformed: %s", type(error).__name__)
         return None
     return VerificationKey(key_id if isinstance(key_id, str) else None, algorithm, key_type, curve, key)
 

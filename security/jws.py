@@ -41,7 +41,7 @@ class Jws:
             return None
         if not isinstance(value, str):
             raise TokenError(f"the claim {name} is not a text")
-        return value.strip()
+        return _unicode(name, value.strip())
 
     def time(self, name: str) -> float | None:
         """A claim that is a time, in seconds since the epoch; None if there is none. Raises TokenError."""
@@ -64,10 +64,17 @@ class Jws:
         if value is None:
             return []
         if isinstance(value, str):
-            return [value]
+            return [_unicode(name, value)]
         if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
             raise TokenError(f"the claim {name} is neither a text nor a list of texts")
-        return value
+        return [_unicode(name, word) for word in value]
+
+
+def _unicode(name: str, text: str) -> str:
+    """JSON can have halves of characters in it (``\\ud800``), which no other text can. Raises TokenError."""
+    if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
+        raise TokenError(f"the claim {name} is not Unicode")
+    return text
 
 
 def parse_jws(token: str) -> Jws:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -81,6 +82,19 @@ async def test_the_answer_to_a_refused_token_is_a_challenge_and_then_the_failure
             assert response.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
             assert response.error_message == '{"status":"invalid_token"}'
             assert await client.is_closed()
+
+
+async def test_the_log_says_why_a_token_is_refused_and_the_client_is_not_told(
+    key_file: Path, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="ottla.broker")
+    async with running(**{URL: key_file.as_uri()}) as cluster:
+        client, _ = await authenticated(cluster, signed(claims(exp=NOW - 60, iat=NOW - 90)))
+        response = await client.ask(SaslAuthenticateRequest(auth_bytes=b"\x01"), 2)
+        assert "expired" not in response.error_message
+        assert await client.is_closed()
+    assert "failed authentication by OAUTHBEARER" in caplog.text
+    assert "it has expired" in caplog.text
 
 
 async def test_a_key_that_the_provider_has_now_is_found(key_file: Path, autojump_clock: trio.testing.MockClock) -> None:

@@ -21,6 +21,7 @@ from ottla.base.settings import SettingError
 from ottla.base.tls import TlsConnection
 from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.server import BrokerServer, StartError
+from ottla.broker.tls_contexts import ListenerTls
 from ottla.broker.tls_transport import TlsListener
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.replication.broker_client import BrokerClient, PeerUnavailableError, Secured
@@ -331,3 +332,43 @@ def test_a_listener_with_no_more_trust_store_goes_on() -> None:
     bare = TlsListener(ListenerConfig(Config(without), "X", "SSL"), InlineWorkers(), is_inter_broker=False)
     with pytest.raises(SettingError, match="Cannot add SSL truststore"):
         bare.check(config)
+
+
+async def test_a_handshake_that_fails_as_nothing_should_ends_one_connection_and_not_the_broker(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(_certificate: bytes) -> str:
+        raise NotImplementedError("a certificate of a new kind")
+
+    monkeypatch.setattr("ottla.broker.tls_transport.subject_name", fail)
+    async with serving(tmp_path, **tls_settings(ssl_client_auth="requested")) as network:
+        for _ in range(2):
+            known = client_of(network, opening(client()))
+            with pytest.raises(PeerUnavailableError):
+                await known.send(ApiVersionsRequest(), 0)
+            known.close()
+        unknown = client_of(network, opening())
+        assert (await unknown.send(ApiVersionsRequest(), 0)).error_code == ErrorCode.NONE
+        unknown.close()
+    assert caplog.text.count("its handshake has failed") == 1
+    assert "a certificate of a new kind" in caplog.text
+
+
+async def test_stores_that_fail_as_nothing_should_are_not_gone_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """``check`` has let them pass, or they came to the store past it."""
+    stores = Stores(tmp_path)
+    properties = {name.replace("_", "."): value for name, value in stores.settings().items()}
+    config = Config(properties)
+    tls = ListenerTls(ListenerConfig(config, "SSL", "SSL"), is_server=True, is_inter_broker=False)
+    before = tls.current()
+
+    def fail(*_: object) -> None:
+        raise NotImplementedError("a key of a new kind")
+
+    monkeypatch.setattr("ottla.broker.tls_contexts.read_material", fail)
+    stores.write(client())
+    config.change_dynamic({}, {LOCATION: str(stores.key)})
+    assert tls.current() is before
+    assert "goes on with the stores it has" in caplog.text

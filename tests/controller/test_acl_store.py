@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
 import trio
 
 from ottla.controller import acl_znodes, znodes
@@ -13,7 +14,7 @@ from ottla.controller.acl_store import AclStore
 from ottla.controller.config_store import NOTIFICATION_LIFETIME_MS
 from ottla.controller.embedded_store import EmbeddedSession, EmbeddedStore
 from ottla.controller.state_move import begin_move, move, moved_nodes
-from ottla.controller.store import Create, Delete, Operation, ensure_paths
+from ottla.controller.store import Create, Delete, Operation, Set, ensure_paths
 from ottla.security.acl import (
     AclBinding,
     AclEntry,
@@ -224,3 +225,54 @@ async def test_rules_go_along_when_the_state_of_a_broker_moves() -> None:
     await joined.acls.start()
     assert joined.knows(LITERAL) == {allow(Op.READ)}
     assert joined.knows(PREFIXED) == {allow(Op.WRITE)}
+
+
+DENY_ALL = AclEntry("User:*", Permission.DENY, "*", Op.ALL)
+
+
+def acl(**changed: str | None) -> dict[str, str]:
+    fields = {"principal": "User:bob", "permissionType": "Deny", "host": "*", "operation": "Read", **changed}
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+@pytest.mark.parametrize(
+    ("other", "instead"),
+    [
+        (acl(operation="Fold"), AclEntry("User:bob", Permission.DENY, "*", Op.ALL)),
+        (acl(operation="Fold", host="10.0.0.1"), AclEntry("User:bob", Permission.DENY, "10.0.0.1", Op.ALL)),
+        (acl(permissionType="Perhaps"), AclEntry("User:bob", Permission.DENY, "*", Op.ALL)),
+        (acl(principal="bob"), DENY_ALL),
+        (acl(principal=None), DENY_ALL),
+        ("nonsense", DENY_ALL),
+        (acl(permissionType="Allow", operation="Fold"), None),
+        (acl(permissionType="Allow", principal=None), None),
+    ],
+)
+async def test_an_entry_that_is_not_understood_leaves_the_others_and_allows_nothing(
+    other: object, instead: AclEntry | None
+) -> None:
+    async with two_brokers() as (here, _there, _clock):
+        data = json.dumps({"version": 1, "acls": [acl(permissionType="Allow", principal="User:alice"), other]})
+        path = acl_znodes.path(LITERAL)
+        await here.session.multi(
+            [
+                Create(path, data.encode()),
+                Create(f"{acl_znodes.LITERAL_CHANGES}/acl_changes_", b"Topic:t2", sequence=True),
+            ]
+        )
+        await here.until(LITERAL, allow(Op.READ), *([] if instead is None else [instead]))
+        (error,) = await here.acls.create([AclBinding(LITERAL, allow(Op.WRITE))])
+        assert error is not None
+        assert (await here.session.get(path)).data.decode() == data, "what may be a newer Kafka's is written over"
+
+
+async def test_a_node_that_is_not_understood_at_all_is_nobodys_way_in() -> None:
+    """Of a pattern that was known before, what was known is gone by, as with Kafka."""
+    async with two_brokers() as (here, there, _clock):
+        await here.acls.create([AclBinding(LITERAL, allow(Op.READ))])
+        await there.until(LITERAL, allow(Op.READ))
+        await here.session.multi([Set(acl_znodes.path(LITERAL), b"{"), Create("/kafka-acl/Topic/new", b"{")])
+        for broker in (here, there):
+            broker.acls.look_again()
+            await broker.until(ResourcePattern(TOPIC, "new"), DENY_ALL)
+            assert broker.knows(LITERAL) == {allow(Op.READ)}

@@ -156,3 +156,39 @@ async def test_tokens_move_into_a_zookeeper_and_notifications_do_not() -> None:
     await there.start()
     assert there.tokens() == [token]
     assert await store.children(CHANGES) == []
+
+
+@asynccontextmanager
+async def one_that_has_not_heard() -> AsyncIterator[tuple[EmbeddedSession, DelegationTokens, DelegationTokens]]:
+    """Two brokers that know the same, and do not follow one another from then on."""
+    clock = SimulatedClock()
+    store = EmbeddedStore(clock)
+    await store.open()
+    session = store.session()
+    here, late = (DelegationTokens(store.session(), clock, DelegationTokenSettings(), "secret") for _ in range(2))
+    await here.start()
+    await here.create(ALICE, ALICE, [BOB], -1)
+    await late.start()
+    yield session, here, late
+
+
+async def test_a_token_that_was_ended_is_not_brought_back_by_a_broker_that_has_not_heard_of_it() -> None:
+    async with one_that_has_not_heard() as (store, here, late):
+        (token,) = late.tokens()
+        await here.expire(ALICE, here.hmac(token), -1)
+        for change in (late.renew(BOB, late.hmac(token), -1), late.expire(ALICE, late.hmac(token), 5000)):
+            with pytest.raises(KafkaError) as refusal:
+                await change
+            assert refusal.value.code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
+        assert await store.children(TOKENS) == []
+        assert late.tokens() == []
+
+
+async def test_a_token_is_changed_as_it_is_stored(autojump_clock: trio.testing.MockClock) -> None:
+    async with one_that_has_not_heard() as (_, here, late):
+        (token,) = late.tokens()
+        await here.expire(ALICE, here.hmac(token), 1000)
+        await trio.sleep(1.5)
+        with pytest.raises(KafkaError) as refusal:
+            await late.renew(BOB, late.hmac(token), -1)
+        assert refusal.value.code == ErrorCode.DELEGATION_TOKEN_EXPIRED

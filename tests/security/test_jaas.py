@@ -50,6 +50,11 @@ def test_forms_of_values(text: str, options: dict[str, str]) -> None:
         'm required password="hunter2"; m2 required;',
         'm required "a" "hunter2";',
         'm required a="hunter2\n";',
+        'm required password="a"hunter2";',
+        "m required password=a;hunter2;",
+        "m required password='a' hunter2='b;",
+        "m required password=a;'hunter2' b;",
+        "hunter2",
     ],
 )
 def test_what_is_refused(text: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import jwt
 import pytest
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import serialization
 
 from ottla.security.jwks import JwksError, MissingKeys, parse_jwks
@@ -115,6 +116,8 @@ def test_critical_parameters_that_are_not_known_are_no_reason_to_accept_a_token(
         ({"sub": None}, "no claim sub"),
         ({"sub": " "}, "no claim sub"),
         ({"sub": 7}, "claim sub is not a text"),
+        ({"sub": "alice\ud800"}, "claim sub is not Unicode"),
+        ({"scope": ["a", "\udfff"]}, "claim scope is not Unicode"),
         ({"exp": "soon"}, "claim exp is not a number"),
         ({"exp": True}, "claim exp is not a number"),
         ({"exp": 10**400}, "claim exp is not a time"),
@@ -212,6 +215,18 @@ def test_keys_that_cannot_check_signatures_are_passed_over() -> None:
     assert only.key_id == "first"
     with pytest.raises(JwksError, match="no key in it"):
         parse_jwks(jwks(*unusable))
+
+
+def test_a_key_that_openssl_is_not_allowed_to_use_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Ed25519 in FIPS mode."""
+
+    def refuse(*_: object) -> None:
+        raise UnsupportedAlgorithm("Ed25519 is not supported by this version of OpenSSL")
+
+    monkeypatch.setattr("jwt.algorithms.OKPAlgorithm.from_jwk", refuse)
+    okp = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+    (only,) = parse_jwks(jwks(okp, ec_jwk()))
+    assert only.key_id == "first"
 
 
 @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"keys": {}}', b"[" * 100_000, b"<html>"])
