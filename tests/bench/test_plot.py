@@ -18,6 +18,8 @@ def test_the_committed_plot_and_figures_are_those_of_the_tables() -> None:
 
 def test_every_load_with_a_rate_and_a_cost_is_plotted() -> None:
     tables = "".join((_DOCS / f"{name}.md").read_text() for name in ("bench-broker", "bench-cluster"))
-    measured = re.findall(r"^\| (.*?) \| (?:records|requests)/s \|", tables, re.MULTILINE)
+    measured = re.findall(
+        r"^\| ((?:produce|consume|one-record).*?) \| (?:records|requests|MB)/s \|", tables, re.MULTILINE
+    )
     assert len(plot.loads()) == len(measured)
     assert plot.svg().count("<circle") == len(measured) + 1  # one is in the legend

@@ -1,4 +1,4 @@
-"""The transcripts of docs/command-line.md and the pages on clusters, teams and Spark, run top to bottom, on a terminal.
+"""The transcripts of docs/command-line.md and the pages on trouble, clusters, teams and Spark, run top to bottom, on a terminal.
 
 A ``console`` block has commands after ``$`` and what they print below; ``…`` stands for any text, and a blank may be wider. A
 block after ``<!-- file: NAME -->`` is a file that is there when the commands are run.
@@ -30,6 +30,7 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "command-line.md"
 CLUSTER_PAGE = DOCS / "cluster.md"
 TEAMS_PAGE = DOCS / "multi-tenant.md"
+TROUBLE_PAGE = DOCS / "troubleshooting.md"
 SPARK_PAGES = tuple(DOCS / f"{name}.md" for name in ("spark", "pipelines", "mirror", "lag"))
 ADDRESS = "127.0.0.1:9092"
 SECOND_ADDRESS = "127.0.0.1:9192"
@@ -100,7 +101,7 @@ class Terminal:
 
     def run(self, command: str) -> str:
         """What a command of the page prints: on a terminal its standard output, then its standard error."""
-        if command.startswith("ottla serve "):
+        if command.startswith("ottla serve ") and self._broker is None:
             return self._serve(command)
         if command.startswith("ottla dev-cluster"):
             self._stop()
@@ -112,7 +113,7 @@ class Terminal:
         if command.startswith("ottla verify "):
             self._stop()
         shown = self._run(command.replace(ADDRESS, str(self._address)).replace(SECOND_ADDRESS, self._second))
-        return shown.replace(self._second, SECOND_ADDRESS)
+        return shown.replace(self._second, SECOND_ADDRESS).replace(str(self._address), ADDRESS)
 
     def _serve(self, command: str) -> str:
         """Start the broker on a free port; its ready line, with the page's address."""
@@ -194,6 +195,12 @@ def follow(page: Path, terminal: Terminal) -> None:
 def test_the_page_shows_what_happens(tmp_path: Path) -> None:
     with Terminal(tmp_path) as terminal:
         follow(PAGE, terminal)
+
+
+@pytest.mark.slow
+def test_the_page_on_trouble_shows_what_happens(tmp_path: Path) -> None:
+    with Terminal(tmp_path) as terminal:
+        follow(TROUBLE_PAGE, terminal)
 
 
 @pytest.mark.slow
