@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 def declared_classes() -> list[type[Settings]]:
     """Every Settings class of Ottla, in the order of the reference page."""
+    from ..controller.password_settings import PasswordEncoderSettings
     from ..controller.settings import ControllerSettings
     from ..controller.token_settings import DelegationTokenSettings
     from ..controller.zookeeper_settings import ZooKeeperSettings
@@ -49,6 +50,7 @@ def declared_classes() -> list[type[Settings]]:
         ControllerSettings,
         ZooKeeperSettings,
         DelegationTokenSettings,
+        PasswordEncoderSettings,
         OauthbearerSettings,
         GroupSettings,
         TransactionSettings,

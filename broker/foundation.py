@@ -159,7 +159,9 @@ class Foundation:
         """Read what is set on topics and brokers; some of it says how logs are opened."""
         self.configs = ConfigStore(self.session, self._around.clock)
         await self.configs.start()
-        BrokerConfigs(self._around.config, self.configs, self.broker_id).follow()
+        broker_configs = BrokerConfigs(self._around.config, self.configs, self.broker_id)
+        await broker_configs.take_new_secret()
+        broker_configs.follow()
         self.update_log_settings()
 
     def update_log_settings(self) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..base.config import Config
 from ..base.settings import SettingError
+from ..controller.password_settings import PasswordEncoderSettings
 from ..security.tls_ciphers import CipherSuites
 from ..security.tls_context import allowed_suites, client_context, reason, server_context, shake_hands
 from ..security.tls_material import TlsMaterial, check_compatible, read_material
@@ -58,12 +59,21 @@ class ListenerTls:
         self._is_server = is_server
         self._is_verified = is_server and is_inter_broker
         self._seen = config.config.dynamic_broker
-        self._current = self._make(config)
-        if self._is_verified:
-            self._verify(self._current, self._current)
+        self._current: TlsContexts | None = None
+        try:
+            self._current = self._made()
+        except SettingError:
+            if not self._may_come_later():
+                raise
 
     def current(self) -> TlsContexts:
-        """By the settings as they are now. What came to the store past ``check``, and is of no use, is not gone by."""
+        """By the settings as they are now. What came to the store past ``check``, and is of no use, is not gone by.
+
+        Raises SettingError as long as there was never anything of use.
+        """
+        if self._current is None:
+            self._seen = self._config.config.dynamic_broker
+            self._current = self._made()
         if self._seen is not self._config.config.dynamic_broker:  # each change makes it anew
             self._seen = self._config.config.dynamic_broker
             try:
@@ -79,6 +89,18 @@ class ListenerTls:
                     logger.info("listener %s has read its key store and trust store again", self._config.listener)
                 self._current = changed
         return self._current
+
+    def _may_come_later(self) -> bool:
+        """Whether a password may be among what is set on the broker at run time, which a start reads after it has bound."""
+        config = self._config.config
+        return config.settings(PasswordEncoderSettings).secret is not None and not config.dynamic_broker
+
+    def _made(self) -> TlsContexts:
+        """The first contexts. Raises SettingError."""
+        made = self._make(self._config)
+        if self._is_verified:
+            self._verify(made, made)
+        return made
 
     def check(self, changed: Config) -> None:
         """Whether a changed configuration can be gone by. Raises SettingError."""
@@ -105,6 +127,8 @@ class ListenerTls:
     def _changed(self, config: ListenerConfig) -> TlsContexts:
         """The contexts by a configuration, the current ones where it changes nothing. Raises SettingError."""
         settings, before = config.settings(TlsSettings), self._current
+        if before is None:
+            return self._make(config)
         if before.is_of(settings):
             return before
         changed = self._make(config)

@@ -7,6 +7,7 @@ import ssl
 from ..base.config import Config
 from ..base.network import Connection
 from ..base.seams import Workers
+from ..base.settings import SettingError
 from ..base.tls import TlsConnection
 from ..handlers.connection_context import ConnectionContext
 from ..security.principal import USER, Principal
@@ -83,7 +84,10 @@ class TlsPeers:
 
     async def secure(self, connection: Connection, host: str) -> Connection:
         """Shake hands with the broker that was reached at ``host``, which its certificate has to name. Raises OSError."""
-        contexts = self._tls.current()
+        try:
+            contexts = self._tls.current()
+        except SettingError as error:
+            raise OSError(str(error)) from None
         tls = TlsConnection(connection, contexts.client, self._workers, server_name=host)
         try:
             await tls.handshake()

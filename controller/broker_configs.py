@@ -5,8 +5,8 @@ for all of them, and both are than those given at the start. Names fall into fou
 
 - dynamic settings of Ottla: taken, checked, and in force at once;
 - dynamic settings of Kafka that Ottla has no use for (``UNUSED``): taken and kept, without effect, with a warning;
-- every other setting of Kafka: refused. Among them are passwords, which nothing would encode;
-- names with a listener's prefix: as the name without it; key stores can be set so only;
+- every other setting of Kafka: refused;
+- names with a listener's prefix: as the name without it; key stores can be set so only, and passwords (``broker_passwords``);
 - unknown names: taken and kept, as in Kafka, where plugins may read them; with a warning, too.
 
 Numbers of threads may at most double or halve at a time. What is stored but malformed (the store can be written to
@@ -24,6 +24,7 @@ from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.listener_names import listener_of, without_prefix
 from ..base.settings import Setting, SettingError
 from ..log.settings import LogCleanerSettings, LogManagerSettings
+from .broker_passwords import BrokerPasswords
 from .config_store import BROKERS, DEFAULT_BROKER, ConfigStore
 from .unused_configs import UNUSED, UNUSED_FOR_ONE_BROKER
 
@@ -44,13 +45,6 @@ _WITH_PREFIX_ONLY = (
     "ssl.truststore.certificates",
 )
 """SslConfigs.RECONFIGURABLE_CONFIGS."""
-_PASSWORDS = (
-    "ssl.keystore.password",
-    "ssl.key.password",
-    "ssl.truststore.password",
-    "ssl.keystore.key",
-    "sasl.jaas.config",
-)
 
 
 def declared_settings(config: Config) -> dict[str, Setting]:
@@ -64,7 +58,7 @@ def declared_settings(config: Config) -> dict[str, Setting]:
 
 
 def check_broker_overrides(config: Config, overrides: Mapping[str, str | None], *, per_broker: bool) -> dict[str, str]:
-    """The overrides of this broker, or of all of them, unless they cannot be. Raises KafkaError.
+    """The overrides of this broker, or of all of them, unless they cannot be; passwords are in the clear. Raises KafkaError.
 
     A refusal is INVALID_REQUEST, even of a malformed value, because Kafka never changed that (KAFKA-13609).
     """
@@ -80,8 +74,6 @@ def check_broker_overrides(config: Config, overrides: Mapping[str, str | None], 
         if single:
             why = "Cannot update these configs at default cluster level, broker id must be specified"
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"{why}: [{', '.join(single)}]")
-    if any(name.endswith(_PASSWORDS) for name in overrides):
-        raise KafkaError(ErrorCode.INVALID_CONFIG, "Password encoder secret not configured")
     checked = {}
     for name, value in overrides.items():
         if value is None:
@@ -158,7 +150,14 @@ class BrokerConfigs:
         self._config = config
         self._store = store
         self._name = str(broker_id)
+        self._passwords = BrokerPasswords(config)
         self._told: set[str] = set()
+
+    async def take_new_secret(self) -> None:
+        """Have the passwords in the store encrypted with the new secret. Raises KafkaError."""
+        stored = self._store.overrides(BROKERS, self._name)
+        if self._passwords.with_new_secret(stored) != stored:
+            await self._store.change(BROKERS, self._name, self._passwords.with_new_secret)
 
     def follow(self) -> None:
         """Take over what is stored, and from now on each change."""
@@ -177,7 +176,7 @@ class BrokerConfigs:
     def _usable(self, overrides: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
         declared = declared_settings(self._config)
         usable = {}
-        for name, value in overrides.items():
+        for name, value in self._passwords.decoded(overrides).items():
             if _is_fixed(name, declared) or (not per_broker and _is_per_broker(name)):
                 logger.error("%s is stored as a dynamic config but cannot be one; it is passed over", name)
                 continue

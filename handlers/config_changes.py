@@ -11,6 +11,7 @@ from typing import Protocol, TypeVar
 
 from ..base.errors import ErrorCode, KafkaError
 from ..controller.broker_configs import check_broker_overrides
+from ..controller.broker_passwords import BrokerPasswords
 from ..controller.config_store import BROKERS, DEFAULT_BROKER, TOPICS
 from ..controller.topic_configs import check_overrides
 from ..log.settings import LogSettings
@@ -119,8 +120,9 @@ async def _change_broker(
     def checked(overrides: Mapping[str, str]) -> dict[str, str]:
         return check_broker_overrides(call.broker.config, transform(overrides), per_broker=per_broker)
 
+    passwords = BrokerPasswords(call.broker.config)
     if validate_only:
-        checked(call.broker.configs.overrides(BROKERS, name))
+        checked(passwords.decoded(call.broker.configs.overrides(BROKERS, name)))
     else:
         await call.flush()
-        await call.broker.configs.change(BROKERS, name, checked)
+        await call.broker.configs.change(BROKERS, name, lambda stored: passwords.changed(stored, checked))

@@ -1,0 +1,99 @@
+"""Passwords among what is set on a running broker: encrypted in the cluster's store, in the clear in its configuration.
+
+They are those of listeners' key stores and login modules (DynamicBrokerConfig ``DynamicPasswordConfigs``). A broker encrypts
+and decrypts its own, with ``password.encoder.secret``; nobody else has a use for them. What it cannot decrypt it goes on
+without, with an error in the log, and drops at the next change of its settings, as Kafka's broker does.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+
+from ..base.config import Config
+from ..base.errors import ErrorCode, KafkaError
+from .password_settings import PasswordEncoderSettings
+
+logger = logging.getLogger(__name__)
+
+_PASSWORDS = (
+    "ssl.keystore.password",
+    "ssl.key.password",
+    "ssl.truststore.password",
+    "ssl.keystore.key",
+    "ssl.keystore.certificate.chain",
+    "ssl.truststore.certificates",
+    "sasl.jaas.config",
+)
+
+
+def is_password(name: str) -> bool:
+    """Whether the value is encrypted in the store; with a listener's prefix as without."""
+    return name.endswith(_PASSWORDS)
+
+
+class BrokerPasswords:
+    """By the settings of one broker."""
+
+    def __init__(self, config: Config) -> None:
+        self._settings = config.settings(PasswordEncoderSettings)
+
+    def decoded(self, stored: Mapping[str, str]) -> dict[str, str]:
+        """What is stored with its passwords in the clear, without those that cannot be decrypted."""
+        clear = {}
+        for name, value in stored.items():
+            if not is_password(name):
+                clear[name] = value
+            elif (password := self._decode(name, value, self._settings.secret)) is not None:
+                clear[name] = password
+        return clear
+
+    def changed(
+        self, stored: Mapping[str, str], change: Callable[[Mapping[str, str]], Mapping[str, str]]
+    ) -> dict[str, str]:
+        """What is to be stored after a change, which is told the passwords in the clear. Raises what it raises, and KafkaError
+        INVALID_CONFIG for a password that there is no secret for.
+
+        A password that stays is not encrypted anew: so a change that changes nothing writes nothing else.
+        """
+        known = self.decoded(stored)
+        return {
+            name: stored[name] if known.get(name) == value else self._encode(name, value)
+            for name, value in change(known).items()
+        }
+
+    def with_new_secret(self, stored: Mapping[str, str]) -> dict[str, str]:
+        """What is stored with the passwords that the old secret decrypts encrypted with the new one. Raises KafkaError."""
+        old = self._settings.old_secret
+        if old is None:
+            return dict(stored)
+        return {
+            name: value
+            if not is_password(name) or (password := self._decode(name, value, old, is_told=False)) is None
+            else self._encode(name, password)
+            for name, value in stored.items()
+        }
+
+    def _encode(self, name: str, value: str) -> str:
+        if not is_password(name):
+            return value
+        from ..security.password_encoder import DEFAULT_KEY_FACTORY, PasswordEncoder  # few brokers need it
+
+        settings = self._settings
+        if settings.secret is None:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, "Password encoder secret not configured")
+        key_factory = settings.key_factory or DEFAULT_KEY_FACTORY
+        encoder = PasswordEncoder(settings.secret, key_factory, settings.cipher, settings.key_bits, settings.iterations)
+        return encoder.encode(value)
+
+    def _decode(self, name: str, value: str, secret: str | None, *, is_told: bool = True) -> str | None:
+        from ..security.password_encoder import PasswordEncoder, PasswordError
+
+        try:
+            if secret is None:
+                raise PasswordError("there is no password.encoder.secret")
+            return PasswordEncoder(secret).decode(value)
+        except PasswordError as error:
+            if is_told:
+                logger.error("%s is stored as a dynamic config, and passed over: %s", name, error)
+            return None
