@@ -66,6 +66,7 @@ ANONYMOUS = "User:ANONYMOUS"
 PROPERTIES = {
     "authorizer.class.name": ACL_AUTHORIZER,
     "group.initial.rebalance.delay.ms": "0",
+    "log.retention.ms": "-1",  # records of 2020 are there for as long as the tests take
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
 }
