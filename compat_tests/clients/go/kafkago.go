@@ -19,6 +19,9 @@ const (
 	kafkaGoTimeout  = 20 * time.Second
 	// The most between two looks at the metadata, and the most that one may take.
 	kafkaGoMetadata = 2 * time.Second
+	// A Reader's MaxWait is the limit of its connection, too: an answer that is later is lost with the connection, which a
+	// hundred Readers begin anew at once, so that answers are later still. Of two seconds the broker is told half.
+	kafkaGoPatience = 2 * time.Second
 )
 
 type kafkaGoLibrary struct {

@@ -50,7 +50,7 @@ func (c *kafkaGoConsumer) config() kafka.ReaderConfig {
 		Dialer:                c.dialer(),
 		MinBytes:              c.settings.FetchMinBytes,
 		MaxBytes:              max(c.settings.MaxPartitionFetchBytes, c.settings.FetchMinBytes),
-		MaxWait:               milliseconds(c.settings.FetchMaxWaitMs),
+		MaxWait:               max(milliseconds(c.settings.FetchMaxWaitMs), kafkaGoPatience),
 		ReadBackoffMin:        time.Millisecond,
 		ReadBackoffMax:        kafkaGoBackoff,
 		OffsetOutOfRangeError: c.settings.AutoOffsetReset == "none",
