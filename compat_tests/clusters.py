@@ -33,6 +33,8 @@ SMALL_JVM = ("-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """For tests that look at what Kafka does; to measure it, give a cluster the options of its start script."""
 STOCK_JVM = ("-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35")
 
+_STARTS_IN_ALL = 3
+_SESSION_EXPIRED = "SessionExpiredException"
 _LOG4J = """\
 log4j.rootLogger={level}, OUT
 log4j.appender.OUT=org.apache.log4j.ConsoleAppender
@@ -56,6 +58,8 @@ class KafkaZooKeeperProcess(BrokerProcess):
         super().__init__(folder, properties=properties)
         self._options = options
         self._log_level = log_level
+        self._begins_at = 0
+        """Where in the log the latest start begins."""
         self._jars = toolchains.jars(JARS)
 
     def command(self) -> list[str]:
@@ -69,7 +73,22 @@ class KafkaZooKeeperProcess(BrokerProcess):
         lines = [f"{name}={value}\n" for name, value in properties.items()]
         (self.folder / "server.properties").write_text("".join(lines))
         (self.folder / "log4j.properties").write_text(_LOG4J.format(level=self._log_level))
+        self._begins_at = len(self.log()) if self.log_file.exists() else 0
         super().launch()
+
+    def wait_ready(self) -> None:
+        """As of any server; but a JVM that the machine had no time for, so that it ended with its session, starts once more.
+
+        It does not take a new session while it starts, as it does later.
+        """
+        for _ in range(_STARTS_IN_ALL - 1):
+            try:
+                return super().wait_ready()
+            except RuntimeError:
+                if self.is_running or _SESSION_EXPIRED not in self.log()[self._begins_at :]:
+                    raise
+                self.launch()
+        super().wait_ready()
 
 
 class BrokerCluster(ABC):

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ottla.compat_tests.clusters import KINDS, BrokerCluster
+from ottla.compat_tests.clusters import KINDS, BrokerCluster, KafkaZooKeeperProcess
 from ottla.compat_tests.session import eventually
 from ottla.compat_tests.wire_client import Operator, connect, topic_metadata
 from ottla.compat_tests.zookeeper import ZooKeeperProcess
 
 pytestmark = pytest.mark.slow
 SESSION_MS = 3_000
+A_BROKER = """
+import pathlib, socket, sys
+starts = pathlib.Path(sys.argv[1])
+starts.write_text(starts.read_text() + "." if starts.exists() else ".")
+if len(starts.read_text()) < 2:
+    sys.exit(sys.argv[3])
+with socket.socket() as listener:
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", int(sys.argv[2])))
+    listener.listen()
+    while True:
+        listener.accept()
+"""
+"""A program that ends with what it is given the first time, and listens the second."""
 
 
 @pytest.fixture(params=["ottla", "kafka"])
@@ -49,3 +64,31 @@ def test_a_broker_is_killed_and_comes_back(cluster: BrokerCluster) -> None:
     eventually(lambda: isr(cluster, other) == isr(cluster, killed) == [1, 2])
     cluster.restart_broker(other)
     eventually(lambda: isr(cluster, killed) == [1, 2])
+
+
+class Broker(KafkaZooKeeperProcess):
+    """Of Kafka nothing but how it begins."""
+
+    last_words = ""
+
+    def command(self) -> list[str]:
+        return [sys.executable, "-c", A_BROKER, str(self.folder / "starts"), str(self.port), self.last_words]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    made = Broker(tmp_path, {})
+    yield made
+    made.close()
+
+
+def test_a_broker_whose_session_expires_while_it_starts_is_started_again(broker: Broker) -> None:
+    broker.last_words = "SessionExpiredException: KeeperErrorCode = Session expired for /feature"
+    broker.start()
+    assert broker.is_running
+
+
+def test_a_broker_that_ends_for_another_reason_is_not(broker: Broker) -> None:
+    broker.last_words = "ConfigException"
+    with pytest.raises(RuntimeError, match="ConfigException"):
+        broker.start()
