@@ -40,9 +40,6 @@ from ..replication.peers import Peers
 from ..replication.quotas import ReplicationQuotas
 from ..replication.replica_manager import ReplicaManager
 from ..replication.settings import QuotaSettings, ReplicationSettings
-from ..security.acl_rules import AclRules
-from ..security.audit import AuditLog
-from ..security.authorizer import Authorizer
 from ..security.authorizer_settings import AuthorizerSettings, super_users
 from ..security.client_quotas import ClientQuotas
 from ..security.quota_settings import ClientQuotaSettings
@@ -57,6 +54,7 @@ from .surroundings import Surroundings
 if TYPE_CHECKING:
     from ..controller.acl_store import AclStore
     from ..controller.token_store import DelegationTokens
+    from ..security.authorizer import Authorizer
 
 
 class Parts:
@@ -188,6 +186,10 @@ class Parts:
         settings = self._around.config.settings(AuthorizerSettings)
         if not settings.authorizer_class_name:
             return None
+        from ..security.acl_rules import AclRules  # likewise
+        from ..security.audit import AuditLog
+        from ..security.authorizer import Authorizer
+
         rules = AclRules(allow_everyone_if_no_acl_found=settings.allow_everyone_if_no_acl_found)
         return Authorizer(rules, super_users(settings.super_users), AuditLog(self._around.clock.elapsed))
 

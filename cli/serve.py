@@ -89,19 +89,25 @@ def configure(
     properties: dict[str, str] = {}
     if config_file is not None:
         properties = read_properties(config_file)
-    properties |= parse_overrides(overrides)
+    overridden = parse_overrides(overrides)
+    properties |= overridden
     warn_of_unused(properties)
+    options: dict[str, str] = {}
     if listen is not None:
-        properties["listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(listen, DEFAULT_PORT))}"
+        options["listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(listen, DEFAULT_PORT))}"
     if advertise is not None:
-        properties["advertised.listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(advertise))}"
+        options["advertised.listeners"] = f"PLAINTEXT://{join_host_port(*split_host_port(advertise))}"
     if data_dir is not None:
-        properties["log.dirs"] = str(data_dir)
+        options["log.dirs"] = str(data_dir)
     if metrics is not None:
-        properties["metrics.listener"] = join_host_port(*split_host_port(metrics))
+        options["metrics.listener"] = join_host_port(*split_host_port(metrics))
     if zookeeper is not None:
-        properties["zookeeper.connect"] = zookeeper
-    return load_config(properties)
+        options["zookeeper.connect"] = zookeeper
+    for name in sorted(name for name in options.keys() & overridden.keys() if options[name] != overridden[name]):
+        logger.warning(
+            "--override %s=%s has no effect: the option for it says %s", name, overridden[name], options[name]
+        )
+    return load_config(properties | options)
 
 
 async def _serve(config: Config, traced: Collection[ApiKey]) -> None:

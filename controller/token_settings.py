@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..base.settings import Kind, Settings, setting
-from ..security.delegation import Lifetimes
+
+if TYPE_CHECKING:
+    from ..security.delegation import Lifetimes
 
 
 class DelegationTokenSettings(Settings):
@@ -50,4 +54,6 @@ class DelegationTokenSettings(Settings):
 
     @property
     def lifetimes(self) -> Lifetimes:
+        from ..security.delegation import Lifetimes  # few brokers have tokens
+
         return Lifetimes(self.max_lifetime_ms, self.expiry_time_ms)

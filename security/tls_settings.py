@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..base.settings import Kind, Settings, setting
-from .tls_ciphers import cipher_suites
-from .tls_principal_rules import PrincipalRules
 
 PEM = "PEM"
 _STORE_TYPES = ("JKS", "PKCS12", PEM)
@@ -14,15 +12,27 @@ _PROTOCOLS = ("TLSv1.3", "TLSv1.2", "TLSv1.1", "TLSv1", "TLS", "SSL", "SSLv2", "
 _DEFAULT_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 
-def _check(parse: Callable[[object], object]) -> Callable[[object], str | None]:
-    def check(value: object) -> str | None:
-        try:
-            parse(value)
-        except ValueError as error:
-            return str(error)
-        return None
+# What parses these two is imported where one is given: few brokers have them, and every start reads this module.
 
-    return check
+
+def _why_no_suites(names: tuple[str, ...]) -> str | None:
+    from .tls_ciphers import cipher_suites
+
+    return _why_not(lambda: cipher_suites(names))
+
+
+def _why_no_rules(text: str) -> str | None:
+    from .tls_principal_rules import PrincipalRules
+
+    return _why_not(lambda: PrincipalRules(text))
+
+
+def _why_not(parse: Callable[[], object]) -> str | None:
+    try:
+        parse()
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _check_store_type(value: str) -> str | None:
@@ -52,7 +62,7 @@ class TlsSettings(Settings):
     cipher_suites: tuple[str, ...] = setting(
         "ssl.cipher.suites",
         default=(),
-        check=_check(cipher_suites),  # type: ignore[arg-type]
+        check=_why_no_suites,
         doc="The cipher suites, by Java's names; all that OpenSSL holds for safe where none is named. A connection that has come "
         "to a suite of TLSv1.3 which is not named is ended.",
     )
@@ -65,7 +75,7 @@ class TlsSettings(Settings):
     principal_mapping_rules: str = setting(
         "ssl.principal.mapping.rules",
         default="DEFAULT",
-        check=_check(PrincipalRules),  # type: ignore[arg-type]
+        check=_why_no_rules,
         doc="How the name in a client's certificate becomes the principal: RULE:pattern/replacement/[LU] or DEFAULT, with commas "
         "between; the first that matches the whole name decides.",
     )

@@ -51,3 +51,12 @@ def test_what_is_spelt_out_is_read(line: str, options: dict[str, object]):
 )
 def test_the_rest_is_left_to_typer(line: str):
     assert plain_serve.read(line.split()) is None
+
+
+def test_an_override_that_an_option_stands_before_is_named(caplog: pytest.LogCaptureFixture):
+    overrides = ["listeners=SSL://127.0.0.1:9093", "log.dirs=data", "num.partitions=2"]
+    config = serve.configure("127.0.0.1:9092", None, Path("data"), None, overrides)
+    assert config.properties["listeners"] == "PLAINTEXT://127.0.0.1:9092"
+    assert config.properties["num.partitions"] == "2"
+    assert "--override listeners=SSL://127.0.0.1:9093 has no effect: the option for it says PLAINTEXT" in caplog.text
+    assert caplog.text.count("has no effect") == 1
