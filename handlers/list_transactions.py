@@ -5,6 +5,9 @@ ids are not known yet. Those that the client may not describe are left out.
 
 Version notes: 0 is flexible; 1 filters by how long the transaction runs (KIP-994); 2 by a pattern that the whole
 transactional id has to match (KIP-1152), INVALID_REGULAR_EXPRESSION when it cannot be read.
+
+Other than Kafka: of RE2's syntax the patterns have what ``transaction_coordinator.id_pattern`` says, and at most 256 characters
+with their repeats.
 """
 
 from __future__ import annotations
@@ -13,15 +16,14 @@ from ..base.errors import KafkaError
 from ..security.acl import Operation
 from ..wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from .call import Call
-from .rights import TRANSACTIONAL_ID, allowed_names
+from .rights import TRANSACTIONAL_ID, may
 
 
 async def handle(call: Call, request: ListTransactionsRequest) -> ListTransactionsResponse:
-    response = await call.broker.transactions.list_transactions(request, call.flush)
-    names = [state.transactional_id for state in response.transaction_states]
-    visible = allowed_names(call, Operation.DESCRIBE, TRANSACTIONAL_ID, names, log_if_denied=False)
-    response.transaction_states = [state for state in response.transaction_states if state.transactional_id in visible]
-    return response
+    def may_describe(transactional_id: str) -> bool:
+        return may(call, Operation.DESCRIBE, TRANSACTIONAL_ID, transactional_id, log_if_denied=False)
+
+    return await call.broker.transactions.list_transactions(request, may_describe, call.flush)
 
 
 def error_response(request: ListTransactionsRequest, error: KafkaError) -> ListTransactionsResponse:

@@ -8,7 +8,7 @@ is told CONCURRENT_TRANSACTIONS when it begins its next transaction before they 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 
 import trio
@@ -260,8 +260,10 @@ class TransactionCoordinator:
         await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
         return describe(known)
 
-    async def list_transactions(self, request: ListTransactionsRequest, flush: Flush) -> ListTransactionsResponse:
-        """ListTransactions of this broker."""
+    async def list_transactions(
+        self, request: ListTransactionsRequest, may_describe: Callable[[str], bool], flush: Flush
+    ) -> ListTransactionsResponse:
+        """ListTransactions of this broker, of the transactional ids that the client may describe."""
         if self._shards.loading:
             raise KafkaError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"partitions are still loading: {self._shards.loading}"
@@ -270,9 +272,9 @@ class TransactionCoordinator:
         response = ListTransactionsResponse(
             unknown_state_filters=[name for name in request.state_filters if name not in STATES]
         )
+        known = [transaction for shard in self._shards for transaction in shard.transactions.values()]
         waits = [(shard, shard.last_offset) for shard in self._shards]
-        for shard, _ in waits:
-            response.transaction_states += wanted.select(list(shard.transactions.values()))
+        response.transaction_states = await wanted.select(known, may_describe, self._clock.elapsed)
         for shard, offset in waits:
             await self._shards.committed(shard, offset, flush)
         return response

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable
 
-from ..base.errors import ErrorCode, KafkaError
+import trio
+
 from ..wire.messages.describe_transactions import TopicData
 from ..wire.messages.describe_transactions import TransactionState as DescribedTransaction
 from ..wire.messages.list_transactions import ListTransactionsRequest
 from ..wire.messages.list_transactions import TransactionState as ListedTransaction
+from .id_pattern import IdPattern
 from .transaction import Transaction, TransactionState
+
+_TURN_SECONDS = 0.002
+_CHARACTERS_PER_LOOK = 64
 
 STATES = {state.wire_name: state for state in TransactionState}
 
@@ -40,28 +44,58 @@ class Filter:
         self._producer_ids = set(request.producer_id_filters)
         self._duration_ms = request.duration_filter
         self._now_ms = now_ms
-        self._pattern: re.Pattern[str] | None = None
-        if request.transactional_id_pattern:
-            try:
-                self._pattern = re.compile(request.transactional_id_pattern)
-            except re.error as error:
-                raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, str(error)) from None
+        self._pattern = IdPattern(request.transactional_id_pattern) if request.transactional_id_pattern else None
 
-    def select(self, transactions: list[Transaction]) -> Iterator[ListedTransaction]:
-        """Those that pass."""
+    async def select(
+        self, transactions: Iterable[Transaction], may_describe: Callable[[str], bool], elapsed: Callable[[], float]
+    ) -> list[ListedTransaction]:
+        """Those that pass, of those that the client may describe.
+
+        There may be many of them, so other tasks have their turns meanwhile; ``elapsed``: seconds that never go back.
+        """
+        selected = []
+        turn = _Turn(elapsed)
         for transaction in transactions:
-            if self._passes(transaction):
-                yield ListedTransaction(
-                    transactional_id=transaction.transactional_id,
-                    producer_id=transaction.producer_id,
-                    transaction_state=transaction.state.wire_name,
+            await turn.end_if_long()
+            if not self._may_pass(transaction) or not may_describe(transaction.transactional_id):
+                continue
+            if self._pattern is None or await _matches(self._pattern, transaction.transactional_id, turn):
+                selected.append(
+                    ListedTransaction(
+                        transactional_id=transaction.transactional_id,
+                        producer_id=transaction.producer_id,
+                        transaction_state=transaction.state.wire_name,
+                    )
                 )
+        return selected
 
-    def _passes(self, transaction: Transaction) -> bool:
+    def _may_pass(self, transaction: Transaction) -> bool:
+        """All but the pattern."""
         if not self._any_state and transaction.state not in self._states:
             return False
         if self._producer_ids and transaction.producer_id not in self._producer_ids:
             return False
-        if self._duration_ms >= 0 and self._now_ms - transaction.start_ms <= self._duration_ms:
+        return self._duration_ms < 0 or self._now_ms - transaction.start_ms > self._duration_ms
+
+
+async def _matches(pattern: IdPattern, transactional_id: str, turn: _Turn) -> bool:
+    states = pattern.begin()
+    for start in range(0, len(transactional_id), _CHARACTERS_PER_LOOK):
+        states = pattern.go_on(states, transactional_id[start : start + _CHARACTERS_PER_LOOK])
+        if not states:
             return False
-        return self._pattern is None or self._pattern.fullmatch(transaction.transactional_id) is not None
+        await turn.end_if_long()
+    return pattern.is_match(states)
+
+
+class _Turn:
+    """What one task does before others have their turn."""
+
+    def __init__(self, elapsed: Callable[[], float]) -> None:
+        self._elapsed = elapsed
+        self._began = elapsed()
+
+    async def end_if_long(self) -> None:
+        if self._elapsed() - self._began > _TURN_SECONDS:
+            await trio.lowlevel.checkpoint()
+            self._began = self._elapsed()

@@ -337,13 +337,21 @@ async def test_lists_by_pattern(run, autojump_clock):
         coordinator = await world.coordinator()
         for partition in range(50):
             await coordinator.load(partition, 1)
-        for name in ("orders-1", "orders-2", "other"):
+        for name in ("orders-1", "orders-2", "orders-3", "other"):
             await coordinator.init_producer_id(name, 60_000, None, no_flush)
+        asked = []
+
+        def is_allowed(name):
+            asked.append(name)
+            return name != "orders-3"
+
         request = ListTransactionsRequest(transactional_id_pattern="orders-.")
-        listed = (await coordinator.list_transactions(request, no_flush)).transaction_states
+        listed = (await coordinator.list_transactions(request, is_allowed, no_flush)).transaction_states
         assert sorted(each.transactional_id for each in listed) == ["orders-1", "orders-2"]
+        assert sorted(asked) == ["orders-1", "orders-2", "orders-3", "other"]
         with refused(ErrorCode.INVALID_REGULAR_EXPRESSION):
-            await coordinator.list_transactions(ListTransactionsRequest(transactional_id_pattern="("), no_flush)
+            unread = ListTransactionsRequest(transactional_id_pattern="(")
+            await coordinator.list_transactions(unread, is_allowed, no_flush)
 
     await run(test)
 
