@@ -23,7 +23,9 @@ _NAMESPACE: dict[str, Any] = {
     "unknown_tags": primitives.read_unknown_tags,
     "check_tags": primitives.check_tags,
     "bad_length": primitives.refuse_length,
+    "bad_string": primitives.refuse_string,
     "bad_tag": primitives.refuse_tag,
+    "bad_tags": primitives.refuse_tags,
     "unpack": struct.unpack_from,
 }
 
@@ -93,16 +95,24 @@ class _DecoderCompiler:
         elif wire_type.code is not None:
             self._pending.append((wire_type.code, target))
         else:
-            code = "h" if wire_type.name == "string" else "i"
-            self._sized(code, nullable, target, lambda n: self._bytes(wire_type.name, n, target, label))
+            code, string = ("h", label) if wire_type.name == "string" else ("i", None)
+            self._sized(code, nullable, target, lambda n: self._bytes(wire_type.name, n, target, label), string)
 
-    def _sized(self, code: str, nullable: bool, target: str, read: Any) -> None:
-        """Emit the length, the null case and what ``read`` emits for the rest."""
+    def _sized(self, code: str, nullable: bool, target: str, read: Any, string: str | None = None) -> None:
+        """Emit the length, the null case and what ``read`` emits for the rest.
+
+        ``string`` is the label of one: in flexible versions its length could be larger than in others, but must not be. That is
+        looked at only where the length has more than one byte.
+        """
         length = self.source.variable()
         self._pending.append(("B" if self._flexible else code, length))
         self.flush()
         if self._flexible:
-            self._emit(f"if {length} > 127: {length}, pos = uvarint(buf, pos - 1)")
+            self._emit(f"if {length} > 127:")
+            self._emit(f"    {length}, pos = uvarint(buf, pos - 1)")
+            if string is not None:
+                most = primitives.LONGEST_STRING
+                self._emit(f"    if {length} > {most + 1}: bad_string({string!r}, {length} - 1)")
             self._emit(f"{length} -= 1")
         if not nullable:
             read(length)
@@ -184,6 +194,7 @@ class _DecoderCompiler:
 
     def _known_tags(self, cls: type[Struct], tagged: list[FieldSpec], target: str, count: str) -> None:
         tag, stop = self.source.variable(), self.source.variable()
+        self._emit(f"if {count} > {primitives.MOST_UNKNOWN_TAGS}: bad_tags({count})")
         self._emit(f"for _ in range({count}):")
         self.source.indent()
         self._emit(f"{tag}, pos = uvarint(buf, pos)")

@@ -17,6 +17,13 @@ _INT32_MAX = 0x7FFFFFFF
 SHORT_VARINTS = tuple(bytes((value,)) for value in range(128))
 """The varints of one byte, by value."""
 
+LONGEST_STRING = 0x7FFF
+"""In bytes: what older versions can say is all that newer ones may, as in the readers that Kafka generates."""
+
+MOST_UNKNOWN_TAGS = 1000
+"""Of one struct. Kafka takes any number; but they cost whoever reads them more than whoever sends them, who need not have shown
+who it is yet."""
+
 EMPTY_TAG_SECTION = b"\x00"
 
 
@@ -48,6 +55,8 @@ def write_uvarint(value: int) -> bytes:
 
 def read_unknown_tags(buffer: bytes | memoryview, position: int, count: int, size: int) -> tuple[RawTaggedFields, int]:
     """``count`` tagged fields of a struct that declares none, and the position after them."""
+    if count > MOST_UNKNOWN_TAGS:
+        refuse_tags(count)
     found = []
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
@@ -90,6 +99,16 @@ def refuse_length(label: str, length: int, available: int) -> NoReturn:
     if length < 0:
         raise ProtocolError(f"{label} must not be null")
     raise ProtocolError(f"{label} announces {length}, but {available} bytes are left")
+
+
+def refuse_string(label: str, length: int) -> NoReturn:
+    """A string that is longer than any may be."""
+    raise ProtocolError(f"{label} has {length} bytes, and a string {LONGEST_STRING} at most")
+
+
+def refuse_tags(count: int) -> NoReturn:
+    """A struct that consists of what it does not declare."""
+    raise ProtocolError(f"{count} are more tagged fields than there can be, {MOST_UNKNOWN_TAGS}")
 
 
 def refuse_tag(label: str, tag: int, surplus: int) -> NoReturn:

@@ -9,7 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.base.errors import ProtocolError
+from ottla.wire.api_keys import ApiKey
 from ottla.wire.codec import decode, encode, encode_bytes
+from ottla.wire.headers import decode_request_header, encode_request_header
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.fetch import (
     EpochEndOffset,
@@ -23,6 +25,7 @@ from ottla.wire.messages.fetch import (
 )
 from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.primitives import MOST_UNKNOWN_TAGS, write_tags, write_uvarint
 from ottla.wire.registry import DECLARED, request_class, response_class
 from ottla.wire.schema import Array, FieldSpec, Message, Primitive, Struct, WireType, uuid_from_text, uuid_to_text
 
@@ -158,6 +161,40 @@ def test_bytes_left_over_are_refused() -> None:
 def test_malformed_bodies_are_refused(cls: type[Message], version: int, body: str, reason: str) -> None:
     with pytest.raises(ProtocolError, match=reason):
         decode(cls, version, bytes.fromhex(body))
+
+
+@pytest.mark.parametrize(("length", "is_taken"), [(32_767, True), (32_768, False)])
+def test_a_string_of_a_flexible_version_is_no_longer_than_one_of_an_older(length: int, is_taken: bool) -> None:
+    """As Kafka's generated readers have it."""
+    text = b"x" * length
+    in_array = b"\x02" + bytes(16) + write_uvarint(length + 1) + text + bytes(4)
+    in_tag = encode_bytes(FetchRequest(), 12)[:-1] + b"\x01\x00" + write_uvarint(length + 3)
+    in_tag += write_uvarint(length + 1) + text
+    for cls, version, body in ((MetadataRequest, 12, in_array), (FetchRequest, 12, in_tag)):
+        if is_taken:
+            assert encode_bytes(decode(cls, version, body), version) == body
+        else:
+            with pytest.raises(ProtocolError, match="has 32768 bytes, and a string 32767 at most"):
+                decode(cls, version, body)
+
+
+def test_no_request_is_made_of_tagged_fields_alone() -> None:
+    def with_tags(count: int) -> tuple[bytes, bytes]:
+        tags = write_tags([(number, b"") for number in range(100, 100 + count)])
+        header = encode_request_header(ApiKey.API_VERSIONS, 3, 7, "c")[:-1] + tags
+        return header, encode_bytes(ApiVersionsRequest(), 3)[:-1] + tags
+
+    header, body = with_tags(MOST_UNKNOWN_TAGS)
+    assert decode_request_header(header)[1] == len(header)
+    assert len(decode(ApiVersionsRequest, 3, body).unknown_tagged_fields) == MOST_UNKNOWN_TAGS
+    header, body = with_tags(MOST_UNKNOWN_TAGS + 1)
+    with pytest.raises(ProtocolError, match="more tagged fields than"):
+        decode_request_header(header)
+    with pytest.raises(ProtocolError, match="more tagged fields than"):
+        decode(ApiVersionsRequest, 3, body)
+    fetch = encode_bytes(FetchRequest(), 12)[:-1]
+    with pytest.raises(ProtocolError, match="more tagged fields than"):
+        decode(FetchRequest, 12, fetch + write_tags([(number, b"") for number in range(100, 1200)]))
 
 
 def test_a_null_array_is_read_where_it_may_be_null() -> None:
