@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import ipaddress
+
 DEFAULT_PORT = 9092
 HIGHEST_PORT = 65535
 
@@ -31,3 +34,27 @@ def with_ports(servers: str) -> str:
         if port == 0:
             raise ValueError(f"the port of {join_host_port(host, port)!r} is out of range: 1 is the lowest")
     return ",".join(join_host_port(*address) for address in addresses)
+
+
+def is_address(text: str) -> bool:
+    """Whether this is an IP address, and not the name of a host."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=10_000)
+def canonical_address(address: str) -> str:
+    """An address in its one way of writing; an IPv4 address that is written as an IPv6 one is taken for what it is.
+
+    Java writes ``0:0:0:0:0:0:0:1`` for what is ``::1`` elsewhere. What is no address stays as it is.
+    """
+    try:
+        found = ipaddress.ip_address(address.strip("[]"))
+    except ValueError:
+        return address
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        found = found.ipv4_mapped
+    return str(found)

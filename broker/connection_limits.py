@@ -11,13 +11,13 @@ The limits are those set now. Connections are counted from when they are accepte
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 import socket
 from collections import Counter
 
 import trio
 
+from ..base.addresses import canonical_address, is_address
 from ..base.config import Config
 from ..base.settings import SettingError
 from ..handlers.connection_context import ConnectionContext
@@ -25,6 +25,9 @@ from .listener_config import ListenerConfig
 from .settings import BrokerSettings, parse_connection_overrides
 
 logger = logging.getLogger(__name__)
+
+_LOOK_UP_SECONDS = 5.0
+"""In which new connections wait."""
 
 
 class ConnectionLimits:
@@ -129,13 +132,13 @@ class ConnectionLimits:
 
 async def addresses_of(host: str, of: str) -> list[str]:
     """The addresses of a host, as connections from there have them. ``of`` says in the log what is set on it."""
+    if is_address(host.strip("[]")):
+        return [canonical_address(host)]
     try:
-        return [ipaddress.ip_address(host.strip("[]")).compressed]
-    except ValueError:
-        pass
-    try:
-        found = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError as error:
-        logger.warning("%s: %s has no address that can be found: %s", of, host, error)
+        with trio.fail_after(_LOOK_UP_SECONDS):
+            found = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, ValueError, trio.TooSlowError) as error:  # ValueError: what can be no name, as IDNA has it
+        why = str(error) or f"no answer within {_LOOK_UP_SECONDS:g} s"
+        logger.warning("%s: %r has no address that can be found: %s", of, host, why)
         return []
-    return [str(address[0]) for *_, address in found]
+    return [canonical_address(str(address[0])) for *_, address in found]

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
+from ..base.addresses import is_address
 from ..base.settings import Kind, Settings, setting
+
+_HOST_NAME = re.compile(r"[A-Za-z0-9._-]{1,253}")
 
 
 def parse_connection_overrides(text: str) -> dict[str, int]:
@@ -12,7 +17,10 @@ def parse_connection_overrides(text: str) -> dict[str, int]:
         host, separator, number = item.rpartition(":")
         if not separator or not host or not number.strip().isdecimal():
             raise ValueError(f"{item!r} is not HOST:NUMBER")
-        overrides[host.strip()] = int(number)
+        host = host.strip()
+        if not _HOST_NAME.fullmatch(host) and not is_address(host.strip("[]")):
+            raise ValueError(f"{host!r} is no address and no name of a host")
+        overrides[host] = int(number)
     return overrides
 
 

@@ -1,7 +1,8 @@
 """All access rules of a cluster in memory, and what they say (AclAuthorizer of Kafka 3.9).
 
 What decides about a resource are the entries of its literal pattern, of the literal ``*``, and of every prefix of its name. Of
-these the ones for the principal (or everybody) and its host (or all) count. One that denies the operation, or ALL, decides
+these the ones for the principal (or everybody) and its host (or all) count; an address of IPv6 is the same however it is
+written: Kafka's brokers write ``0:0:0:0:0:0:0:1``, and compare texts. One that denies the operation, or ALL, decides
 against it; else one that allows it does. READ, WRITE, DELETE and ALTER allow DESCRIBE as well, ALTER_CONFIGS allows
 DESCRIBE_CONFIGS; denying them denies no more than they say. Where no entry at all is about a resource, for whomever, the answer
 is ``allow_everyone_if_no_acl_found``.
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from ..base.addresses import canonical_address
 from .acl import (
     EVERYBODY,
     RESOURCE_TYPES,
@@ -150,4 +152,6 @@ class AclRules:
 
 
 def _concerns(entry: AclEntry, principal: str, host: str) -> bool:
-    return entry.principal in (principal, EVERYBODY) and entry.host in (host, WILDCARD)
+    if entry.principal not in (principal, EVERYBODY):
+        return False
+    return entry.host in (host, WILDCARD) or canonical_address(entry.host) == canonical_address(host)

@@ -13,9 +13,9 @@ Times are whole milliseconds that never go back.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping
 
+from ..base.addresses import canonical_address
 from .quota_rate import QuotaRate
 from .quota_settings import ClientQuotaSettings
 
@@ -43,9 +43,9 @@ class ConnectionRates:
         if address is None:
             self._default_limit = UNLIMITED if limit is None else limit
         elif limit is None:
-            self._limits.pop(canonical(address), None)
+            self._limits.pop(canonical_address(address), None)
         else:
-            self._limits[canonical(address)] = limit
+            self._limits[canonical_address(address)] = limit
         self._rates = {known: rate for known, rate in self._rates.items() if self._address_limit(known) != UNLIMITED}
 
     def admit(self, listener: str, now_ms: int, *, is_protected: bool) -> int:
@@ -61,7 +61,7 @@ class ConnectionRates:
 
     def admit_address(self, listener: str, address: str, now_ms: int, *, is_protected: bool) -> int:
         """Count a connection of an address; 0: it is taken, else it is to be closed after so long, and counts for nobody."""
-        address = canonical(address)
+        address = canonical_address(address)
         limit = self._address_limit(address)
         if limit == UNLIMITED:
             return 0
@@ -97,14 +97,3 @@ class ConnectionRates:
 
     def _new_rate(self) -> QuotaRate:
         return QuotaRate(self._samples, self._window_ms)
-
-
-def canonical(address: str) -> str:
-    """An address in its one way of writing; an IPv4 address that is written as an IPv6 one is taken for what it is."""
-    try:
-        found = ipaddress.ip_address(address.strip("[]"))
-    except ValueError:
-        return address
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
-    return str(found)

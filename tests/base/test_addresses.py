@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ottla.base.addresses import join_host_port, split_host_port, with_ports
+from ottla.base.addresses import canonical_address, is_address, join_host_port, split_host_port, with_ports
 
 
 def test_host_and_port() -> None:
@@ -36,3 +36,26 @@ def test_a_port_that_is_out_of_range() -> None:
 
 def test_addresses_of_several_brokers() -> None:
     assert with_ports("a:1, b,[::1],") == "a:1,b:9092,[::1]:9092"
+
+
+@pytest.mark.parametrize(
+    ("written", "canonical"),
+    [
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("0:0:0:0:0:ffff:a00:1", "10.0.0.1"),
+        ("[0:0:0:0:0:0:0:1]", "::1"),
+        ("2001:DB8:0:0:0:0:0:A", "2001:db8::a"),
+        ("fe80:0:0:0:0:0:0:1%eth0", "fe80::1%eth0"),
+        ("client", "client"),
+        ("*", "*"),
+    ],
+)
+def test_an_address_has_one_way_of_writing(written: str, canonical: str) -> None:
+    assert canonical_address(written) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("10.0.0.1", True), ("::1", True), ("localhost", False), ("10.0.0", False)]
+)
+def test_what_is_an_address(text: str, expected: bool) -> None:
+    assert is_address(text) == expected

@@ -28,12 +28,14 @@ from ottla.broker.listeners import Endpoint
 from ottla.broker.monitor import Ending, Monitor
 from ottla.broker.server import BrokerServer
 from ottla.broker.settings import parse_connection_overrides
-from ottla.controller.config_store import ConfigStore
+from ottla.controller.config_store import IPS, ConfigStore
 from ottla.controller.embedded_store import EmbeddedStore
+from ottla.controller.znodes import sanitized
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
 from ottla.handlers.table import SERVED
+from ottla.security.connection_rates import CONNECTION_CREATION_RATE
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
 from ..memory_broker import frame, read_answer, running
@@ -137,11 +139,30 @@ async def test_a_host_may_have_a_limit_of_its_own(tmp_path: Path) -> None:
             await client.aclose()
 
 
+@pytest.mark.parametrize("name", ["\u2603", "a\0b"])
+async def test_a_quota_of_what_can_be_no_host_keeps_nobody_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str
+) -> None:
+    """Another broker may have stored it."""
+    async with limited(tmp_path) as (network, server):
+        assert server.assembly is not None
+        await server.assembly.services.configs.change(
+            IPS, sanitized(name), lambda _before: {CONNECTION_CREATION_RATE: "1"}
+        )
+        client = await asked(network, OUTSIDE)
+        assert (await read_answer(client))[0] == 7
+        client.close()
+    assert f"connection_creation_rate: {name!r} has no address that can be found" in caplog.text
+
+
 def test_overrides_are_hosts_with_numbers() -> None:
     assert parse_connection_overrides("a.example:1,::1:2, [::2]:3") == {"a.example": 1, "::1": 2, "[::2]": 3}
     for malformed in ("a", "a:", ":1", "a:-1", "a:b"):
         with pytest.raises(ValueError, match="is not HOST:NUMBER"):
             parse_connection_overrides(malformed)
+    for no_host in ("☃:5", "a b:5", "a\0:5", f"{'a' * 254}:5", "127.0.0.1/8:5", "::g:5"):
+        with pytest.raises(ValueError, match="is no address and no name of a host"):
+            parse_connection_overrides(no_host)
     with pytest.raises(SettingError, match=r"max\.connections\.per\.ip\.overrides"):
         BrokerServer(Config({"max.connections.per.ip.overrides": "a"}))
 

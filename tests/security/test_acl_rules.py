@@ -58,6 +58,26 @@ def can(rules: AclRules, operation: Operation, name: str = "t", principal: str =
     return rules.allow(principal, host, operation, TOPIC, name)
 
 
+@pytest.mark.parametrize(
+    ("stored", "host"),
+    [
+        ("0:0:0:0:0:0:0:1", "::1"),  # as a broker of Kafka stores what it has from Java
+        ("::1", "::1"),
+        ("2001:DB8::A", "2001:db8::a"),
+        ("::ffff:10.0.0.1", "10.0.0.1"),
+        ("10.0.0.1", "::ffff:10.0.0.1"),
+    ],
+)
+def test_an_address_is_the_same_however_it_is_written(stored: str, host: str) -> None:
+    rules = rules_of([binding("t", ALLOW, READ), binding("t", DENY, READ, host=stored)])
+    assert not can(rules, READ, host=host)
+    assert can(rules, READ, host="::2")
+    of_host = rules_of([binding("t", ALLOW, READ, host=stored)])
+    assert can(of_host, READ, host=host)
+    assert of_host.allow_any(ALICE, host, READ, TOPIC)
+    assert not of_host.allow_any(ALICE, "::2", READ, TOPIC)
+
+
 def test_without_a_rule_nothing_is_allowed_unless_that_is_configured() -> None:
     assert not can(rules_of([]), READ)
     assert can(rules_of([], allow_everyone=True), READ)

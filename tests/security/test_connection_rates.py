@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.security.connection_rates import ConnectionRates, canonical
+from ottla.security.connection_rates import ConnectionRates
 from ottla.security.quota_settings import ClientQuotaSettings
 
 
@@ -52,12 +52,6 @@ def test_a_default_is_for_each_address_that_has_no_limit_of_its_own() -> None:
             made.admit("A", 0, is_protected=False)
             closed.append(made.admit_address("A", address, 0, is_protected=False) > 0)
         assert closed == [False] * allowed + [True], address
-
-
-def test_an_address_has_one_way_of_writing() -> None:
-    assert canonical("::ffff:10.0.0.1") == "10.0.0.1"
-    assert canonical("[0:0:0:0:0:0:0:1]") == "::1"
-    assert canonical("client") == "client"
 
 
 def test_ever_other_addresses_are_forgotten() -> None:
