@@ -38,3 +38,8 @@ def meant(name: str, known: Collection[str]) -> str:
 
     close = difflib.get_close_matches(name, known, n=1)
     return f"; did you mean {close[0]}?" if close else ""
+
+
+def shortened(text: str, most: int = 300) -> str:
+    """A text of a client as a line of a log has it: of a long one the beginning, and how much more there was."""
+    return text if len(text) <= most else f"{text[:most]}… ({counted(len(text) - most, 'more character')})"

@@ -27,6 +27,7 @@ import trio
 
 from ..base.errors import KafkaError, ProtocolError
 from ..base.network import WOULD_BLOCK, Connection, Part, release, size_of, total_size
+from ..base.wording import shortened
 from ..handlers.call import AnswersLost, Call, CloseConnection
 from ..handlers.connection_context import ConnectionContext
 from ..handlers.services import Services
@@ -116,12 +117,10 @@ class ClientConnection:
             await self._record(error)
         except CloseConnection as error:
             self._monitor.errors[Ending.REFUSED_REQUEST] += 1
-            if self._monitor.closings.is_first(self.host, str(error), logging.INFO):
-                logger.info("closing connection from %s: %s", self.peer, error)
+            self._say(str(error))
         except AuthenticationFailedError as error:
             self._monitor.errors[Ending.AUTHENTICATION] += 1
-            if self._monitor.closings.is_first(self.host, str(error), logging.INFO):
-                logger.info("closing connection from %s: %s", self.peer, error)
+            self._say(str(error))
         except OSError as error:
             self._monitor.errors[Ending.NETWORK] += 1
             logger.debug("connection from %s ended: %s", self.peer, error)
@@ -136,6 +135,12 @@ class ClientConnection:
         finally:
             self._drop_answers()
             self._connection.close()
+
+    def _say(self, why: str) -> None:
+        """Why the connection ends, which may have words of the client in it."""
+        why = shortened(why)
+        if self._monitor.closings.is_first(self.host, why, logging.INFO):
+            logger.info("closing connection from %s: %s", self.peer, why)
 
     def stop(self) -> None:
         """Finish the request that is being handled, then end; at once when there is none."""
@@ -157,7 +162,7 @@ class ClientConnection:
         self._drop_answers()
         self._connection.close()
         start = bytes(self._buffer[self._start : min(self._end, self._start + _SIZE.size)])
-        why = foreign_protocol(start, self._context.listener, self._context.security_protocol) or str(error)
+        why = foreign_protocol(start, self._context.listener, self._context.security_protocol) or shortened(str(error))
         if not self._monitor.closings.is_first(self.host, why):
             return
         path = None
@@ -241,6 +246,7 @@ class ClientConnection:
                         await self._flush()
                         call.take_up(self._elapsed())
         finally:
+            self.busy = False  # of one that is refused nothing is under way but the last word, which nobody may read
             call.tell()
         return count
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..base.errors import ErrorCode
 from ..base.network import Part
+from ..base.wording import shortened
 from ..handlers.call import TELLING, Call
 from ..wire.api_keys import ApiKey
 from ..wire.error_codes import error_finder
@@ -49,10 +50,11 @@ class RefusalLog:
             return
         names = ", ".join(ErrorCode(code).name for code in dict.fromkeys(codes))
         reasons = dict.fromkeys([call.reason] if call.reason else _messages(response))
-        why = "".join(f"; {reason}" for reason in list(reasons)[:_MOST_REASONS])
+        why = "".join(f"; {shortened(reason)}" for reason in list(reasons)[:_MOST_REASONS])
         name = ApiKey(key_and_version(call.key)[0]).title
         logger.debug(
-            "%s version %d of %r at %s: %s%s", name, call.version, call.client_id, call.connection.peer, names, why
+            "%s version %d of %r at %s: %s%s",
+            *(name, call.version, shortened(call.client_id), call.connection.peer, names, why),
         )
 
 

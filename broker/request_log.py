@@ -11,6 +11,7 @@ from typing import Any
 
 from ..base.errors import ErrorCode
 from ..base.network import Part, total_size
+from ..base.wording import shortened
 from ..handlers.call import Call
 from ..handlers.table import HANDLERS
 from ..wire.api_keys import ApiKey
@@ -60,7 +61,7 @@ class RequestLog:
         fields = {
             "api": name,
             "version": call.version,
-            "client_id": call.client_id,
+            "client_id": shortened(call.client_id),
             "peer": call.connection.peer,
             "correlation_id": call.correlation_id,
             "bytes": len(frame),

@@ -2,7 +2,7 @@
 
 Its logger has Kafka's name, so that tools which read such a log find it. A client can have itself be denied as often as it
 likes; so within a minute the same denial has one line, and there are at most ``MOST_LINES`` lines. How many more there were is
-said once the minute is over.
+said once the minute is over. Of a long name the beginning is written only, and tells it from others.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from ..base.wording import shortened
 from .acl import Operation, ResourceType, code_name
 
 logger = logging.getLogger("kafka.authorizer.logger")
@@ -35,6 +36,7 @@ class AuditLog:
         return logger.isEnabledFor(logging.DEBUG)
 
     def denied(self, denial: Denial) -> None:
+        denial = _shortened(denial)
         now = self._elapsed()
         if now - self._since >= _WINDOW_SECONDS:
             self._sum_up()
@@ -46,13 +48,18 @@ class AuditLog:
         logger.info(_line(denial, "Denied"))
 
     def allowed(self, access: Denial) -> None:
-        logger.debug(_line(access, "Allowed"))
+        logger.debug(_line(_shortened(access), "Allowed"))
 
     def _sum_up(self) -> None:
         if self._unsaid:
             logger.info("%d more requests were denied, most of them like those before", self._unsaid)
         self._seen.clear()
         self._unsaid = 0
+
+
+def _shortened(access: Denial) -> Denial:
+    principal, host, operation, resource_type, name, request = access
+    return shortened(principal), host, operation, resource_type, shortened(name), request
 
 
 def _line(access: Denial, outcome: str) -> str:

@@ -1,7 +1,7 @@
 """Decides whether a client may do something: super users, then the access rules.
 
 Decisions are remembered for each principal and host, and forgotten with every change of a rule: a Produce or a Fetch asks for
-each of its topics every time.
+each of its topics every time. How many are remembered is bounded, and so is what they are of.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from .audit import AuditLog
 from .principal import Principal
 
 _MOST_DECISIONS = 50_000
+_LONGEST_REMEMBERED = 256
+"""Characters of a name. No topic has more; of other names clients can make up as many and as long ones as they like."""
 
 
 class Context(Protocol):
@@ -60,9 +62,10 @@ class Authorizer:
         allowed = self._decisions.get(key)
         if allowed is None:
             allowed = self._decide(key)
-            if len(self._decisions) >= _MOST_DECISIONS:
-                self._decisions.clear()
-            self._decisions[key] = allowed
+            if len(name) <= _LONGEST_REMEMBERED:
+                if len(self._decisions) >= _MOST_DECISIONS:
+                    self._decisions.clear()
+                self._decisions[key] = allowed
         if allowed:
             if self._audit.tells_allowed:
                 self._audit.allowed((str(principal), context.host, operation, resource_type, name, request))

@@ -66,12 +66,14 @@ async def read_frame(client: MemoryConnection) -> bytes | None:
 
 
 @asynccontextmanager
-async def guarded(**properties: str) -> AsyncIterator[tuple[MemoryConnection, ClientConnection, Monitor]]:
-    """A client of a connection that a ``Doorman`` guards."""
+async def guarded(
+    room: int = 1 << 16, **properties: str
+) -> AsyncIterator[tuple[MemoryConnection, ClientConnection, Monitor]]:
+    """A client of a connection that a ``Doorman`` guards; either direction has room for so many bytes."""
     config = Config({name.replace("_", "."): value for name, value in properties.items()})
     quotas = ClientQuotas(config.settings(ClientQuotaSettings))
     services = cast(Services, SimpleNamespace(config=config, clock=SystemClock(), served=SERVED, client_quotas=quotas))
-    network = MemoryNetwork()
+    network = MemoryNetwork(limit=room)
     listener = await network.listen("test", 1, 1)
     client = await network.connect("test", 1)
     accepted = await listener.accept()
@@ -147,3 +149,14 @@ async def test_a_stop_does_not_wait_for_who_is_held_back(autojump_clock: trio.te
             answers.append(answer)
         assert answers == [b"slow" if said == b"slow" else b"no"]
         assert trio.current_time() == began
+
+
+@pytest.mark.parametrize("said", [b"one", b"fail"])
+async def test_a_client_that_does_not_read_its_last_word_keeps_no_connection_open(
+    autojump_clock: trio.testing.MockClock, said: bytes
+) -> None:
+    with trio.fail_after(60):
+        async with guarded(room=3) as (client, connection, _):
+            await client.send([framed(said)])
+            await trio.sleep(10)  # it is sent what it does not read
+            connection.stop()

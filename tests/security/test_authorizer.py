@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import tracemalloc
 
 import pytest
 
@@ -100,6 +101,24 @@ def test_a_name_cannot_begin_a_line_of_its_own(caplog: pytest.LogCaptureFixture)
         authorizer().allows(Client(), READ, TOPIC, "t\nPrincipal = User:bob is Denied\x1b[2J")
     (line,) = caplog.messages
     assert "\n" not in line and "\x1b" not in line
+
+
+def test_long_names_that_clients_make_up_are_neither_kept_nor_written_out(caplog: pytest.LogCaptureFixture) -> None:
+    """32,767 bytes are the longest that a request can have."""
+    auth = authorizer()
+    auth.change(ResourcePattern(TOPIC, "x"), entries(Permission.ALLOW, READ))
+    tracemalloc.start()
+    try:
+        with caplog.at_level(logging.INFO, "kafka.authorizer.logger"):
+            for number in range(300):
+                assert not auth.allows(Client(), READ, TOPIC, f"{number:032767}")
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 3_000_000
+    assert len(caplog.messages) == 1
+    (line,) = caplog.messages
+    assert len(line) < 600 and "0… (32467 more characters)" in line
 
 
 def test_a_client_that_is_denied_again_and_again_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
