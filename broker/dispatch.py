@@ -76,8 +76,11 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     return parts
 
 
-def _begin_cost(call: Call) -> RequestCost:
+def _begin_cost(call: Call) -> RequestCost | None:
+    """None before authentication: Kafka's authenticator answers by itself there, and who the client is nobody knows."""
     broker = call.broker
+    if call.connection.is_authenticating:
+        return None
     return RequestCost(broker.client_quotas, broker.clock, call.connection.principal.name, call.client_id)
 
 

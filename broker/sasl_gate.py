@@ -81,6 +81,7 @@ class SaslGate:
         self._conversation: _Conversation | None = _Conversation(listener, services)
         self._mechanism = ""
         self._last_beginning = -_REAUTHENTICATION_INTERVAL
+        context.is_authenticating = True
 
     async def take(self, call: Call, frame: memoryview) -> list[Part] | None:
         if self._conversation is None:
@@ -120,6 +121,7 @@ class SaslGate:
 
     def _enter(self, conversation: _Conversation, outcome: Authenticated) -> None:
         self._context.principal = outcome.principal
+        self._context.is_authenticating = False
         self._context.session_expires = conversation.session_expires
         self._mechanism = conversation.mechanism
         self._conversation = None

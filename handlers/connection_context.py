@@ -12,11 +12,13 @@ class ConnectionContext:
 
     ``peer`` is the client's ``host:port``, ``host`` its address without port and brackets; an IPv4 address on an IPv6 socket
     is the IPv4 address, as in Java. ``principal`` is who the client has shown to be. ``session_expires``: the time of the
-    broker's clock (``Clock.elapsed``, seconds) until which that holds, None for ever (KIP-368).
+    broker's clock (``Clock.elapsed``, seconds) until which that holds, None for ever (KIP-368). ``is_authenticating``: the
+    client is about to show who it is, and until then costs nobody anything of a quota.
     """
 
     __slots__ = (
         "host",
+        "is_authenticating",
         "is_inter_broker_listener",
         "listener",
         "peer",
@@ -42,3 +44,4 @@ class ConnectionContext:
         self.host = mapped if "." in mapped else host
         self.principal: Principal = ANONYMOUS
         self.session_expires: float | None = None
+        self.is_authenticating = False

@@ -32,6 +32,8 @@ from ..controller.znodes import sanitized
 from ..security.client_quotas import ClientQuotas, SharedMutationQuota, SharedQuota
 from ..wire.api_keys import ApiKey
 
+_LONGEST_CLIENT_ID = 255
+"""Characters; longer ones are as those that begin with them. A client may say what it likes, and each is counted for itself."""
 _node = functools.lru_cache(maxsize=4096)(sanitized)
 _OF_BROKERS = frozenset(
     {
@@ -63,7 +65,7 @@ class RequestCost:
     def __init__(self, quotas: ClientQuotas, clock: Clock, user: str, client_id: str) -> None:
         self._quotas = quotas
         self._clock = clock
-        self._names = _node(user), _node(client_id)
+        self._names = _node(user), _node(client_id[:_LONGEST_CLIENT_ID])
         self._began = clock.elapsed()
         self._until = 0.0
         self._is_free = False
@@ -173,10 +175,10 @@ class MutationCost:
         return max(self._throttle_ms - (now_ms - self._throttled_at), 0)
 
     def _note_exhausted(self, now_ms: int) -> bool:
-        throttle_ms = self.shared.exhausted_ms(now_ms)
-        if throttle_ms:
-            self._throttle_ms, self._throttled_at = throttle_ms, now_ms
-        return throttle_ms > 0
+        is_exhausted = self.shared.is_exhausted(now_ms)
+        if is_exhausted:
+            self._throttle_ms, self._throttled_at = self.shared.exhausted_ms(now_ms), now_ms
+        return is_exhausted
 
 
 def _now_ms() -> int:

@@ -11,6 +11,7 @@ nothing any more, and is dropped when there are many. Of clients that no quota i
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
@@ -41,8 +42,8 @@ class SharedQuota:
         self.limit = 0.0
         self.rate = QuotaRate(samples, window_ms)
         self._most_at_once = (samples - 1) * window_ms / 1000
-        self._throttled = SampledSum(_THROTTLE_SAMPLES, _THROTTLE_WINDOW_MS)
-        self._throttled_count = SampledSum(_THROTTLE_SAMPLES, _THROTTLE_WINDOW_MS)
+        self._throttled: SampledSum | None = None  # of most clients nothing is to be said
+        self._throttled_count: SampledSum | None = None
 
     @property
     def most_at_once(self) -> float:
@@ -56,11 +57,16 @@ class SharedQuota:
 
     def note_throttled(self, throttle_ms: int, now_ms: int) -> None:
         """A client is held up because of this quota."""
+        if self._throttled is None or self._throttled_count is None:
+            self._throttled = SampledSum(_THROTTLE_SAMPLES, _THROTTLE_WINDOW_MS)
+            self._throttled_count = SampledSum(_THROTTLE_SAMPLES, _THROTTLE_WINDOW_MS)
         self._throttled.record(throttle_ms, now_ms)
         self._throttled_count.record(1, now_ms)
 
     def average_throttle_ms(self, now_ms: int) -> float:
         """For how long clients were held up of late, those that were; 0 when none was."""
+        if self._throttled is None or self._throttled_count is None:
+            return 0.0
         count = self._throttled_count.total(now_ms)
         return self._throttled.total(now_ms) / count if count else 0.0
 
@@ -81,8 +87,12 @@ class SharedMutationQuota(SharedQuota):
         self.rate.record(partitions, now_ms)
         self._bucket.take(partitions, self.limit, now_ms)
 
+    def is_exhausted(self, now_ms: int) -> bool:
+        """Whether there are fewer than no tokens."""
+        return self._bucket.left(self.limit, now_ms) < 0
+
     def exhausted_ms(self, now_ms: int) -> int:
-        """For how long there are fewer than no tokens; 0: there are."""
+        """For how long the client is to be held up because of it; 0: not at all."""
         return self._bucket.throttle_ms(self.limit, now_ms)
 
     def tokens(self, now_ms: int) -> float:
@@ -185,13 +195,21 @@ class ClientQuotas:
         self.is_on = False
 
     def update(self, entity: QuotaEntity, values: Mapping[str, str]) -> None:
-        """Everything that is set on an entity now. What is no number, in a node of the store, is passed over."""
+        """Everything that is set on an entity now. What is no finite number, in a node of the store, is passed over."""
         for kind in self.kinds:
             limit = None
             if (text := values.get(kind.key)) is not None:
-                try:
-                    limit = float(text)
-                except ValueError:
+                limit = _finite(text)
+                if limit is None:
                     logger.warning("%s=%r of %s is passed over: it is no number", kind.key, text, entity)
             kind.set_limit(entity, limit)
         self.is_on = any(kind.is_on for kind in self.kinds)
+
+
+def _finite(text: str) -> float | None:
+    """The number; None where it is none, or infinite, or what Java calls NaN."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

@@ -8,7 +8,8 @@ Rules (Kafka's Rate, TokenBucket, QuotaUtils, StrictControllerMutationQuota):
   as a share of the limit, of the time that the rate is over. Under a limit of 0 that has no end: it is the longest time where
   there is one, and none at all where there is not, because in Kafka the number overflows.
 - A token bucket holds as many tokens as the limit allows in all windows together, and is refilled at the limit's pace. It may
-  be overdrawn by one request, and is then exhausted until it is refilled to 0.
+  be overdrawn by one request, and is then exhausted until it is refilled to 0. Under a limit of 0 or less that is never: the
+  client is held up for no time at all, again because Kafka's number overflows, or is negative.
 
 Amounts are bytes, percents of a thread's time, or partitions; limits are the same per second. Times are milliseconds, whole
 ones as in Kafka, that never go back.
@@ -92,11 +93,11 @@ class TokenBucket:
         return self.left(limit, now_ms) >= self._burst_seconds * limit
 
     def throttle_ms(self, limit: float, now_ms: int) -> int:
-        """For how long the bucket stays exhausted; 0: it is not."""
+        """For how long the bucket stays exhausted; 0: it is not, or for ever."""
         left = self.left(limit, now_ms)
-        if left >= 0:
+        if left >= 0 or limit <= 0:
             return 0
-        return _LONGEST_MS if limit <= 0 else min(_rounded(-left / limit * 1000), _LONGEST_MS)
+        return min(_rounded(-left / limit * 1000), _LONGEST_MS)
 
 
 def _rounded(milliseconds: float) -> int:

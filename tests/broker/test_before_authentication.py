@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import functools
+import logging
 import tempfile
 import tracemalloc
 from collections.abc import Callable
@@ -32,6 +33,7 @@ from ottla.handlers.services import Services
 from ottla.handlers.table import SERVED
 from ottla.security.plain import PlainClient
 from ottla.security.principal import ANONYMOUS
+from ottla.security.quota_precedence import DEFAULT, QuotaEntity
 from ottla.security.scram import ScramMechanism, new_credential
 from ottla.tests.security.oauth_tokens import claims, jwks, signed, unsigned
 from ottla.wire.api_keys import ApiKey
@@ -272,3 +274,34 @@ async def test_another_authentication_has_its_time_too(autojump_clock: trio.test
 def test_the_corpus_has_every_request_that_is_read() -> None:
     keys = {int.from_bytes(body[:2]) for body in bodies()}
     assert keys >= {ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE}
+
+
+async def test_a_client_that_is_not_known_yet_is_counted_by_no_quota(autojump_clock: trio.testing.MockClock) -> None:
+    """What it says of itself may be as new and as long each time as it likes."""
+    async with running() as cluster:
+        quotas = cluster.services(1).client_quotas
+        quotas.update(QuotaEntity("", DEFAULT), {"request_percentage": "0.001"})
+        client = await connected(cluster)
+        for number in range(5):
+            unserved = bytearray(frame(ApiVersionsRequest(), 4, 1, client_id=f"made-up-{number}"))
+            unserved[6:8] = (99).to_bytes(2)
+            await client.connection.send([bytes(unserved)])
+            assert await client.read() is not None
+        assert (await client.ask(ApiVersionsRequest(), 0)).throttle_time_ms == 0
+        assert (await client.authenticate("PLAIN", PlainClient("alice", "secret"))).error_code == 0
+        assert list(quotas.request.in_use()) == []
+        assert await client.is_let_in()
+        assert len(list(quotas.request.in_use())) == 1
+
+
+async def test_of_a_long_text_of_a_client_the_log_has_the_beginning(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    async with running() as cluster:
+        client = await connected(cluster)
+        assert (await client.shake_hands("x" * 30_000)).error_code
+        assert await client.is_closed()
+    (line,) = [line for line in caplog.messages if "SASL mechanism 'xxx" in line]
+    assert len(line) < 500 and line.endswith("more characters)")
+    assert all(len(line) < 2_000 for line in caplog.messages)

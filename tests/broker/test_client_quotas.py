@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -13,8 +14,13 @@ from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.config_file import load_config
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
+from ottla.handlers.request_cost import RequestCost
 from ottla.log.memory_disk import MemoryDisk
 from ottla.replication.broker_client import BrokerClient
+from ottla.security.client_quotas import ClientQuotas
+from ottla.security.quota_precedence import DEFAULT, QuotaEntity
+from ottla.security.quota_settings import ClientQuotaSettings
+from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -212,6 +218,38 @@ async def test_changes_beyond_the_quota_are_refused_and_older_versions_held_up(
         seconds, answer = await timed(admin, old_delete, 4)
         assert (answer.responses[0].error_code, answer.throttle_time_ms) == (0, pytest.approx(4000, abs=100))
         assert seconds == pytest.approx(4, abs=0.1)
+
+
+@pytest.mark.parametrize("rate", [0, -5])
+async def test_a_rate_of_changes_that_allows_none_refuses_and_holds_nobody_up(
+    rate: float, autojump_clock: trio.testing.MockClock
+) -> None:
+    """In Kafka the time overflows, or is negative."""
+    async with running(1) as cluster:
+        admin = client(cluster, "admin")
+        await set_quota(admin, "controller_mutation_rate", rate, user="ANONYMOUS")
+        codes = [0, ErrorCode.THROTTLING_QUOTA_EXCEEDED] if rate == 0 else 2 * [ErrorCode.THROTTLING_QUOTA_EXCEEDED]
+        for name, version, code in (("a", 7, codes[0]), ("b", 7, codes[1]), ("c", 5, 0)):
+            topic = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+            seconds, answer = await timed(admin, CreateTopicsRequest(topics=[topic]), version)
+            assert (answer.topics[0].error_code, answer.throttle_time_ms) == (code, 0)
+            assert seconds < 1
+        assert (await timed(admin, MetadataRequest(topics=[]), 9))[0] < 1
+
+
+async def test_client_ids_that_a_client_makes_up_take_no_room(autojump_clock: trio.testing.MockClock) -> None:
+    quotas = ClientQuotas(ClientQuotaSettings.from_properties({}))
+    quotas.update(QuotaEntity("", DEFAULT), {"request_percentage": "1", "producer_byte_rate": "1000"})
+    tracemalloc.start()
+    try:
+        for number in range(300):
+            cost = RequestCost(quotas, SystemClock(), "ANONYMOUS", f"{number}{'€' * 10_000}")
+            cost.settle(ApiKey.PRODUCE, 1, has_answer=True)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(list(quotas.produce.in_use())) == 300
+    assert kept < 5_000_000
 
 
 async def test_topics_that_are_made_because_they_are_named_count_and_are_not_refused(

@@ -80,6 +80,14 @@ def test_a_bucket_is_overdrawn_once_and_refilled_at_the_limits_pace() -> None:
     assert bucket.is_full(5, 1_000_000)
 
 
+@pytest.mark.parametrize("limit", [0.0, -5.0])
+def test_a_bucket_that_is_never_refilled_holds_nobody_up(limit: float) -> None:
+    bucket = TokenBucket(10, 1000)
+    bucket.take(1, limit, 0)
+    assert bucket.left(limit, 1_000_000) < 0
+    assert bucket.throttle_ms(limit, 1_000_000) == 0
+
+
 def test_a_bucket_shrinks_with_its_limit() -> None:
     bucket = TokenBucket(10, 1000)
     assert bucket.left(5, 0) == 50
