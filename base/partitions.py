@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 NO_LEADER = -1
-"""In the place of a broker id: no broker leads the partition now."""
+"""In place of a broker id: no broker leads the partition now."""
 
 NO_BROKER_EPOCH = -1
-"""In the place of a broker epoch (KIP-380): it is not known, so nothing is held against it."""
+"""In place of a broker epoch (KIP-380): it is not known, so nothing is checked against it."""
 
 
 class TopicPartition(NamedTuple):

@@ -1,4 +1,4 @@
-"""What was recorded within the last few windows of time: the sum behind every rate that a quota is held against.
+"""What was recorded within the last few windows of time: the sum behind every rate that a quota is checked against.
 
 A sample is what was recorded within one window, which begins with the first record after the last one was full. A sample
 counts until its last record is older than all windows together (Kafka's SampledStat with a WindowedSum). Times are numbers

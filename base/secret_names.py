@@ -1,4 +1,4 @@
-"""Which properties have secrets as their values, by their names; what is printed in the place of one."""
+"""Which properties have secrets as their values, by their names; what is printed in place of one."""
 
 from __future__ import annotations
 

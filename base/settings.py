@@ -244,11 +244,11 @@ class Settings:
 
     @classmethod
     def from_properties(cls: type[S], properties: Mapping[str, str]) -> S:
-        """Parse Kafka's broker properties; names of other folders are passed over. Raises SettingError."""
+        """Parse Kafka's broker properties; names of other folders are ignored. Raises SettingError."""
         return cls({attribute: s.read(properties) for attribute, s in cls.declared.items()})
 
     def with_topic_overrides(self: S, overrides: Mapping[str, str]) -> S:
-        """These settings as one topic sees them; names of other folders are passed over. Raises SettingError."""
+        """These settings as one topic sees them; names of other folders are ignored. Raises SettingError."""
         if not overrides:
             return self
         values = {attribute: self.__dict__[attribute] for attribute in self.declared}

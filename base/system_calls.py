@@ -1,7 +1,7 @@
 """The calls that Linux and macOS do not have in common, each bound at import to what this system has.
 
 They are looked up by name and not by the name of the system, so that type checkers accept the module for either one.
-What macOS lacks is said at each; all else that Ottla asks of the system, both have.
+What macOS lacks is said at each; everything else that Ottla asks of the system, both have.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _full_sync(descriptor: int) -> None:
 
 # Returns once the file's bytes, or the folder's names, are on stable storage. Raises OSError.
 sync_all: Callable[[int], None] = os.fsync if _F_FULLFSYNC is None else _full_sync
-# The same, but for times and other attributes that reading the bytes does not need.
+# The same, except for times and other attributes that reading the bytes does not need.
 sync_data: Callable[[int], None] = getattr(os, "fdatasync", os.fsync) if _F_FULLFSYNC is None else _full_sync
 
 

@@ -1,7 +1,7 @@
 """``python -m bench.spark_archive``: a topic through ``ottla spark archive`` on a cluster of two workers, while things die.
 
 On Ottla, and then on Apache Kafka: the topic is filled; archived with nothing in the way, for the records per second; and
-archived again, while the job is killed and started anew twice, the broker is killed and started, and a worker is killed, all
+archived again, while the job is killed and started again twice, the broker is killed and started, and a worker is killed, all
 by SIGKILL. ``ottla spark audit`` then compares the second archive with the topic, and its values, which are numbers, with
 the numbers that were produced.
 """
@@ -193,7 +193,7 @@ broker and a worker were killed; {kept}.
     make bench-archive ARGS={shlex.quote(shlex.join(options))}
 
 on {machine}, shared by the broker, Spark's master, two workers and the job, in {_BATCHES}
-micro-batches. In the disturbed run the job was killed (SIGKILL) and started anew after 3 micro-batches, the broker
+micro-batches. In the disturbed run the job was killed (SIGKILL) and started again after 3 micro-batches, the broker
 after 7, one of the workers was killed after 11 and stayed away, and the job was killed once more after 15. The archive was then
 compared with its topic and with the numbers that were produced:
 

@@ -1,6 +1,6 @@
 """Clusters of brokers in processes of their own on one ZooKeeper: of Ottla, of Apache Kafka 3.9 in its ZooKeeper mode, of both.
 
-All kinds have the same interface, so that what is seen on one can be held against the other. Broker ids begin at 1. Each broker
+All kinds have the same interface, so what one does can be compared with the other. Broker ids begin at 1. Each broker
 keeps its port, its folder and its log over all of its starts. Topics have three replicas unless told otherwise, or as many as
 there are brokers.
 """
@@ -108,7 +108,7 @@ class BrokerCluster(ABC):
         properties: Mapping[str, str] | None = None,
     ) -> None:
         self.security: Security | None = None
-        """How brokers are asked what they know of one another; None: without a password and encryption."""
+        """How brokers are asked what they know of each other; None: without a password and encryption."""
         self._owns_zookeeper = zookeeper is None
         if zookeeper is None:
             own = folder / "zookeeper"
@@ -286,13 +286,13 @@ class MixedCluster(BrokerCluster):
 
 
 class OttlaWithOneKafka(MixedCluster):
-    """Ottla, but for the last broker."""
+    """Ottla, except for the last broker."""
 
     odd = "kafka"
 
 
 class KafkaWithOneOttla(MixedCluster):
-    """Apache Kafka, but for the last broker."""
+    """Apache Kafka, except for the last broker."""
 
     odd = "ottla"
 

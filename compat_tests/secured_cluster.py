@@ -1,4 +1,4 @@
-"""Three brokers of Ottla whose only listener is SASL_SSL, for clients and for one another: each has a certificate and a name."""
+"""Three brokers of Ottla whose only listener is SASL_SSL, for clients and for each other: each has a certificate and a name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LISTENER = "listener.name.sasl_ssl"
 
 
 class SecuredCluster(OttlaCluster):
-    """Brokers know one another by the user ``broker``, with a certificate each. ``admin`` may do everything."""
+    """Brokers know each other by the user ``broker``, with a certificate each. ``admin`` may do everything."""
 
     def __init__(self, folder: Path, zookeeper: ZooKeeperProcess, root: str, properties: Mapping[str, str]) -> None:
         self._authority = Authority("cluster")

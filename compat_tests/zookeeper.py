@@ -37,7 +37,7 @@ admin.enableServer=false
 4lw.commands.whitelist=*
 """
 
-# When sessions begin and expire is told by these; all else only when something is wrong.
+# When sessions begin and expire is told by these; everything else only when something is wrong.
 _LOG4J = """\
 log4j.rootLogger=WARN, OUT
 log4j.logger.org.apache.zookeeper.server.ZooKeeperServer=INFO

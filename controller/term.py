@@ -206,7 +206,7 @@ class Term:
         elected = await self._leaders.elect()
         self._leaders.tell(elected)
         logger.info(
-            "%s in the cluster: %s led anew",
+            "%s in the cluster: %s led again",
             _names(started),
             counted(len(elected), "partition"),
         )

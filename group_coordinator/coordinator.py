@@ -135,7 +135,7 @@ class GroupCoordinator:
     # Membership
 
     async def join_group(self, request: JoinGroupRequest, client: Client, flush: Flush) -> JoinGroupResponse:
-        """JoinGroup; returns when the round of joining is over."""
+        """JoinGroup; returns when the round of joining has ended."""
         shard = self._shard_of_member(request.group_id)
         settings = self.settings
         timeout_ms = request.session_timeout_ms
@@ -163,7 +163,7 @@ class GroupCoordinator:
             shard = self._shard_of_member(request.group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                # The member is about to be known again; sessions begin anew after loading.
+                # The member is about to be known again; sessions begin again after loading.
                 return HeartbeatResponse()
             raise
         offset = shard.depends_on(request.group_id)

@@ -1,4 +1,4 @@
-"""The rebalance of a group: who is waited for, when it is over, and what ends it early.
+"""The rebalance of a group: who is waited for, when it has ended, and what ends it early.
 
 ``prepare_rebalance`` calls all members back, ``complete_join`` closes the round: dynamic members that did not come are
 dropped, a protocol is voted for, and all who wait get the new generation. ``complete_sync`` writes the assignments of the
@@ -43,7 +43,7 @@ def sync_timer(group: Group) -> TimerName:
 
 
 def restart_session(shard: Shard, group: Group, member: Member, now: Moment, timeout_ms: int | None = None) -> None:
-    """The member was heard: its session begins anew."""
+    """The member was heard: its session begins again."""
     timeout = member.session_timeout_ms if timeout_ms is None else timeout_ms
     shard.timers.set(session_timer(group, member.member_id), now.monotonic_ms + timeout)
 
@@ -212,7 +212,7 @@ def complete_sync(shard: Shard, group: Group, assignments: Mapping[str, bytes], 
         return
     logger.debug("Group %s: generation %d is %s", group.group_id, group.generation_id, group.state.value)
     for member in group.members.values():
-        # A session that ended while the member waited was passed over, so each one begins anew here.
+        # A session that ended while the member waited was ignored, so each one begins again here.
         if answer_sync(group, member, synced(group, member)):
             restart_session(shard, group, member, now)
 

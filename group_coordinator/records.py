@@ -5,7 +5,7 @@ front, so Kafka's tools and brokers read them. A record without a value is a tom
 written at value version 3, and offsets at 4, which has the topic's id; at 3 where that is not known, and at 1 where the
 commit names its own expiry, because no other version has the field. Kafka 3.9 reads all of them.
 
-Records of other kinds, as brokers with KIP-848 or share groups write them, are passed over.
+Records of other kinds, as brokers with KIP-848 or share groups write them, are ignored.
 """
 
 from __future__ import annotations

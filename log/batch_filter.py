@@ -2,7 +2,7 @@
 
 Of a key, the record with the newest offset stays; a tombstone (a record without a value) stays until its batch's *delete
 horizon* has passed. The first cleaning that meets a tombstone, or an end marker whose transaction is empty, sets the
-horizon: its own time plus ``delete.retention.ms``, kept in the place of the base timestamp. Batches of aborted
+horizon: its own time plus ``delete.retention.ms``, kept in place of the base timestamp. Batches of aborted
 transactions go. What lies above the offsets of the map stays as it is.
 
 A batch keeps its offsets and sequence numbers, even when it has lost records. One that has lost all of them is dropped,

@@ -127,7 +127,7 @@ def write_topic_id(disk: Disk, path: str, topic_id: bytes) -> None:
 class MetaProperties:
     """Whose data folder it is. None: the file does not say.
 
-    ``zookeeper``: where the state of its cluster is; Ottla's own, which Kafka passes over.
+    ``zookeeper``: where the state of its cluster is; Ottla's own, which Kafka ignores.
     """
 
     broker_id: int | None

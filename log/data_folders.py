@@ -170,7 +170,7 @@ def _wrong_cluster(path: str, expected: str | None, found: str | None) -> LogSta
 
 
 def _says_all(meta: MetaProperties, zookeeper: str | None) -> bool:
-    """Whether nothing is to be written to ``meta.properties``. What a KRaft node wrote stays, but for a ZooKeeper."""
+    """Whether nothing is to be written to ``meta.properties``. What a KRaft node wrote stays, except for a ZooKeeper."""
     if zookeeper is None:
         return meta.cluster_id is not None
     return None not in (meta.cluster_id, meta.broker_id) and meta.version == 0 and meta.zookeeper == zookeeper

@@ -11,7 +11,7 @@ Rules, Apache Kafka's (``UnifiedLog.appendAsFollower``, ``Partition.appendRecord
   sequences, and ``max_timestamp`` of the header is what the leader made of it (``validation``). End markers are read, as
   on the leader: they end transactions, fill the transaction index and carry the coordinator's epoch.
 - The leader's log may start inside the first batch (DeleteRecords). A log that has nothing from that start on then begins
-  anew where the batch does; the leader's start follows with its watermarks. Kafka does so for an empty log only, and gives
+  again where the batch does; the leader's start follows with its watermarks. Kafka does so for an empty log only, and gives
   up a replica whose last records the leader never had.
 
 Batches that fit into the active segment are written together, with one call of the disk.
@@ -42,7 +42,7 @@ def append_as_follower(log: PartitionLog, records: Bytes, fetch_epoch: int, lead
     ``leader_start`` is where the leader's log starts.
 
     Raises KafkaError: CORRUPT_MESSAGE and INVALID_RECORD for what is no batch, UNKNOWN_SERVER_ERROR for offsets that do
-    not follow, KAFKA_STORAGE_ERROR. Nothing was appended then, but for the last one.
+    not follow, KAFKA_STORAGE_ERROR. Nothing was appended then, except for the last one.
     """
     log.folder.check_online()
     batches = _judged(records, fetch_epoch)

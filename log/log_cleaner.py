@@ -42,7 +42,7 @@ class IoThrottle:
 
 
 class LogCleaner:
-    """Compacts ``logs``, which is looked at anew each time.
+    """Compacts ``logs``, which is looked at again each time.
 
     ``runs`` is how often a log was compacted, ``bytes_read`` what was looked at for that and ``bytes_written`` what was kept.
     ``in_progress``: those being cleaned right now; ``paused``: those to be left alone, because they are being moved.

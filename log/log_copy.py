@@ -40,7 +40,7 @@ class LogCopy:
             future.note_cleaned(current.cleaned_offset)
 
     def _cut_what_differs(self) -> None:
-        """Leave in ``future`` only what ``current`` has, which a follower may have truncated and written anew since.
+        """Leave in ``future`` only what ``current`` has, which a follower may have truncated and rewritten since.
 
         It is found by leader epochs, of each of which all logs have the same records (KIP-101).
         """

@@ -144,7 +144,7 @@ class LogLoader:
             return LeaderEpochCache(), False
 
     def _check_transaction_indexes(self, segments: list[LogSegment]) -> None:
-        """Doubt everything from the first segment on whose index is damaged: only the batches can make it anew."""
+        """Doubt everything from the first segment on whose index is damaged: only the batches can rebuild it."""
         for segment in segments:
             if segment.base_offset not in self._transaction_indexes:
                 continue

@@ -9,7 +9,7 @@ Several folders
 
 A new partition goes to the folder with the fewest, and gets its files at once, so that a start finds it where it was. A
 folder that fails goes *offline*: its logs are gone until the broker starts again, the others serve. While one is offline
-it is not known what is in it, so a log that should exist is not made anew elsewhere.
+it is not known what is in it, so a log that should exist is not created elsewhere.
 
 A log moves to another folder by a *future* log there, which is filled until it is the same (``log_copy``) and then takes the
 name of the old one (``log_replacement``); a start that finds a future log alone gives it the plain name.

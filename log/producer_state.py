@@ -332,7 +332,7 @@ class ProducerStateManager:
             self.disk.remove(self.path_of(offset))
 
     def remove_stray_snapshots(self, base_offsets: Iterable[int]) -> None:
-        """Remove the files that belong to no segment, but for the newest, left by a clean stop. Raises OSError."""
+        """Remove the files that belong to no segment, except for the newest, left by a clean stop. Raises OSError."""
         kept = set(base_offsets)
         if self.snapshots and (not kept or self.snapshots[-1] > max(kept)):
             kept.add(self.snapshots[-1])
@@ -340,7 +340,7 @@ class ProducerStateManager:
             self.remove_snapshot(offset)
 
     def truncate_fully(self, offset: int) -> None:
-        """Forget every producer and remove every snapshot; the log starts anew at ``offset``. Raises OSError."""
+        """Forget every producer and remove every snapshot; the log starts again at ``offset``. Raises OSError."""
         self._forget()
         for old in list(self.snapshots):
             self.remove_snapshot(old)

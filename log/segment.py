@@ -255,7 +255,7 @@ class LogSegment:
     def _cut(self, start: int, max_bytes: int, at_least_one: bool) -> int:
         """The end of the batches from ``start`` on that fit into ``max_bytes``, found by index where that is enough.
 
-        A damaged batch ends them too, but for the first.
+        A damaged batch ends them too, except for the first.
         """
         file, size = self.file.open(), self.file.size
         try:

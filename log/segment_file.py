@@ -1,7 +1,7 @@
 """The file of batches of one segment: its name, its descriptor, and who holds on to that.
 
 The file is opened when first used, and its folder may close it again when too many are open. A *pinned* file keeps its
-descriptor, even when the segment is deleted meanwhile, because a descriptor closed and used anew would send another
+descriptor, even when the segment is deleted meanwhile, because a descriptor closed and used again would send another
 file's bytes.
 
 Batches lie end to end. Nothing before ``size`` ever changes but by a truncation; bytes in the file behind ``size`` are

@@ -1,6 +1,6 @@
 """The offset index and the time index of a segment, and its largest timestamp.
 
-They are read from their files when first needed; damaged ones are made anew from the batches. Those of an active segment
+They are read from their files when first needed; damaged ones are rebuilt from the batches. Those of an active segment
 are kept in memory and written when the segment is left or the log stops. What needs them raises OSError, and
 KafkaError(CORRUPT_MESSAGE) when they are damaged and so are the batches.
 
@@ -98,7 +98,7 @@ class SegmentIndexes:
             self.times = None
 
     def rebuild(self, why: Exception) -> tuple[OffsetIndex, TimeIndex]:
-        """Make the indexes anew from the batches; when one of these is damaged, all stays as it was.
+        """Rebuild the indexes from the batches; when one of these is damaged, all stays as it was.
 
         That is remembered, for a client may ask for such a batch again and again.
         """

@@ -1,4 +1,4 @@
-"""Putting a compacted segment in the place of the segments it was made from.
+"""Putting a compacted segment in place of the segments it was made from.
 
 While it is made, its files end in ``.cleaned``, and a start throws them away. Then, in this order::
 

@@ -191,7 +191,7 @@ class StoredLog:
 
     def empty_stored(self, offset: int) -> None:
         """Remove everything; the next record gets ``offset``."""
-        logger.info("%s: starting anew at offset %d", self.directory, offset)
+        logger.info("%s: starting again at offset %d", self.directory, offset)
         self._lower_checkpoints(0, 0)
         for segment in self.segments.take_all():
             self._delete(segment)

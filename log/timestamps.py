@@ -28,7 +28,7 @@ async def find_timestamp(segments: LogSegments, timestamp_ms: int, start_offset:
     """
     offset = start_offset
     while True:
-        # looked up anew each time: retention and compaction change the list while the walk waits
+        # looked up again each time: retention and compaction change the list while the walk waits
         if segments.is_closed:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the log {segments.directory} is closed")
         segment = segments.following(offset)

@@ -14,7 +14,7 @@ says that none after it does.
 
 An entry belongs to a marker that is in the log already, so readers see it whether it could be written or not. One that could
 not, since the process had no descriptor left, is written with the next one, at the latest when the segment is sealed or the
-log closed; an unclean start makes the entries of the active segment anew.
+log closed; an unclean start rebuilds the entries of the active segment.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class TransactionIndex:
         return self._written
 
     def append(self, entry: AbortedTransaction) -> None:
-        """Take up an entry and write it. Raises OSError; it is among ``entries`` all the same."""
+        """Take up an entry and write it. Raises OSError; it is among ``entries`` anyway."""
         self._pending.append(entry)
         self.write()
 

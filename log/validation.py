@@ -2,7 +2,7 @@
 
 A produce request brings exactly one batch per partition (format v2). It is judged by its header, whose CRC covers the
 records; the records themselves are looked at only where a rule needs them: a compacted topic wants keys, a topic with
-``message.timestamp.before.max.ms`` wants every timestamp, a topic with its own codec compresses anew, and a header
+``message.timestamp.before.max.ms`` wants every timestamp, a topic with its own codec compresses again, and a header
 whose ``max_timestamp`` is not to be believed gets that of its records. Rules and error codes are Apache Kafka's
 (``LogValidator``, ``UnifiedLog``).
 
@@ -74,7 +74,7 @@ def _invalid(message: str) -> KafkaError:
 def prepare_batch(batch: RecordBatch, settings: LogSettings, topic: str, now_ms: int) -> RecordBatch:
     """Apply the topic's rules to a checked batch whose buffer is writable: timestamps, keys, codec.
 
-    Returns the batch to append, which is ``batch`` itself unless it had to be built anew. Raises KafkaError.
+    Returns the batch to append, which is ``batch`` itself unless it had to be rebuilt. Raises KafkaError.
     """
     create_time = settings.message_timestamp_type == "CreateTime"
     if batch.timestamp_type != CREATE_TIME:

@@ -101,7 +101,7 @@ class AlterPartitionManager:
                     await trio.sleep(RETRY_SECONDS)
 
     def _take(self) -> dict[PartitionName, _Sent]:
-        """The changes that wait, but for those that are void by now; none waits any more."""
+        """The changes that wait, except for those that are void by now; none waits any more."""
         changes = {}
         waiting, self._waiting = self._waiting, {}
         for name, partition in waiting.items():

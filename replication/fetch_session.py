@@ -5,7 +5,7 @@ Rules:
 - Session id 0 with epoch 0 asks for a new session, with epoch -1 for none. Epoch -1 with an id ends that session.
 - Else the epoch must be the one expected next (INVALID_FETCH_SESSION_EPOCH) of a known id (FETCH_SESSION_ID_NOT_FOUND);
   the request then adds, changes and forgets partitions of the session.
-- A session that has forgotten its last partition is over: it is answered once more, with id 0 and no partitions.
+- A session that has forgotten its last partition has ended: it is answered once more, with id 0 and no partitions.
 - An incremental answer holds the partitions with data, an error, or a high watermark, last stable offset or log start
   that changed. A partition that had data goes to the end of the order, so that none starves.
 - The cache is bounded: when it is full the session used longest ago makes room once it was idle for two minutes; for a

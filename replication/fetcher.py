@@ -1,7 +1,7 @@
 """One leader's partitions, fetched from it by one task: a request, its answer, the next request (Kafka's fetcher thread).
 
 There is one request under way at a time, in one fetch session. Partitions come, go and get other leader epochs while it is;
-an answer to what was asked before is passed over (``follower.take_answer``). A partition that has to wait is left out of the
+an answer to what was asked before is ignored (``follower.take_answer``). A partition that has to wait is left out of the
 requests meanwhile: an answer with an error comes at once, and would come again and again. Where only the leader has yet to
 hear of its election, records wait for this replica to be committed, so the first waits are short (Kafka: a second).
 
@@ -299,7 +299,7 @@ class Fetcher:
             partition.log.folder.log_failed(f"flush of {partition.log.directory} failed", error)
 
     async def _reset(self, key: Key, partition: Partition) -> None:
-        """Begin anew where the leader's log allows it (Kafka's fetchOffsetAndTruncate)."""
+        """Begin again where the leader's log allows it (Kafka's fetchOffsetAndTruncate)."""
         asked = position_of(partition)
         outcome = Outcome.BACK_OFF
         try:

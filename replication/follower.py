@@ -71,7 +71,7 @@ class Outcome(enum.Enum):
     BACK_OFF = enum.auto()
     """Fetch again after ``replica.fetch.backoff.ms``."""
     RESET = enum.auto()
-    """Ask the leader where its log begins and ends, and begin anew from there."""
+    """Ask the leader where its log begins and ends, and begin again from there."""
     STOP = enum.auto()
     """Nothing, until the controller says something new of the partition."""
 
@@ -134,7 +134,7 @@ def _may_lack_a_marker(partition: Partition, records: Bytes, silent_since: float
     first = next(iter(log.producer_state.ongoing))
     if first >= partition.coherent_from or not _has_gap(records, log.log_end_offset):
         return False
-    logger.info("%s: fetching anew from %d, where a transaction began whose end may be gone", _name(log), first)
+    logger.info("%s: fetching again from %d, where a transaction began whose end may be gone", _name(log), first)
     partition.coherent_from = first
     _truncate(log, max(first, log.log_start_offset))
     return True

@@ -149,7 +149,7 @@ class Partition:
     def apply(self, registration: PartitionRegistration) -> bool:
         """Lead or follow from now on, or go on so in another state; whether there was an election.
 
-        The leader epoch is not below the one known; the caller has seen to that. A partition epoch below is passed over:
+        The leader epoch is not below the one known; the caller has seen to that. A partition epoch below is ignored:
         of changes of the in-sync replicas a leader hears by the answer to AlterPartition, which may come first.
         """
         assert registration.leader_epoch >= self.leader_epoch

@@ -8,7 +8,7 @@ Rules (Kafka's ReplicationQuotaManager, SimpleRate, SampledStat):
 
 - A rate is over the last ``samples`` windows, of those in which anything was moved; over one window at least.
 - Replicas in sync are never put off. What they move counts, so that there is the less for those that catch up.
-- Without a limit the rates are measured all the same.
+- Without a limit the rates are measured anyway.
 """
 
 from __future__ import annotations

@@ -339,7 +339,7 @@ class ReplicaManager:
                 partition.log.update_settings(settings)
 
     def update_settings(self, settings: LogSettings) -> None:
-        """The broker's defaults changed: every log goes by them from now on, but for what its topic overrides."""
+        """The broker's defaults changed: every log goes by them from now on, except for what its topic overrides."""
         self._settings = settings
         for topic in self._partitions:
             self.update_topic_settings(topic)

@@ -17,7 +17,7 @@ def _check_selector(name: str) -> str | None:
 
 
 class ReplicationSettings(Settings):
-    """What a Fetch may ask for, when a follower is out of sync, and how brokers speak to one another."""
+    """What a Fetch may ask for, when a follower is out of sync, and how brokers speak to each other."""
 
     inter_broker_protocol_version: str = setting(
         "inter.broker.protocol.version",

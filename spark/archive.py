@@ -76,7 +76,7 @@ class Archive:
 
     @property
     def checkpoint_location(self) -> str:
-        """Beside the data, in a folder that readers of Parquet pass over, unless another one was named."""
+        """Beside the data, in a folder that readers of Parquet ignore, unless another one was named."""
         return self.checkpoint or f"{self.output.rstrip('/')}/_checkpoint"
 
     def reader_options(self) -> dict[str, str]:

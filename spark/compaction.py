@@ -1,7 +1,7 @@
 """Compaction of an archive: the small files of a day (or an hour) that is over become a few large ones.
 
 The records stay the same, sorted by partition and offset within a file. For each folder: the new files are written out of
-sight, moved into the folder, put into Spark's list in the place of the old ones in one step, and then the old ones are
+sight, moved into the folder, put into Spark's list in place of the old ones in one step, and then the old ones are
 deleted. So a reader that is Spark sees each record once at every moment. One that takes what lies in the folder sees the
 records of that folder twice between the move and the end of the deletion, never less than once. Killed there, the next
 compaction begins by deleting every file that Spark does not list, which is also what a killed archive job leaves behind.
@@ -120,7 +120,7 @@ def is_over(folder: str, now: datetime) -> bool:
 
 
 def _rewrite(spark: SparkSession, files: Files, log: SinkLog, place: Place, small: list[Listed], count: int) -> int:
-    """Put about ``count`` files in the place of small ones of one folder; how many they became."""
+    """Put about ``count`` files in place of small ones of one folder; how many they became."""
     staging = f"{place.uri(place.path)}/{STAGING}"
     folder = place.uri(small[0].path.rpartition("/")[0])
     rows = spark.read.parquet(*(place.uri(file.path) for file in small))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-_OTHER_CHECKPOINT = "undo the change, or name another checkpoint and begin anew"
+_OTHER_CHECKPOINT = "undo the change, or name another checkpoint and begin again"
 _KNOWN: tuple[tuple[str, str], ...] = (
     (
         r"Topic (?P<topic>\S+) not present in metadata after",

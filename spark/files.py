@@ -96,7 +96,7 @@ class Files:
             stream.close()
 
     def replace(self, path: str, text: str) -> None:
-        """Put a new text in the place of an old one: a reader sees one or the other, whenever this is killed."""
+        """Put a new text in place of an old one: a reader sees one or the other, whenever this is killed."""
         local = self.local(path)
         if local is not None:
             self._replace_locally(local, text)

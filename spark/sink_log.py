@@ -2,7 +2,7 @@
 
 A list is a line ``v1`` and a line of JSON for each file. ``7`` lists the files of micro-batch 7; every so many batches there
 is one like ``9.compact``, which lists those of all batches up to 9. What counts is what the newest ``.compact`` lists, and
-the batches after it. Spark's reader goes by these lists and passes over every other file; so to put another list in the
+the batches after it. Spark's reader goes by these lists and ignores every other file; so to put another list in the
 place of the newest ``.compact``, in one step, is to change which files count, in one step.
 
 That must not happen while a query writes the folder, because it makes its next ``.compact`` out of the one before.

@@ -21,7 +21,7 @@ _HEAD = """\
 `import ottla` gives `ottla.Broker`, a Kafka broker in a thread, `ottla.Cluster`, several of them, and `ottla.open_broker` for
 programs on trio; pytest finds the [fixtures](#fixtures) by itself. [Testing with Ottla](testing.md) shows them at work.
 
-This page is made from the docstrings in the source: `make docs` writes it anew, and a test compares the two.
+This page is made from the docstrings in the source: `make docs` rewrites it, and a test compares the two.
 """
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef

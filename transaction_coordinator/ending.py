@@ -1,7 +1,7 @@
 """Ending a prepared transaction: write its marker to every partition, then the record that it is complete.
 
 It begins once the Prepare record is committed, and goes on until it is done: after a crash the next coordinator finds the
-Prepare record and begins anew, which is safe, because a marker that is written twice changes nothing. A partition
+Prepare record and begins again, which is safe, because a marker that is written twice changes nothing. A partition
 whose topic is gone needs no marker. A partition without a leader, or whose leader cannot write now, is tried again.
 
 A partition may know a later epoch of the producer than its coordinator does: power was lost, and with it the newest records of

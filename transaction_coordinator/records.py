@@ -52,7 +52,7 @@ def _value(transaction: Transaction) -> TransactionLogValue:
 
 
 def read_batch(batch: RecordBatch) -> Iterator[tuple[str, Transaction | None]]:
-    """The records of ``batch``. KafkaError or ProtocolError when it is damaged. Types of the future are passed over."""
+    """The records of ``batch``. KafkaError or ProtocolError when it is damaged. Types of the future are ignored."""
     for record in batch.records():
         key = None if record.key is None else decode_transaction_key(record.key)
         if not isinstance(key, TransactionLogKey):

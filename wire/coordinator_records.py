@@ -2,7 +2,7 @@
 
 A key begins with its record type, which says what kind of record it is; its body has one version only. A value begins with
 the version of its schema. A record without a value is a tombstone. Types that are unknown here belong to newer brokers and
-are to be passed over; a known type with an unknown value version is an error, as in Kafka.
+are to be ignored; a known type with an unknown value version is an error, as in Kafka.
 """
 
 from __future__ import annotations

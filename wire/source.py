@@ -61,7 +61,7 @@ class Source:
 
 
 def least_size(wire_type: WireType, version: int, flexible: bool, nullable: bool = False) -> int:
-    """The fewest bytes a value takes: what a count of elements is held against before memory is given to it."""
+    """The fewest bytes a value takes: what a count of elements is checked against before memory is given to it."""
     if isinstance(wire_type, Primitive):
         if wire_type.code is not None:
             return struct.calcsize(">" + wire_type.code)

@@ -167,7 +167,7 @@ def _print(broker_id: int, outcome: Outcome, *, as_json: bool) -> None:
     if rows:
         print_rows(LEFT, rows)
     else:
-        print("It can be stopped, and is not elected again before it is started anew.")
+        print("It can be stopped, and is not elected again before it is started again.")
 
 
 def _whereto(leaders: Iterable[int | None]) -> str:

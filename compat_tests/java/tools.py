@@ -76,7 +76,7 @@ def archive() -> Path:
 def archived_classes() -> list[str]:
     """Options that have a JVM take its classes from the archive, where ``tools/kafka_classes.py`` has made one.
 
-    It halves the CPU time of a tool. The JVM passes over an archive of another JVM or of other jars.
+    It halves the CPU time of a tool. The JVM ignores an archive of another JVM or of other jars.
     """
     return [f"-XX:SharedArchiveFile={archive()}", "-Xlog:disable"] if archive().exists() else []
 

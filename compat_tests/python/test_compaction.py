@@ -1,4 +1,4 @@
-"""A compacted topic: the last record of each key stays at its offset, tombstones go when their time is over.
+"""A compacted topic: the last record of each key stays at its offset, tombstones go when their time has ended.
 
 Records are produced once, with timestamps that make the broker begin a new segment every now and then, and the suite waits
 until the broker's cleaner has been there twice: one cleaning gives tombstones their time, a later one drops them. What is

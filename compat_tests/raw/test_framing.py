@@ -64,7 +64,7 @@ def test_every_version_has_its_own_layout(wire: Connection, version: int) -> Non
 @pytest.mark.capability("ApiVersions")
 def test_advertised_ranges(wire: Connection) -> None:
     ranges = api_versions(wire)
-    # The minimum keeps librdkafka before 2.11.1 compressing (KAFKA-18659); versions 0 to 2 are refused all the same.
+    # The minimum keeps librdkafka before 2.11.1 compressing (KAFKA-18659); versions 0 to 2 are refused anyway.
     assert ranges[ApiKey.PRODUCE][0] == 0
     assert ranges[ApiKey.PRODUCE][1] >= 11
     # ListOffsets 0 means something else, and without InitProducerId default producers lose idempotence.

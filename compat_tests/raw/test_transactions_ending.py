@@ -1,7 +1,7 @@
 """What is answered between the decision of a transaction and its last marker, by every request and with every epoch.
 
 Each request is sent together with the EndTxn, of a transaction with many partitions, so that it is read while markers are
-being written. Where it comes late all the same, the answer is that of the time after, and it is tried again.
+being written. Where it comes late anyway, the answer is that of the time after, and it is tried again.
 """
 
 from __future__ import annotations

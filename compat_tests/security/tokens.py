@@ -1,4 +1,4 @@
-"""Tokens for OAUTHBEARER, by an issuer that is made anew for each run."""
+"""Tokens for OAUTHBEARER, by an issuer that is made for each run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How Sparks of the tests run their JVMs, which live for seconds: one garbage collector thread, one compiler, and the
 classes of Spark from an archive (class data sharing, JEP 350) where ``tools/spark_classes.py`` has made one.
 
-Each of the two halves the CPU time of a short job. The JVM passes over an archive of another JVM or pyspark.
+Each of the two halves the CPU time of a short job. The JVM ignores an archive of another JVM or pyspark.
 """
 
 from __future__ import annotations

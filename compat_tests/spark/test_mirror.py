@@ -315,7 +315,7 @@ def test_what_it_refuses(
     eventually(lambda: topic not in tested.stock.admin.list_topics())
     tested.create(topic, 1)
     fill(tested.stock, topic, 5)
-    fails(f"^{topic} was deleted and created anew at the source: ")
+    fails(f"^{topic} was deleted and created again at the source: ")
     assert values(other, topic, 10)[0][-1] == b"0:8"
 
 

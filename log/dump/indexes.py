@@ -1,4 +1,4 @@
-"""Index files and producer snapshots as text, index entries held against the segment beside them.
+"""Index files and producer snapshots as text, index entries checked against the segment beside them.
 
 Entries are read as they are in the file, with the zeros that Kafka allocates ahead: what is printed ends at the first of
 them, but Kafka's sanity check looks at the last.

@@ -99,7 +99,7 @@ class PartitionCheck:
         plan = plan_swaps(self._disk, self._directory, names)
         self._add_segments(plan.taken_back, "its compaction did not come to its end", "removes it")
         self._add_segments(plan.replaced, "a compacted segment is about to replace it", "removes it")
-        self._add_segments(plan.renamed, "its compaction is done but for its name", "gives it its name")
+        self._add_segments(plan.renamed, "its compaction is done except for its name", "gives it its name")
         kept = names.difference(plan.taken_back, plan.replaced)
         return {name.removesuffix(SWAP_SUFFIX): name for name in sorted(kept)}
 
@@ -125,7 +125,7 @@ class PartitionCheck:
         try:
             entries = read_leader_epochs(self._disk, path)
         except CorruptFileError as error:
-            self._findings.add(LEADER_EPOCH_CHECKPOINT, reason(error), "makes it anew from the batches")
+            self._findings.add(LEADER_EPOCH_CHECKPOINT, reason(error), "rebuilds it from the batches")
             self._epochs_are_lost = True
             return
         self._epochs = LeaderEpochCache(entries)
@@ -134,7 +134,7 @@ class PartitionCheck:
     def _without_segments(self) -> None:
         start = self._expected.log_start_offset
         self._findings.add(
-            "", "there is no segment in it", f"begins an empty one at offset {start}" if start else "passes over it"
+            "", "there is no segment in it", f"begins an empty one at offset {start}" if start else "ignores it"
         )
 
     def _read_snapshots(self, offsets: list[int], base_offsets: list[int]) -> dict[int, list[ProducerState]]:
@@ -210,7 +210,7 @@ class PartitionCheck:
             self._judge_indexes(slot, start)
 
     def _judge_epochs(self, start: Start) -> None:
-        """Believed is what the file says, but for the batches that are scanned."""
+        """Believed is what the file says, except for the batches that are scanned."""
         if self._epochs_are_lost:
             return
         said = self._epochs.entries()
@@ -282,11 +282,11 @@ class PartitionCheck:
             if start.removes(slot):
                 consequence = _IS_REMOVED
             elif start.scans(slot):
-                consequence = "makes it anew"
+                consequence = "rebuilds it"
             elif is_unreadable:
-                consequence = "makes it anew when it is first used"
+                consequence = "rebuilds it when it is first used"
             elif suffix == INDEX_SUFFIX:
-                consequence = "believes it, and makes it anew when it turns out to be wrong"
+                consequence = "believes it, and rebuilds it when it turns out to be wrong"
             else:
                 consequence = "believes it"
             self._findings.add(file_name(segment.base_offset, suffix), problem, consequence)

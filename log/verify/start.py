@@ -26,7 +26,7 @@ class Expectations:
 @dataclass(frozen=True)
 class Start:
     """The segments by their place in the log: those before ``first_scanned`` are left as they are, those from ``removed_from``
-    on are removed, and between the two every batch is read and the indexes are made anew. The log then ends at
+    on are removed, and between the two every batch is read and the indexes are rebuilt. The log then ends at
     ``end_offset``; when it ``is_emptied``, because it would end before its start, nothing is left of it.
     """
 

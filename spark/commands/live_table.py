@@ -1,4 +1,4 @@
-"""A job's queries as a table on the terminal, drawn anew when a micro-batch is done."""
+"""A job's queries as a table on the terminal, drawn again when a micro-batch is done."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def replay(
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of this replay; another name is done anew. [made of the options]"),
+        typer.Option(metavar="NAME", help="Of this replay; another name starts again. [made of the options]"),
     ] = None,
     option: SourceOption = None,
     setting: Setting = None,

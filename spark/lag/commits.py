@@ -114,7 +114,7 @@ def _records(bootstrap_servers: str, spans: Sequence[Span]) -> Iterator[tuple[by
 def note(
     found: dict[Place, Window], key: bytes | None, value: bytes | None, groups: re.Pattern[str], size: int
 ) -> None:
-    """Take one record of the topic into the windows; records of other kinds are passed over. Raises ProtocolError."""
+    """Take one record of the topic into the windows; records of other kinds are ignored. Raises ProtocolError."""
     decoded = None if key is None else decode_coordinator_key(key)
     if not isinstance(decoded, LegacyOffsetCommitKey | OffsetCommitKey) or not groups.fullmatch(decoded.group):
         return

@@ -154,12 +154,12 @@ class _Sink:
         return sum(row.written for row in written)
 
     def _check_same(self, target: KafkaAdminClient, topics: dict[str, Topic]) -> None:
-        """JobError for a topic that was made anew: its offsets begin again, and would be taken for mirrored ones."""
+        """JobError for a topic that was deleted and created again: its new offsets would be taken for mirrored ones."""
         for where, known in read_maps(target, self._group_id).items():
             name = where.topic.removeprefix(self._mirror.prefix)
             if self._mirror.prefix + name == where.topic and name in topics and known.topic_id != topics[name].topic_id:
                 raise JobError(
-                    f"{name} was deleted and created anew at the source: delete {where.topic} at the target "
+                    f"{name} was deleted and created again at the source: delete {where.topic} at the target "
                     f"(or the offsets of {self._group_id} for it), and start with another checkpoint"
                 )
 

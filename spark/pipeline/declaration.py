@@ -256,7 +256,7 @@ def _path(text: str | None) -> Path | None:
 
 
 def read(path: Path, **instead: str | None) -> Pipeline:
-    """The pipeline of a file; ``instead`` are values that take the place of its own, by key, but for None. Raises JobError."""
+    """The pipeline of a file; ``instead`` are values that take the place of its own, by key, except for None. Raises JobError."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

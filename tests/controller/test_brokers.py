@@ -65,7 +65,7 @@ async def test_the_log_tells_who_is_gone_and_what_that_means(caplog: pytest.LogC
         await cluster.controller.delete_topics(["t"])
         await until(lambda: ("INFO", "The deletion of topic t waits for broker 3") in said(caplog))
         await cluster.come_back(3)
-        await until(lambda: ("INFO", "Broker 3 is in the cluster: 1 partition led anew") in said(caplog))
+        await until(lambda: ("INFO", "Broker 3 is in the cluster: 1 partition led again") in said(caplog))
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:

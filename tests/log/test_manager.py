@@ -228,7 +228,7 @@ async def test_truncation_during_a_flush_is_not_undone(world, held_workers):
         for _ in range(6):
             world.append(log, "other")
         workers.release.set()
-    assert (log.recovery_point, workers.jobs) == (8, 2), "what was written meanwhile is flushed anew"
+    assert (log.recovery_point, workers.jobs) == (8, 2), "what was written meanwhile is flushed again"
 
 
 async def test_flushes_at_the_same_time(world, held_workers):

@@ -235,10 +235,10 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "offset index position": (lambda w: flip(nth(w, ".index", 1), 7), "which it names; a start believes"),
     "offset index length": (
         lambda w: nth(w, ".index", 1).write_bytes(b"1234567"),
-        "not a multiple of 8; a start makes it anew when",
+        "not a multiple of 8; a start rebuilds it when",
     ),
-    "offset index missing": (lambda w: nth(w, ".index", 1).unlink(), "it is missing; a start makes it anew when"),
-    "active offset index missing": (lambda w: nth(w, ".index", -1).unlink(), "it is missing; a start makes it anew"),
+    "offset index missing": (lambda w: nth(w, ".index", 1).unlink(), "it is missing; a start rebuilds it when"),
+    "active offset index missing": (lambda w: nth(w, ".index", -1).unlink(), "it is missing; a start rebuilds it"),
     "time index entry": (lambda w: flip(nth(w, ".timeindex", 1), 7), "has another timestamp than its batch"),
     "time index end": (
         lambda w: nth(w, ".timeindex", 1).write_bytes(nth(w, ".timeindex", 1).read_bytes()[:-12]),
@@ -248,7 +248,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "transaction index missing": (lambda w: nth(w, ".txnindex", 0).unlink(), "is not in it; a start believes it"),
     "transaction index length": (
         lambda w: nth(w, ".txnindex", 0).write_bytes(b"123"),
-        "multiple of 34; a start makes it anew",
+        "multiple of 34; a start rebuilds it",
     ),
     "snapshot": (
         lambda w: flip(nth(w, ".snapshot", -1), 20),
@@ -261,7 +261,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "leader epochs damaged": (
         lambda w: (folder(w) / "leader-epoch-checkpoint").write_text("0\n7\n"),
-        "a start makes it anew from the batches",
+        "a start rebuilds it from the batches",
     ),
     "leader epochs wrong": (
         lambda w: write_leader_epochs(OsDisk(), str(folder(w) / "leader-epoch-checkpoint"), [(0, 0)]),
@@ -292,14 +292,14 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         lambda w: (folder(w) / "00000000000000000000.log.cleaned").write_bytes(b""),
         "its compaction did not come to its end; a start removes it",
     ),
-    "swap": (swap_in_progress, "its compaction is done but for its name; a start gives it its name"),
+    "swap": (swap_in_progress, "its compaction is done except for its name; a start gives it its name"),
     "deleted folder": (
         lambda w: (Path(w.path) / f"t-1.{'0' * 32}-delete").mkdir(),
         "-delete: it is left of a deletion; a start removes it",
     ),
     "empty folder": (
         lambda w: (Path(w.path) / "t-1").mkdir(),
-        "t-1: there is no segment in it; a start passes over it",
+        "t-1: there is no segment in it; a start ignores it",
     ),
     "checkpoint damaged": (
         lambda w: (Path(w.path) / "replication-offset-checkpoint").write_text("1\n"),
@@ -344,7 +344,7 @@ async def test_damage_is_found(os_world, kind):
     await os_world.managers[-1].stop()
     # What the upkeep or a reader would do is not done yet.
     is_kept = any(
-        words in lines[0] for words in ("believes", "passes over", "when it is first used", "compacted", "-delete")
+        words in lines[0] for words in ("believes", "ignores", "when it is first used", "compacted", "-delete")
     )
     assert (found(os_world) != []) == is_kept
 

@@ -221,7 +221,7 @@ async def test_start_does_what_was_predicted(os_world, tmp_path, seed, clean):
         again = {(finding.path, finding.problem) for finding in verify_folder(ReadOnlyDisk(), os_world.path)}
         for finding in findings:
             key = (finding.path, finding.problem)
-            if finding.start in ("makes it anew", "removes the segment", "removes it"):
+            if finding.start in ("rebuilds it", "removes the segment", "removes it"):
                 assert key not in again
             elif finding.start in ("believes it", "does not look there") or finding.start.startswith("leaves it"):
                 assert key in again

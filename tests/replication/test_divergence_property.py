@@ -175,7 +175,7 @@ class Cluster:
     # --- what must hold -----------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """The leader has all that was ever committed, but for what was deleted."""
+        """The leader has all that was ever committed, except for what was deleted."""
         known = records(self.leading)
         for offset, value in self.committed.items():
             if offset >= self.leading.log_start_offset:

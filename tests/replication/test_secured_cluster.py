@@ -1,4 +1,4 @@
-"""Three processes that must show one another who they are, through a failover: what was acknowledged is there, in order."""
+"""Three processes that must show each other who they are, through a failover: what was acknowledged is there, in order."""
 
 from __future__ import annotations
 

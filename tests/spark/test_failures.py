@@ -46,14 +46,14 @@ STACK = " SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: p.o\n\tat org.ap
             FAILED + "assertion failed: There are [1] sources in the checkpoint offsets and now there are [2] sources",
             (
                 "the checkpoint is of a job with another number of sources (1, now 2): undo the change, or name another "
-                "checkpoint and begin anew"
+                "checkpoint and begin again"
             ),
         ),
         (
             FAILED + "[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] " + STATE + STACK,
             (
                 "the checkpoint holds the state of other columns or steps than these: undo the change, or name another "
-                "checkpoint and begin anew"
+                "checkpoint and begin again"
             ),
         ),
         (

@@ -1,4 +1,4 @@
-"""Headers, byte by byte; which version goes with which API is held against Kafka in test_kafka_bytes."""
+"""Headers, byte by byte; which version goes with which API is checked against Kafka in test_kafka_bytes."""
 
 from __future__ import annotations
 
