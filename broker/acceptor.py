@@ -228,6 +228,10 @@ class Acceptor:
             logger.info("closing connection from %s: %s", client.peer, why)
         client.stop()
 
+    def connections(self) -> list[ClientConnection]:
+        """Those that are open now, without those whose TLS handshake is going on."""
+        return list(self._connections)
+
     def end_those_of(self, listener: str) -> None:
         """A listener is no more: each of its connections ends after the request it is at."""
         for client in list(self._connections):

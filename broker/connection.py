@@ -54,8 +54,8 @@ class ClientConnection:
     """Serves one connection until either side ends it.
 
     ``max_request`` is the largest frame taken, in bytes; ``gate`` what its client goes through first, None on a listener that
-    asks for nothing. ``last_active`` is trio's time of the last bytes read, ``unknown_since`` that since when the client is
-    about to show who it is, None when it need not.
+    asks for nothing. ``opened_at`` is trio's time of the beginning, ``last_active`` that of the last bytes read,
+    ``unknown_since`` that since when the client is about to show who it is, None when it need not.
     """
 
     def __init__(
@@ -89,7 +89,16 @@ class ClientConnection:
         self._stopping = False
         self._pausing: trio.CancelScope | None = None
         self.busy = False
-        self.last_active = trio.current_time()
+        self.opened_at = self.last_active = trio.current_time()
+
+    @property
+    def context(self) -> ConnectionContext:
+        return self._context
+
+    @property
+    def call(self) -> Call:
+        """The last request; what it says of the client holds for the connection."""
+        return self._call
 
     @property
     def peer(self) -> str:

@@ -42,6 +42,7 @@ from .acceptor import Acceptor
 from .assembly import Assembly
 from .bound_listeners import BoundListeners, CannotListenError
 from .cluster_home import ClusterHome, EmbeddedHome, ZooKeeperHome
+from .connection import ClientConnection
 from .connection_limits import ConnectionLimits
 from .flight_recorder import FlightRecorder
 from .identity import check_broker_id
@@ -116,6 +117,7 @@ class BrokerServer:
             config, self._network, self._workers, is_alone=isinstance(self._home, EmbeddedHome)
         )
         self.assembly: Assembly | None = None
+        self._acceptor: Acceptor | None = None
 
     def _configured_home(self) -> ClusterHome:
         zookeeper = self.config.settings(ZooKeeperSettings)
@@ -147,6 +149,10 @@ class BrokerServer:
     def metrics_address(self) -> str | None:
         """``HOST:PORT`` where metrics are served, if they are."""
         return None if self._metrics is None else join_host_port(self._metrics.host, self._metrics.port)
+
+    def connections(self) -> list[ClientConnection]:
+        """The open connections of clients."""
+        return [] if self._acceptor is None else self._acceptor.connections()
 
     def readiness(self) -> dict[str, bool]:
         """What has to be so for clients to be served, and whether it is."""
@@ -251,7 +257,7 @@ class BrokerServer:
                 assembly.run_in(background)
                 names = self._listeners.names()
                 limits = ConnectionLimits(self.config, self._listeners.inter_broker.name, names)
-                acceptor = Acceptor(assembly.services, self.monitor, limits)
+                acceptor = self._acceptor = Acceptor(assembly.services, self.monitor, limits)
                 async with trio.open_nursery() as connections:
                     for served in self._listeners.served:
                         connections.start_soon(acceptor.accept_from, served, connections)

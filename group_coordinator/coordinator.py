@@ -281,6 +281,11 @@ class GroupCoordinator:
         for shard in self._shards:
             yield from shard.groups.values()
 
+    def find(self, group_id: str) -> Group | None:
+        """A group of the partitions this broker leads; None where there is none."""
+        found = (shard.groups.get(group_id) for shard in self._shards)
+        return next((group for group in found if group is not None), None)
+
     # Time
 
     async def run(self) -> None:

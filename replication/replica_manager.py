@@ -139,6 +139,10 @@ class ReplicaManager:
         for by_number in self._partitions.values():
             yield from by_number.values()
 
+    def of_topic(self, topic: str) -> list[Partition]:
+        """The topic's partitions on this broker; those in a folder that has failed are not among them."""
+        return list(self._partitions.get(topic, {}).values())
+
     @property
     def counters(self) -> ReplicationCounters:
         return self._surroundings.counters

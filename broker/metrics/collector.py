@@ -16,6 +16,7 @@ from ...base.distribution import TIME_BOUNDS_MS
 from ...handlers.services import Services
 from ...wire.api_keys import ApiKey
 from ..monitor import Authentication, Monitor
+from ..view.groups import lags as lags_of
 from . import families
 from .client_quotas import client_quota_metrics
 from .cluster import cluster_metrics, partitions_of
@@ -124,14 +125,13 @@ def _groups(services: Services | None) -> Iterator[Metric]:
     states = Counter(group.state.value for group in groups)
     offsets: list[tuple[Labels, float]] = []
     lags: list[tuple[Labels, float]] = []
-    ends = {(p.topic, p.log.partition): p.log.high_watermark for p in partitions_of(services) if p.is_leader}
+    replicas = {(p.topic, p.log.partition): p for p in partitions_of(services)}
     for group in groups:
-        for topic, partition, committed in group.committed_partitions():
-            labels = (group.group_id, topic, str(partition))
-            offset = committed.value.offset
-            offsets.append((labels, offset))
-            if (topic, partition) in ends:
-                lags.append((labels, max(ends[topic, partition] - offset, 0)))
+        for found in lags_of(group, replicas):
+            labels = (group.group_id, found.topic, str(found.number))
+            offsets.append((labels, found.committed.value.offset))
+            if found.lag is not None:
+                lags.append((labels, found.lag))
     yield single(families.GROUPS, len(groups))
     yield simple(families.GROUPS_BY_STATE, [((state,), count) for state, count in states.items()])
     yield simple(families.GROUP_OFFSET, offsets)

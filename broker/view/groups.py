@@ -1,0 +1,183 @@
+"""Groups as rows, with their lag.
+
+Lag is the high watermark less the committed offset, and never below 0, as Kafka's own tools have it; it is known of the
+partitions that this broker leads.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from ...base.errors import ProtocolError
+from ...group_coordinator.group import CommittedOffset, Group, Member
+from ...replication.partition import Partition
+from ...wire.codec import decode
+from ...wire.messages.consumer_protocol import ConsumerProtocolAssignment
+from .pace import Pace
+from .rows import GroupPartitionRow, GroupRow, MemberRow, ReaderRow
+from .topics import Replicas
+
+_VERSION = struct.Struct(">h")
+_HIGHEST_VERSION = 3
+
+
+class Lag(NamedTuple):
+    """One commit, and how many records are behind it; None of a partition that is not led here."""
+
+    topic: str
+    number: int
+    committed: CommittedOffset
+    partition: Partition | None
+    lag: int | None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the next record to be read has been deleted already."""
+        return self.partition is not None and self.committed.value.offset < self.partition.log.log_start_offset
+
+
+def lags(group: Group, replicas: Replicas) -> Iterator[Lag]:
+    """Every commit of a group, with its lag."""
+    for topic, number, committed in list(group.committed_partitions()):
+        partition = replicas.get((topic, number))
+        if partition is None or not partition.is_leader:
+            yield Lag(topic, number, committed, None, None)
+        else:
+            yield Lag(topic, number, committed, partition, lag_behind(partition, committed.value.offset))
+
+
+def lag_behind(partition: Partition, committed: int) -> int:
+    """How many offsets a reader of a partition led here has before it."""
+    return max(partition.log.high_watermark - committed, 0)
+
+
+class Groups(NamedTuple):
+    """All groups, and the largest lag in one partition of each topic."""
+
+    rows: list[GroupRow]
+    max_lags: Mapping[str, int]
+
+
+async def read_groups(groups: Iterable[Group], replicas: Replicas, pace: Pace) -> Groups:
+    max_lags: dict[str, int] = {}
+    rows = [await group_row(group, replicas, max_lags, pace) for group in groups]
+    return Groups(rows, max_lags)
+
+
+async def group_row(group: Group, replicas: Replicas, max_lags: dict[str, int], pace: Pace) -> GroupRow:
+    """A group's row; ``max_lags`` is raised where this group's is larger."""
+    partitions = unknown = lost = 0
+    total: int | None = None
+    largest: int | None = None
+    for found in lags(group, replicas):
+        partitions += 1
+        if found.lag is None:
+            unknown += 1
+        else:
+            total = (total or 0) + found.lag
+            largest = max(largest or 0, found.lag)
+            lost += found.is_lost
+            if found.lag >= max_lags.get(found.topic, 0):
+                max_lags[found.topic] = found.lag
+        if pace.is_due():
+            await pace.rest()
+    if pace.is_due():  # a group without commits is looked at, too
+        await pace.rest()
+    return GroupRow(
+        group.group_id,
+        group.state.value,
+        group.protocol_type or "",
+        group.protocol_name or "",
+        len(group.members),
+        len(group.offsets),
+        partitions,
+        total,
+        largest,
+        unknown,
+        lost,
+    )
+
+
+async def reader_rows(groups: Iterable[Group], topic: str, replicas: Replicas, pace: Pace) -> list[ReaderRow]:
+    """The groups that have committed offsets of a topic."""
+    rows = []
+    for group in groups:
+        committed = group.offsets.get(topic)
+        if committed is not None:
+            total: int | None = None
+            for number, each in list(committed.items()):
+                partition = replicas.get((topic, number))
+                if partition is not None and partition.is_leader:
+                    total = (total or 0) + lag_behind(partition, each.value.offset)
+                if pace.is_due():
+                    await pace.rest()
+            rows.append(ReaderRow(group.group_id, group.state.value, len(group.members), len(committed), total))
+        if pace.is_due():
+            await pace.rest()
+    return rows
+
+
+def member_rows(group: Group) -> list[MemberRow]:
+    return [
+        MemberRow(
+            member.member_id,
+            member.group_instance_id,
+            member.client_id,
+            member.client_host,
+            member.session_timeout_ms,
+            assigned(member),
+        )
+        for member in group.members.values()
+    ]
+
+
+def assigned(member: Member) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
+    """The partitions that a consumer was given, by topic; None where its assignment is of another kind."""
+    if not member.assignment:
+        return ()
+    try:
+        (version,) = _VERSION.unpack_from(member.assignment)
+        if version < 0:
+            return None
+        body = memoryview(member.assignment)[_VERSION.size :]
+        read = decode(ConsumerProtocolAssignment, min(version, _HIGHEST_VERSION), body, ignore_rest=True)
+    except (ProtocolError, struct.error):
+        return None
+    return tuple(sorted((topic.topic, tuple(sorted(topic.partitions))) for topic in read.assigned_partitions))
+
+
+def group_partition_rows(
+    group: Group, replicas: Replicas, members: Iterable[MemberRow]
+) -> Iterator[tuple[GroupPartitionRow, Partition | None]]:
+    """What the group has committed, and what its members have without a commit; each with its replica led here."""
+    owners = {
+        (topic, number): member.member_id
+        for member in members
+        for topic, numbers in member.assigned or ()
+        for number in numbers
+    }
+    for found in lags(group, replicas):
+        log = None if found.partition is None else found.partition.log
+        value = found.committed.value
+        row = GroupPartitionRow(
+            found.topic,
+            found.number,
+            value.offset,
+            None if log is None else log.log_start_offset,
+            None if log is None else log.high_watermark,
+            found.lag,
+            0 if found.lag == 0 else None,
+            found.is_lost,
+            value.commit_timestamp,
+            value.metadata,
+            owners.pop((found.topic, found.number), None),
+        )
+        yield row, found.partition
+    for (topic, number), owner in owners.items():
+        partition = replicas.get((topic, number))
+        log = None if partition is None or not partition.is_leader else partition.log
+        start = None if log is None else log.log_start_offset
+        end = None if log is None else log.high_watermark
+        yield GroupPartitionRow(topic, number, None, start, end, None, None, False, None, "", owner), None

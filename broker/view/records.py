@@ -1,0 +1,393 @@
+"""Looking through the records of partitions: from an offset on, or backwards from the end, with a filter or without.
+
+A ``Search`` reads windows of offsets by ``Partition.read``, as a fetch does, and goes through their batches. Each ``step`` is
+one window of one partition, so that whoever drives it can tell how far it is, and stop. What it costs the broker is bounded:
+files are read and batches decompressed by a worker, records are looked at in slices on the loop (``pace``), and of what is
+found only the beginnings of keys and values are kept.
+
+Records are counted, not offsets: what compaction took away, and control batches, are no records. A search reads up to the
+high watermark, whatever became of transactions, and says of each record what became of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+
+from ...base.errors import KafkaError
+from ...base.seams import Workers
+from ...log.segment import SegmentSlice
+from ...log.transaction_index import AbortedTransaction
+from ...log.transactional_reads import aborted_between
+from ...replication.partition import Partition
+from ...wire.compression import NONE
+from ...wire.records import Record, RecordBatch, iter_complete_batches
+from .pace import Pace
+
+READ_BYTES = 256 * 1024
+MOST_DECOMPRESSED = 32 << 20
+"""A batch with more is passed over, and told as a problem."""
+KEPT_BYTES = 2048
+_INLINE_BYTES = 16 * 1024
+_RECORDS_PER_SLICE = 1000
+_FIRST_WINDOW = 64
+_LARGEST_WINDOW = 1 << 20
+_MOST_PROBLEMS = 20
+_MOST_HEADERS = 50
+_MAX_SEQUENCE = (1 << 31) - 1
+
+
+class Fate(enum.Enum):
+    """What became of a record's transaction; the value is for people. ``PLAIN`` is in none."""
+
+    PLAIN = ""
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    OPEN = "open"
+    COMMIT_MARKER = "commit marker"
+    ABORT_MARKER = "abort marker"
+    CONTROL = "control"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class FoundRecord:
+    """A record as the log has it. Of key and value the first ``KEPT_BYTES`` are kept, their sizes are those of the whole.
+
+    ``timestamp`` in ms, -1 for none; ``codec`` and ``batch_offset`` are of the batch it is in.
+    """
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    key_size: int
+    value: bytes | None
+    value_size: int
+    headers: tuple[tuple[str, bytes | None], ...]
+    fate: Fate
+    codec: int
+    batch_offset: int
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    leader_epoch: int
+
+    @property
+    def is_marker(self) -> bool:
+        return self.fate in (Fate.COMMIT_MARKER, Fate.ABORT_MARKER, Fate.CONTROL)
+
+
+Matches = Callable[[Record], bool]
+"""Whether a record is looked for."""
+
+
+class Range:
+    """What is left to be looked at of one partition: the offsets [``low``, ``high``). ``found`` is in the order of offsets."""
+
+    def __init__(self, partition: Partition, low: int, high: int) -> None:
+        log = partition.log
+        self.partition = partition
+        self.low = max(low, log.log_start_offset)
+        self.high = min(high, log.high_watermark)
+        self.total = max(self.high - self.low, 0)
+        self.found: deque[FoundRecord] = deque()
+        self.count = 0
+        self.window = _FIRST_WINDOW
+
+    @property
+    def number(self) -> int:
+        return self.partition.log.partition
+
+    @property
+    def left(self) -> int:
+        return max(self.high - self.low, 0)
+
+
+class Search:
+    """Looks for ``wanted`` records in each of several partitions or, with a filter, in all of them together.
+
+    ``looked_at`` counts records, ``bytes_read`` those of batches; ``problems`` say what could not be read.
+    """
+
+    def __init__(
+        self,
+        ranges: Sequence[Range],
+        wanted: int,
+        workers: Workers,
+        pace: Pace,
+        *,
+        backwards: bool = False,
+        matches: Matches | None = None,
+    ) -> None:
+        self.ranges = ranges
+        self.wanted = wanted
+        self.backwards = backwards
+        self.looked_at = 0
+        self.bytes_read = 0
+        self.problems: list[str] = []
+        self._workers = workers
+        self._pace = pace
+        self._matches = matches
+        self._turn = 0
+        for each in ranges:
+            each.window = max(each.window, min(wanted, _LARGEST_WINDOW))
+
+    # --- how far it is ------------------------------------------------------------------------------------------------
+
+    def _wants_more_of(self, each: Range) -> bool:
+        return each.left > 0 and (self._matches is not None or each.count < self.wanted)
+
+    @property
+    def found_count(self) -> int:
+        return sum(each.count for each in self.ranges)
+
+    @property
+    def is_done(self) -> bool:
+        if self._matches is not None and self.found_count >= self.wanted:
+            return True
+        return not any(map(self._wants_more_of, self.ranges))
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether everything was looked at."""
+        return not any(each.left for each in self.ranges)
+
+    @property
+    def done_share(self) -> float:
+        """Of the offsets, from 0 to 1."""
+        total = sum(each.total for each in self.ranges)
+        return 1 - sum(each.left for each in self.ranges) / total if total else 1.0
+
+    def found(self) -> list[FoundRecord]:
+        """What was found, by time; a partition's in the order of its offsets. Newest first when it goes backwards."""
+        records = list(chain.from_iterable(each.found for each in self.ranges))
+        if len(self.ranges) > 1:
+            records.sort(key=lambda record: record.timestamp)  # stable: offsets stay in order among equals
+        if self.backwards:
+            records.reverse()
+        return records
+
+    def take_found(self) -> list[FoundRecord]:
+        """``found``, which is forgotten then; for one who shows what comes, as it comes."""
+        records = self.found()
+        for each in self.ranges:
+            each.found.clear()
+        return records
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    async def step(self) -> None:
+        """Look through one window of one partition; there must be more to do."""
+        places = len(self.ranges)
+        for _ in range(places):
+            each = self.ranges[self._turn % places]
+            self._turn += 1
+            if self._wants_more_of(each):
+                await (self._step_back(each) if self.backwards else self._step_on(each))
+                return
+        raise AssertionError("nothing is left to be looked at")
+
+    async def _step_on(self, each: Range) -> None:
+        end, found = await self._look(each, each.low, each.high, READ_BYTES)
+        room = self._room(each)
+        if len(found) > room:
+            found = found[:room]
+            end = found[-1].offset + 1
+        self._take(each, found)
+        each.low = end
+
+    async def _step_back(self, each: Range) -> None:
+        """Of a window before what was seen already, all of it: what is in it stands in the order of offsets."""
+        start = max(each.low, each.high - each.window)
+        position = start
+        before = self.bytes_read
+        found: deque[FoundRecord] = deque(maxlen=self._room(each))
+        while position < each.high:
+            position, some = await self._look(each, position, each.high, READ_BYTES)
+            found += some
+        each.found.extendleft(reversed(found))
+        each.count += sum(not record.is_marker for record in found)
+        # Where there was more than was wanted the next search goes on before what was kept.
+        each.high = found[0].offset if len(found) == found.maxlen else start
+        is_small = self.bytes_read - before < READ_BYTES // 2
+        each.window = min(each.window * 2, _LARGEST_WINDOW) if is_small else max(each.window // 2, _FIRST_WINDOW)
+
+    def _room(self, each: Range) -> int:
+        count = each.count if self._matches is None else self.found_count
+        return max(self.wanted - count, 1)
+
+    def _take(self, each: Range, found: Sequence[FoundRecord]) -> None:
+        each.found.extend(found)
+        each.count += sum(not record.is_marker for record in found)
+
+    async def _look(self, each: Range, start: int, end: int, max_bytes: int) -> tuple[int, list[FoundRecord]]:
+        """The matching records from ``start`` on, and the offset up to which it was looked; at least one batch is."""
+        partition = each.partition
+        log = partition.log
+        try:
+            aborted = aborted_between(log.segments, start, end)
+            # Not up to ``end``: where that is inside a batch, the batch would be left out.
+            slice_ = partition.read(max(start, log.log_start_offset), max_bytes, log.high_watermark, at_least_one=True)
+        except (KafkaError, OSError) as error:
+            self._note(each, start, error)
+            return end, []
+        if slice_ is None:
+            return end, []
+        try:
+            batches = await self._workers.run(_batches, slice_)
+        except KafkaError as error:
+            self._note(each, start, error)
+            return end, []
+        finally:
+            slice_.release()
+        found: list[FoundRecord] = []
+        position = start
+        for batch in batches:
+            if batch.base_offset >= end:
+                return end, found
+            self.bytes_read += batch.size
+            await self._look_into(each, batch, start, end, aborted, found)
+            position = max(position, min(batch.next_offset, end))
+        return (position if position > start else end), found
+
+    async def _look_into(
+        self,
+        each: Range,
+        batch: RecordBatch,
+        start: int,
+        end: int,
+        aborted: list[AbortedTransaction],
+        found: list[FoundRecord],
+    ) -> None:
+        fate = _fate(batch, aborted, each.partition.log.last_stable_offset)
+        matches, is_marker = self._matches, batch.is_control
+        if is_marker and matches is not None:
+            return
+        try:
+            if batch.compression != NONE or batch.size > _INLINE_BYTES:
+                records = await self._workers.run(_opened, batch)
+            else:
+                records = _opened(batch)
+            seen = 0
+            for record in records:
+                seen += 1
+                if seen == _RECORDS_PER_SLICE:
+                    self.looked_at += seen
+                    if self._pace.is_due(seen):
+                        await self._pace.rest()
+                    seen = 0
+                if start <= record.offset < end and (matches is None or matches(record)):
+                    found.append(_found(each.number, batch, record, fate))
+            self.looked_at += 0 if is_marker else seen
+            if self._pace.is_due(seen + 1):
+                await self._pace.rest()
+        except KafkaError as error:
+            self._note(each, batch.base_offset, error)
+
+    def _note(self, each: Range, offset: int, error: Exception) -> None:
+        if len(self.problems) < _MOST_PROBLEMS:
+            self.problems.append(f"Partition {each.number} from offset {offset} on: {error}")
+
+
+def search_pace(elapsed: Callable[[], float]) -> Pace:
+    """For a search: a record takes about a microsecond."""
+    return Pace(elapsed, _RECORDS_PER_SLICE)
+
+
+def _batches(slice_: SegmentSlice) -> list[RecordBatch]:
+    """Raises KafkaError."""
+    return list(iter_complete_batches(slice_.read()))
+
+
+def _opened(batch: RecordBatch) -> Iterator[Record]:
+    """The batch's records, decompressed. Raises KafkaError."""
+    batch.check_crc()
+    return batch.records(MOST_DECOMPRESSED)
+
+
+def _fate(batch: RecordBatch, aborted: list[AbortedTransaction], last_stable_offset: int) -> Fate:
+    if batch.is_control:
+        return Fate.CONTROL
+    if not batch.is_transactional:
+        return Fate.PLAIN
+    if any(
+        entry.producer_id == batch.producer_id and entry.first_offset <= batch.base_offset <= entry.last_offset
+        for entry in aborted
+    ):
+        return Fate.ABORTED
+    return Fate.OPEN if batch.base_offset >= last_stable_offset else Fate.COMMITTED
+
+
+def _found(number: int, batch: RecordBatch, record: Record, fate: Fate) -> FoundRecord:
+    key, value = record.key, record.value
+    if fate is Fate.CONTROL:
+        fate = _marker(key)
+    return FoundRecord(
+        number,
+        record.offset,
+        record.timestamp,
+        None if key is None else key[:KEPT_BYTES],
+        0 if key is None else len(key),
+        None if value is None else value[:KEPT_BYTES],
+        0 if value is None else len(value),
+        tuple(
+            (name[:KEPT_BYTES], None if content is None else content[:KEPT_BYTES])
+            for name, content in record.headers[:_MOST_HEADERS]
+        ),
+        fate,
+        batch.compression,
+        batch.base_offset,
+        batch.producer_id,
+        batch.producer_epoch,
+        (batch.base_sequence + record.offset - batch.base_offset) & _MAX_SEQUENCE if batch.base_sequence >= 0 else -1,
+        batch.partition_leader_epoch,
+    )
+
+
+def _marker(key: bytes | None) -> Fate:
+    """A control record's key: version int16, type int16."""
+    kind = None if key is None else key[2:4]
+    return {b"\0\0": Fate.ABORT_MARKER, b"\0\1": Fate.COMMIT_MARKER}.get(kind or b"", Fate.CONTROL)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class WholeRecord:
+    """One record with all of its bytes."""
+
+    found: FoundRecord
+    key: bytes | None
+    value: bytes | None
+    headers: Sequence[tuple[str, bytes | None]]
+
+
+async def whole_record(partition: Partition, offset: int, workers: Workers) -> WholeRecord | None:
+    """The record at an offset; None where there is none. Raises KafkaError."""
+    log = partition.log
+    if not log.log_start_offset <= offset < log.high_watermark:
+        return None
+    slice_ = partition.read(offset, 1, log.high_watermark, at_least_one=True)
+    if slice_ is None:
+        return None
+    try:
+        aborted = aborted_between(log.segments, offset, offset + 1)
+        read = await workers.run(_record_at, slice_, offset)
+    finally:
+        slice_.release()
+    if read is None:
+        return None
+    batch, record = read
+    found = _found(log.partition, batch, record, _fate(batch, aborted, log.last_stable_offset))
+    return WholeRecord(found, record.key, record.value, record.headers)
+
+
+def _record_at(slice_: SegmentSlice, offset: int) -> tuple[RecordBatch, Record] | None:
+    """Raises KafkaError."""
+    for batch in _batches(slice_):
+        if batch.base_offset <= offset <= batch.last_offset:
+            for record in _opened(batch):
+                if record.offset == offset:
+                    return batch, record
+    return None

@@ -1,0 +1,208 @@
+"""Topics and partitions as rows: what the cluster says of them, and what is known of the replicas on this broker.
+
+Kafka's own names hold for offsets: a log starts at ``start``, consumers read up to ``high_watermark``.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+from collections.abc import Mapping
+
+from ...base.partitions import NO_LEADER
+from ...controller.config_store import TOPICS
+from ...handlers.config_entries import topic_entries
+from ...handlers.services import Services
+from ...log.partition_log import PartitionLog
+from ...log.segment import LogSegment
+from ...replication.metadata_cache import CachedTopic
+from ...replication.partition import Partition
+from .pace import Pace
+from .rows import ConfigRow, PartitionRow, ProducerRow, SegmentRow, TopicRow
+from .traffic import Traffic
+
+Replicas = Mapping[tuple[str, int], Partition]
+"""Those on this broker, by topic and number."""
+
+MOST_PRODUCERS = 100
+_SEGMENTS_PER_UNIT = 16
+_INTERNAL = ("__consumer_offsets", "__transaction_state")
+
+
+async def replicas_here(services: Services, pace: Pace) -> dict[tuple[str, int], Partition]:
+    """The replicas on this broker."""
+    found = {}
+    for partition in [*services.replicas.partitions()]:
+        found[partition.topic, partition.log.partition] = partition
+        if pace.is_due():
+            await pace.rest()
+    return found
+
+
+class _TopicSums:
+    """What a topic's row adds up over its partitions."""
+
+    def __init__(self) -> None:
+        self.replicas = self.under_replicated = self.offline = 0
+        self.here = self.led = self.size = self.records = 0
+        self.newest_ms: int | None = None
+        self.log: PartitionLog | None = None
+
+    def add_state(self, replicas: int, isr: int, leader: int) -> None:
+        self.replicas = max(self.replicas, replicas)
+        self.under_replicated += isr < replicas
+        self.offline += leader == NO_LEADER
+
+    def add_replica(self, partition: Partition) -> None:
+        log = self.log = partition.log
+        self.here += 1
+        self.size += log.size
+        newest = newest_ms(log)
+        if newest is not None and newest > (self.newest_ms or -1):
+            self.newest_ms = newest
+        if partition.is_leader:
+            self.led += 1
+            self.records += log.high_watermark - log.log_start_offset
+
+
+async def topic_row(
+    topic: CachedTopic, replicas: Replicas, traffic: Traffic, max_lags: Mapping[str, int], pace: Pace
+) -> TopicRow:
+    """The row of one topic."""
+    sums = _TopicSums()
+    for number, state in topic.partitions.items():
+        units = 1
+        sums.add_state(len(state.replicas), len(state.isr), state.leader)
+        partition = replicas.get((topic.name, number))
+        if partition is not None:
+            sums.add_replica(partition)
+            units += len(partition.log.segments) // _SEGMENTS_PER_UNIT
+        if pace.is_due(units):
+            await pace.rest()
+    settings = None if sums.log is None else sums.log.settings
+    return TopicRow(
+        topic.name,
+        topic.name in _INTERNAL,
+        len(topic.partitions),
+        sums.replicas,
+        sums.under_replicated,
+        sums.offline,
+        sums.here,
+        sums.led,
+        sums.size,
+        sums.records,
+        traffic.of(topic.name),
+        sums.newest_ms,
+        None if settings is None else ",".join(settings.cleanup_policy),
+        None if settings is None else settings.retention_ms,
+        None if settings is None else settings.retention_bytes,
+        max_lags.get(topic.name),
+    )
+
+
+def newest_ms(log: PartitionLog) -> int | None:
+    """The largest timestamp in the newest segment; None where there is none, or a file would have to be read."""
+    active = log.segments.active
+    return None if active is None else _newest_of(active)
+
+
+def _newest_of(segment: LogSegment) -> int | None:
+    timestamp = segment.indexes.max_timestamp
+    return timestamp if timestamp >= 0 else None
+
+
+async def partition_rows(topic: CachedTopic, replicas: Replicas, pace: Pace) -> list[PartitionRow]:
+    """The partitions of a topic."""
+    rows = []
+    for number, state in topic.partitions.items():
+        leader = None if state.leader == NO_LEADER else state.leader
+        known = topic.name, number, leader, tuple(state.replicas), tuple(state.isr)
+        partition = replicas.get((topic.name, number))
+        if partition is None:
+            rows.append(PartitionRow(*known))
+        else:
+            log = partition.log
+            rows.append(
+                PartitionRow(
+                    *known,
+                    log.log_start_offset,
+                    log.high_watermark,
+                    log.last_stable_offset,
+                    log.log_end_offset,
+                    log.size,
+                    len(log.segments),
+                    newest_ms(log),
+                    len(log.producer_state.ongoing),
+                )
+            )
+        if pace.is_due(2):
+            await pace.rest()
+    return rows
+
+
+async def segment_rows(partition: Partition, pace: Pace) -> list[SegmentRow]:
+    """The segments of a replica on this broker, oldest first."""
+    rows = []
+    segments = partition.log.segments
+    for segment in [*segments]:
+        is_active = segment is segments.active
+        rows.append(
+            SegmentRow(
+                segment.base_offset,
+                segment.next_offset,
+                segment.size,
+                segment.created_ms,
+                _newest_of(segment),
+                is_active,
+            )
+        )
+        if pace.is_due():
+            await pace.rest()
+    return rows
+
+
+async def producer_rows(topic: CachedTopic, replicas: Replicas, pace: Pace) -> tuple[list[ProducerRow], int]:
+    """The producers that wrote last, and how many there are in all. One is counted in each partition it writes to."""
+    rows: list[ProducerRow] = []
+    count = 0
+    for number in topic.partitions:
+        partition = replicas.get((topic.name, number))
+        if partition is None:
+            continue
+        for state in partition.log.active_producers():
+            count += 1
+            start = state.current_txn_first_offset
+            rows.append(
+                ProducerRow(
+                    number,
+                    state.producer_id,
+                    state.producer_epoch,
+                    state.last_sequence,
+                    state.last_timestamp,
+                    start if start >= 0 else None,
+                )
+            )
+            if len(rows) > 2 * MOST_PRODUCERS:
+                rows = _newest(rows)
+            if pace.is_due():
+                await pace.rest()
+    return _newest(rows), count
+
+
+def _newest(rows: list[ProducerRow]) -> list[ProducerRow]:
+    """Those with an open transaction first, then by when they wrote."""
+    return heapq.nlargest(MOST_PRODUCERS, rows, key=lambda row: (row.transaction_start is not None, row.last_ms))
+
+
+def config_rows(services: Services, topic: str) -> list[ConfigRow]:
+    """The topic's settings, with where each comes from; without what is secret."""
+    entries = topic_entries(services.config, services.configs.overrides(TOPICS, topic))
+    return [
+        ConfigRow(entry.name, "" if entry.is_sensitive else entry.value or "", entry.source.name, entry.documentation)
+        for entry in entries
+    ]
+
+
+def id_text(topic_id: bytes) -> str:
+    """As Kafka's own tools show it: base64 for URLs, without padding; empty where there is none."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=") if any(topic_id) else ""

@@ -1,0 +1,313 @@
+"""``BrokerView``: what a running broker is like, now and in the last hour.
+
+``run`` takes a sample once a second; everything else is read when it is asked for. Before the broker has started there are no
+rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+import trio
+
+from ...base.seams import Clock, Workers
+from ...base.wording import counted
+from ...handlers.services import Services
+from ...replication.partition import Partition
+from ..assembly import Assembly
+from ..connection import ClientConnection
+from ..metrics.loop_lag import LoopLag
+from ..monitor import Monitor
+from .cached import Cached
+from .connections import connection_rows
+from .groups import Groups, group_partition_rows, group_row, member_rows, read_groups, reader_rows
+from .history import History
+from .lag_times import LagTimes
+from .pace import Pace
+from .requests import RequestsSeen
+from .rows import (
+    NO_RATES,
+    BrokerRow,
+    ConnectionRow,
+    ErrorRow,
+    GroupDetail,
+    GroupPartitionRow,
+    GroupRow,
+    RequestRow,
+    SegmentRow,
+    TopicDetail,
+    TopicRow,
+)
+from .topics import (
+    Replicas,
+    config_rows,
+    id_text,
+    partition_rows,
+    producer_rows,
+    replicas_here,
+    segment_rows,
+    topic_row,
+)
+from .traffic import Traffic
+
+SERIES = ("bytes_in", "bytes_out", "messages_in", "requests", "errors", "connections", "loop_lag_ms")
+MOST_TIMED = 500
+"""Of how many partitions of a group the lag in time is looked up."""
+_SLOW_LOOP_MS = 100.0
+
+
+class ViewedBroker(Protocol):
+    """What is looked at of a ``BrokerServer``."""
+
+    @property
+    def monitor(self) -> Monitor: ...
+    @property
+    def assembly(self) -> Assembly | None: ...
+    @property
+    def bootstrap_servers(self) -> str: ...
+    def readiness(self) -> Mapping[str, bool]: ...
+    def connections(self) -> Iterable[ClientConnection]: ...
+
+
+class NotFoundError(Exception):
+    """There is no such topic, partition or group; ``str()`` is a sentence."""
+
+
+class BrokerView:
+    """One broker's. ``requests`` is the observer to give to its connections."""
+
+    def __init__(self, broker: ViewedBroker, clock: Clock, workers: Workers) -> None:
+        self._broker = broker
+        self._clock = clock
+        self.workers = workers
+        self.requests = RequestsSeen(clock.elapsed, clock.now_ms)
+        self.history = History(SERIES)
+        self.traffic = Traffic()
+        self.loop_lag = LoopLag()
+        self.lag_times = LagTimes(workers)
+        self._began = trio.current_time()
+        self._sampled = (0.0, 0, 0)
+        self._replicas = Cached(self._read_replicas)
+        self._groups = Cached(self._read_groups)
+        self._topics = Cached(self._read_topics)
+        self._connections = Cached(self._read_connections)
+
+    def pace(self) -> Pace:
+        return Pace(self._clock.elapsed)
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
+    @property
+    def services(self) -> Services | None:
+        """None before the broker has started."""
+        assembly = self._broker.assembly
+        return assembly.services if assembly is not None and assembly.is_started else None
+
+    # --- the last hour ------------------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Take a sample every second, and measure the loop, until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.loop_lag.run)
+            due = trio.current_time()
+            self._sampled = (due, self.requests.count, self.requests.failed)
+            while True:
+                due = max(due + 1.0, trio.current_time())
+                await trio.sleep_until(due)
+                await self.sample()
+
+    async def sample(self) -> None:
+        """Note what the last second was like."""
+        now = trio.current_time()
+        before, count, failed = self._sampled
+        seconds = now - before
+        self._sampled = (now, self.requests.count, self.requests.failed)
+        services = self.services
+        if services is not None:
+            await self.traffic.look(services.replicas.partitions(), seconds, self.pace())
+        total = self.traffic.total
+        self.history.note(
+            self._clock.now_ms(),
+            {
+                "bytes_in": total.bytes_in,
+                "bytes_out": total.bytes_out,
+                "messages_in": total.messages_in,
+                "requests": (self.requests.count - count) / seconds if seconds > 0 else 0.0,
+                "errors": (self.requests.failed - failed) / seconds if seconds > 0 else 0.0,
+                "connections": float(self._open_connections()),
+                "loop_lag_ms": self.loop_lag.latest * 1000,
+            },
+        )
+
+    def _open_connections(self) -> int:
+        monitor = self._broker.monitor
+        return monitor.opened.total() - monitor.closed.total()
+
+    # --- what several pages show --------------------------------------------------------------------------------------
+
+    async def _read_replicas(self) -> Replicas:
+        services = self.services
+        return {} if services is None else await replicas_here(services, self.pace())
+
+    async def replicas(self) -> Replicas:
+        """Those on this broker."""
+        return await self._replicas.get()
+
+    async def _read_groups(self) -> Groups:
+        services = self.services
+        if services is None:
+            return Groups([], {})
+        return await read_groups([*services.groups.groups()], await self.replicas(), self.pace())
+
+    async def groups(self) -> list[GroupRow]:
+        """The groups whose coordinator this broker is."""
+        return (await self._groups.get()).rows
+
+    async def _read_topics(self) -> list[TopicRow]:
+        services = self.services
+        if services is None:
+            return []
+        replicas, max_lags = await self.replicas(), (await self._groups.get()).max_lags
+        pace = self.pace()
+        topics = [*services.metadata.topics.values()]
+        return [await topic_row(topic, replicas, self.traffic, max_lags, pace) for topic in topics]
+
+    async def topics(self) -> list[TopicRow]:
+        """The topics of the cluster."""
+        return await self._topics.get()
+
+    async def _read_connections(self) -> list[ConnectionRow]:
+        return await connection_rows(list(self._broker.connections()), self.pace())
+
+    async def connections(self) -> list[ConnectionRow]:
+        """The open connections of clients that a handshake let in, oldest first."""
+        return await self._connections.get()
+
+    def errors(self) -> list[ErrorRow]:
+        """What clients were answered with in the last hour."""
+        return self.requests.errors()
+
+    def last_requests(self) -> list[RequestRow]:
+        """The newest first."""
+        return [*reversed(self.requests.last)]
+
+    # --- one thing ----------------------------------------------------------------------------------------------------
+
+    async def topic(self, name: str) -> TopicDetail:
+        """Raises NotFoundError."""
+        services = self.services
+        topic = None if services is None else services.metadata.topic(name)
+        if services is None or topic is None:
+            raise NotFoundError(f"There is no topic {name}.")
+        replicas, pace = await self.replicas(), self.pace()
+        max_lags = (await self._groups.get()).max_lags
+        producers, producer_count = await producer_rows(topic, replicas, pace)
+        return TopicDetail(
+            await topic_row(topic, replicas, self.traffic, max_lags, pace),
+            id_text(topic.topic_id),
+            await partition_rows(topic, replicas, pace),
+            config_rows(services, name),
+            producers,
+            producer_count,
+            await reader_rows([*services.groups.groups()], name, replicas, pace),
+        )
+
+    def partition(self, name: str, number: int) -> Partition:
+        """A replica on this broker. Raises NotFoundError."""
+        services = self.services
+        if services is not None:
+            for partition in services.replicas.of_topic(name):
+                if partition.log.partition == number:
+                    return partition
+        raise NotFoundError(f"This broker has no replica of {name}-{number}.")
+
+    def partitions(self, name: str) -> list[Partition]:
+        """The replicas of a topic on this broker, by number. Raises NotFoundError where there is no such topic."""
+        services = self.services
+        if services is None or services.metadata.topic(name) is None:
+            raise NotFoundError(f"There is no topic {name}.")
+        return sorted(services.replicas.of_topic(name), key=lambda partition: partition.log.partition)
+
+    async def segments(self, name: str, number: int) -> list[SegmentRow]:
+        """Raises NotFoundError."""
+        return await segment_rows(self.partition(name, number), self.pace())
+
+    async def group(self, group_id: str) -> GroupDetail:
+        """Raises NotFoundError."""
+        services = self.services
+        group = None if services is None else services.groups.find(group_id)
+        if group is None:
+            raise NotFoundError(f"This broker is the coordinator of no group {group_id}.")
+        replicas, pace = await self.replicas(), self.pace()
+        row = await group_row(group, replicas, {}, pace)
+        members = member_rows(group)
+        partitions: list[GroupPartitionRow] = []
+        timed = 0
+        for each, partition in list(group_partition_rows(group, replicas, members)):
+            if partition is not None and each.lag and timed < MOST_TIMED:
+                timed += 1
+                each = await self._timed(each, partition)
+            partitions.append(each)
+            if pace.is_due(2):
+                await pace.rest()
+        partitions.sort(key=lambda each: (each.topic, each.number))
+        return GroupDetail(row, group.generation_id, members, partitions)
+
+    async def _timed(self, row: GroupPartitionRow, partition: Partition) -> GroupPartitionRow:
+        assert row.committed is not None
+        since = await self.lag_times.of(partition, row.committed)
+        if since is None:
+            return row
+        return dataclasses.replace(row, lag_ms=max(self._clock.now_ms() - since, 0))
+
+    # --- the broker ---------------------------------------------------------------------------------------------------
+
+    async def broker(self) -> BrokerRow:
+        """The broker as a whole."""
+        topics, groups = await self.topics(), await self.groups()
+        services = self.services
+        newest = self.history.seconds.newest
+        return BrokerRow(
+            -1 if services is None else services.broker_id,
+            "" if services is None else services.cluster_id,
+            -1 if services is None else services.metadata.controller_id,
+            () if services is None else tuple(services.metadata.broker_ids()),
+            self._broker.bootstrap_servers,
+            int((trio.current_time() - self._began) * 1000),
+            len(topics),
+            sum(row.partitions for row in topics),
+            sum(row.led for row in topics),
+            sum(row.under_replicated for row in topics),
+            sum(row.offline for row in topics),
+            len(groups),
+            self._open_connections(),
+            self.traffic.total if services is not None else NO_RATES,
+            newest("requests"),
+            newest("errors"),
+            newest("loop_lag_ms"),
+            tuple(self._warnings(services, topics, groups)),
+        )
+
+    def _warnings(self, services: Services | None, topics: list[TopicRow], groups: list[GroupRow]) -> Iterable[str]:
+        for name, is_so in self._broker.readiness().items():
+            if not is_so:
+                yield f"The broker is not ready: {name.replace('_', ' ')} is not so."
+        for number, what in (
+            (sum(row.offline for row in topics), "no leader"),
+            (sum(row.under_replicated for row in topics), "fewer replicas in sync than it should have"),
+        ):
+            if number:
+                yield f"{counted(number, 'partition')} of the cluster: {what}."
+        folders = () if services is None else services.logs.folders
+        for folder in folders:
+            if folder.is_offline:
+                yield f"The data folder {folder.path} has failed: {folder.failure}."
+        lost = [row.group_id for row in groups if row.lost]
+        if lost:
+            named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
+            yield f"{counted(len(lost), 'group')} did not read records before they were deleted: {named}."
+        if self.loop_lag.latest * 1000 > _SLOW_LOOP_MS:
+            yield f"The event loop is {self.loop_lag.latest * 1000:.0f} ms late."
