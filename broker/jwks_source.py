@@ -6,30 +6,30 @@ on with the keys that are known (Kafka: RefreshingHttpsJwks).
 
 from __future__ import annotations
 
-import http.client
 import logging
 import ssl
-import urllib.error
 import urllib.parse
-import urllib.request
-from email.message import Message
 
 import trio
 
 from ..base.seams import Workers
 from ..security.jwks import MAX_JWKS_BYTES, JwksError, VerificationKey, parse_jwks
+from .provider_http import ProviderError, read_provider
 
 logger = logging.getLogger(__name__)
 
-_HTTP_SECONDS = 10.0
-"""How long a provider may be silent."""
-
 
 class JwksSource:
-    """``begin`` once, then ``run`` in a task of its own. Times are milliseconds, as in the settings."""
+    """``begin`` once, then ``run`` in a task of its own. Times are milliseconds, as in the settings.
 
-    def __init__(self, url: str, refresh_ms: int, backoff_ms: int, backoff_max_ms: int) -> None:
+    ``context`` is how an https provider is spoken to, None for the system's way.
+    """
+
+    def __init__(
+        self, url: str, refresh_ms: int, backoff_ms: int, backoff_max_ms: int, context: ssl.SSLContext | None = None
+    ) -> None:
         self.url = url
+        self._context = context
         self.keys: tuple[VerificationKey, ...] = ()
         self._refresh_seconds = refresh_ms / 1000
         self._backoff_seconds = backoff_ms / 1000
@@ -61,7 +61,7 @@ class JwksSource:
         deadline = trio.current_time() + self._backoff_max_seconds
         while True:
             try:
-                self.keys = await workers.run(read_jwks, self.url)
+                self.keys = await workers.run(read_jwks, self.url, self._context)
                 return
             except JwksError as error:
                 if trio.current_time() + pause > deadline:
@@ -72,46 +72,10 @@ class JwksSource:
             pause *= 2
 
 
-def read_jwks(url: str) -> tuple[VerificationKey, ...]:
+def read_jwks(url: str, context: ssl.SSLContext | None = None) -> tuple[VerificationKey, ...]:
     """The usable keys at a URL (file, http, https); blocks. Raises JwksError."""
-    parts = urllib.parse.urlsplit(url)
     try:
-        if parts.scheme == "file":
-            with open(urllib.request.url2pathname(parts.path), "rb") as file:
-                data = file.read(MAX_JWKS_BYTES + 1)
-        elif parts.scheme in ("http", "https"):
-            data = _read_http(url)
-        else:
-            raise JwksError("neither a file, http nor https URL")
-    except (OSError, http.client.HTTPException, ValueError) as error:
-        raise JwksError(str(error) or type(error).__name__) from None
-    if len(data) > MAX_JWKS_BYTES:
-        raise JwksError(f"more than {MAX_JWKS_BYTES} bytes")
+        data = read_provider(url, MAX_JWKS_BYTES, context)
+    except ProviderError as error:
+        raise JwksError(str(error)) from None
     return parse_jwks(data)
-
-
-def _read_http(url: str) -> bytes:
-    opener = urllib.request.OpenerDirector()  # no proxies, and no other kind of URL to be led to
-    for handler in (
-        urllib.request.HTTPHandler(),
-        urllib.request.HTTPSHandler(context=ssl.create_default_context()),
-        urllib.request.HTTPDefaultErrorHandler(),
-        urllib.request.HTTPErrorProcessor(),
-        _SafeRedirects(),
-    ):
-        opener.add_handler(handler)
-    request = urllib.request.Request(url, headers={"Accept": "application/json"})
-    with opener.open(request, timeout=_HTTP_SECONDS) as response:
-        data: bytes = response.read(MAX_JWKS_BYTES + 1)
-        return data
-
-
-class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Not from https to http: the keys would come from whoever is on the way."""
-
-    def redirect_request(
-        self, req: urllib.request.Request, fp: object, code: int, msg: str, headers: Message, newurl: str
-    ) -> urllib.request.Request | None:
-        if req.type == "https" and urllib.parse.urlsplit(newurl).scheme != "https":
-            raise urllib.error.URLError("led from https to something else")
-        return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]

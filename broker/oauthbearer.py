@@ -4,12 +4,17 @@ With ``sasl.oauthbearer.jwks.endpoint.url`` tokens are those that the identity p
 make up tokens, which is for tests; unlike Kafka, whose default this is, Ottla does so only if asked: by an option of the JAAS
 text whose name begins with ``unsecured``, or by the name of Kafka's class for it. The names of Kafka's two classes are taken
 for what they stand for; there are no others.
+
+To other brokers this one shows a token of ``sasl.oauthbearer.token.endpoint.url`` (``token_source``), or one that it makes
+itself, which nobody has signed, where those are taken.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import ssl
+import urllib.parse
+from collections.abc import Callable, Sequence
 
 from ..base.seams import Clock, SystemClock, Workers
 from ..base.settings import SettingError
@@ -30,17 +35,26 @@ from ..security.sasl import AuthenticationError, SaslClient, SaslServer
 from .jwks_source import JwksSource
 from .listener_config import ListenerConfig
 from .oauthbearer_settings import OauthbearerSettings
-from .sasl_mechanisms import Background, jaas_property, login_module
+from .provider_http import provider_context
+from .sasl_mechanisms import Background, jaas_property, login_module, refuse_callbacks
+from .token_source import TokenSource
 
 logger = logging.getLogger(__name__)
 
 _HANDLER = "sasl.server.callback.handler.class"
+_LOGIN_HANDLER = "sasl.login.callback.handler.class"
+_ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 _PACKAGE = "org.apache.kafka.common.security.oauthbearer."
 _SIGNED_HANDLERS = (
     _PACKAGE + "OAuthBearerValidatorCallbackHandler",
     _PACKAGE + "secured.OAuthBearerValidatorCallbackHandler",
 )
 _UNSECURED_HANDLER = _PACKAGE + "internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+_SIGNED_LOGINS = (
+    _PACKAGE + "OAuthBearerLoginCallbackHandler",
+    _PACKAGE + "secured.OAuthBearerLoginCallbackHandler",
+)
+_UNSECURED_LOGIN = _PACKAGE + "internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
 
 Validate = Callable[[str], BearerToken]
 
@@ -57,10 +71,14 @@ class OAuthBearerMechanism:
         self._rules = UnsecuredTokenRules()
         self._validate: Validate | None = None
         if self._settings.jwks_endpoint_url is not None:
-            self._source = _source(self._settings, self._settings.jwks_endpoint_url)
+            url = self._settings.jwks_endpoint_url
+            self._source = _source(self._settings, url, self._context(config, url))
         else:
             self._rules = self._unsecured_rules(config)
-        self._check_handler(config)
+        self._login = self._token_source(config)
+        refuse_callbacks(config, OAUTHBEARER, ("sasl.client.callback.handler.class", "sasl.login.class"))
+        _check_handler(config, _HANDLER, (_UNSECURED_HANDLER,) if self._source is None else _SIGNED_HANDLERS)
+        _check_handler(config, _LOGIN_HANDLER, (_UNSECURED_LOGIN,) if self._login is None else _SIGNED_LOGINS)
 
     @property
     def background(self) -> Background | None:
@@ -87,11 +105,25 @@ class OAuthBearerMechanism:
         except ValueError as error:
             raise SettingError(jaas_property(config, OAUTHBEARER), "[hidden]", str(error)) from None
 
-    def _check_handler(self, config: ListenerConfig) -> None:
-        given = config.value(_HANDLER, OAUTHBEARER)
-        expected = (_UNSECURED_HANDLER,) if self._source is None else _SIGNED_HANDLERS
-        if given is not None and given not in expected:
-            raise SettingError(_HANDLER, given, f"only {' and '.join(expected)} can be named here")
+    def _context(self, config: ListenerConfig, url: str) -> ssl.SSLContext | None:
+        """How an https provider is spoken to. Raises SettingError."""
+        if urllib.parse.urlsplit(url).scheme != "https":
+            return None
+        try:
+            return provider_context(self._options)
+        except SettingError as error:
+            raise SettingError(jaas_property(config, OAUTHBEARER), "[hidden]", f"{error.name}: {error.why}") from None
+
+    def _token_source(self, config: ListenerConfig) -> TokenSource | None:
+        url = self._settings.token_endpoint_url
+        if url is None:
+            return None
+        try:
+            return TokenSource(url, self._options, self._context(config, url))
+        except SettingError:
+            raise
+        except ValueError as error:
+            raise SettingError(_ENDPOINT, url, str(error)) from None
 
     def server(self, services: Services) -> SaslServer:
         if self._validate is None:
@@ -111,23 +143,35 @@ class OAuthBearerMechanism:
         )
         return SignedTokens(rules, lambda: source.keys, source.read_again, clock.now_ms).validate
 
-    def client(self) -> SaslClient:
+    async def client(self, workers: Workers) -> SaslClient:
+        clock = SystemClock()
+        extensions = login_extensions(self._options)
+        if self._login is not None:
+            return OAuthBearerClient(await self._login.token(clock, workers), extensions)
         if self._source is not None:
-            raise AuthenticationError("between brokers OAUTHBEARER takes tokens that nobody has signed, and no others")
+            raise AuthenticationError(f"this broker has no token to show to other brokers: {_ENDPOINT} is not given")
         try:
-            token = unsecured_token(self._options, SystemClock().now_ms())
+            token = unsecured_token(self._options, clock.now_ms())
         except ValueError as error:
             raise AuthenticationError(str(error)) from None
-        return OAuthBearerClient(token, login_extensions(self._options))
+        return OAuthBearerClient(token, extensions)
 
 
-def _source(settings: OauthbearerSettings, url: str) -> JwksSource:
+def _check_handler(config: ListenerConfig, name: str, expected: Sequence[str]) -> None:
+    """Raises SettingError."""
+    given = config.value(name, OAUTHBEARER)
+    if given is not None and given not in expected:
+        raise SettingError(name, given, f"only {' and '.join(expected)} can be named here")
+
+
+def _source(settings: OauthbearerSettings, url: str, context: ssl.SSLContext | None) -> JwksSource:
     """Raises SettingError: a file has to be there from the start, a provider may come later."""
     source = JwksSource(
         url,
         settings.jwks_endpoint_refresh_ms,
         settings.jwks_endpoint_retry_backoff_ms,
         settings.jwks_endpoint_retry_backoff_max_ms,
+        context,
     )
     try:
         source.begin()

@@ -35,6 +35,25 @@ class OauthbearerSettings(Settings):
         at_least=1,
         doc="For how long it is asked for again after a failure, before the keys that are known are used on.",
     )
+    token_endpoint_url: str | None = setting(
+        "sasl.oauthbearer.token.endpoint.url",
+        default=None,
+        doc="Where this broker gets the token from that it shows to other brokers: a file URL, or an http or https one at which "
+        "it logs in with clientId, clientSecret and, if given, scope of sasl.jaas.config.",
+    )
+    server_callback_handler_class: str | None = setting(
+        "sasl.server.callback.handler.class",
+        kind=Kind.CLASS,
+        default=None,
+        doc="With OAUTHBEARER the name of Kafka's class for tokens that are signed, or of that for others, which then has to "
+        "fit the other settings; no other class can be named.",
+    )
+    login_callback_handler_class: str | None = setting(
+        "sasl.login.callback.handler.class",
+        kind=Kind.CLASS,
+        default=None,
+        doc="Likewise, of the token that this broker shows to others: by sasl.oauthbearer.token.endpoint.url, or not signed.",
+    )
     expected_audience: tuple[str, ...] = setting(
         "sasl.oauthbearer.expected.audience",
         default=(),

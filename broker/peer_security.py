@@ -28,7 +28,7 @@ class PeerListener:
 def peer_security(config: ListenerConfig, workers: Workers) -> Secure | None:
     """What a connection to another broker's listener of this name goes through; None for PLAINTEXT. Raises SettingError."""
     shake_hands = _tls(config, workers) if config.security_protocol in ("SSL", "SASL_SSL") else None
-    converse = _sasl(config) if config.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL") else None
+    converse = _sasl(config, workers) if config.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL") else None
     if shake_hands is None or converse is None:
         return shake_hands or converse
 
@@ -54,7 +54,7 @@ def _tls(config: ListenerConfig, workers: Workers) -> Secure:
     return secure
 
 
-def _sasl(config: ListenerConfig) -> Secure:
+def _sasl(config: ListenerConfig, workers: Workers) -> Secure:
     """The SASL conversation by ``sasl.mechanism.inter.broker.protocol``, which must be one that the listener takes, too."""
     from ..security.sasl import AuthenticationError
     from .sasl_client import authenticate
@@ -70,7 +70,7 @@ def _sasl(config: ListenerConfig) -> Secure:
     async def secure(connection: Connection, host: str) -> Secured:
         began = trio.current_time()
         try:
-            client = mechanisms[name].client()
+            client = await mechanisms[name].client(workers)
         except AuthenticationError as error:
             raise OSError(str(error)) from None
         lifetime_ms = await authenticate(connection, name, client)

@@ -7,7 +7,7 @@ wrong in them ends the start. ``MECHANISMS`` is the registry.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from ..base.seams import Workers
@@ -48,8 +48,8 @@ class Mechanism(Protocol):
         """This side of a client's authentication."""
         ...
 
-    def client(self) -> SaslClient:
-        """This broker's authentication at another broker. Raises AuthenticationError where it was given no identity."""
+    async def client(self, workers: Workers) -> SaslClient:
+        """This broker's authentication at another broker. Raises AuthenticationError where it has no identity."""
         ...
 
 
@@ -71,7 +71,7 @@ class PlainMechanism:
     def server(self, services: Services) -> SaslServer:
         return PlainServer(self._users)
 
-    def client(self) -> SaslClient:
+    async def client(self, workers: Workers) -> SaslClient:
         return PlainClient(*identity(self._module))
 
 
@@ -90,7 +90,7 @@ class ScramUsers:
             self._mechanism, lambda name: self._find(services, name), lambda name: self._find_token(services, name)
         )
 
-    def client(self) -> SaslClient:
+    async def client(self, workers: Workers) -> SaslClient:
         return ScramClient(self._mechanism, *identity(self._module))
 
     def _find_token(self, services: Services, token_id: str) -> ScramUser | None:
@@ -159,7 +159,9 @@ def login_module(config: ListenerConfig, mechanism: str, module_name: str) -> Lo
     except JaasError as error:
         raise SettingError(name, "[hidden]", str(error)) from None
     if module.name != module_name:
-        raise SettingError(name, "[hidden]", f"the login module of {mechanism} is {module_name}, not {module.name}")
+        raise SettingError(
+            name, "[hidden]", f"the login module of {mechanism} is {module_name}"
+        )  # its name may be a secret
     return module
 
 
@@ -171,8 +173,8 @@ def identity(module: LoginModule | None) -> tuple[str, str]:
     return options["username"], options["password"]
 
 
-def refuse_callbacks(config: ListenerConfig, mechanism: str) -> None:
+def refuse_callbacks(config: ListenerConfig, mechanism: str, names: Sequence[str] = _CALLBACKS) -> None:
     """No class of Java can be called here. Raises SettingError."""
-    for name in _CALLBACKS:
+    for name in names:
         if (given := config.value(name, mechanism)) is not None:
             raise SettingError(name, given, "classes of Java cannot be run here")

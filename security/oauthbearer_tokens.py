@@ -155,9 +155,15 @@ class UnsecuredTokens:
 
 
 def login_extensions(options: Mapping[str, str]) -> dict[str, str]:
-    """The extensions that this broker shows beside its token (``unsecuredLoginExtension_…``)."""
-    prefix = "unsecuredLoginExtension_"
-    return {name.removeprefix(prefix): value for name, value in options.items() if name.startswith(prefix)}
+    """The extensions that this broker shows beside its token: ``extension_NAME`` of one that is signed, and
+    ``unsecuredLoginExtension_NAME`` of one that is not.
+    """
+    found = {}
+    for name, value in options.items():
+        for prefix in ("extension_", "unsecuredLoginExtension_"):
+            if name.startswith(prefix):
+                found[name.removeprefix(prefix)] = value
+    return found
 
 
 def unsecured_token(options: Mapping[str, str], now_ms: int) -> str:

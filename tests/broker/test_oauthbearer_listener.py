@@ -13,7 +13,9 @@ import trio.testing
 
 from ottla.base.config import Config
 from ottla.base.errors import ErrorCode
+from ottla.base.seams import InlineWorkers
 from ottla.base.settings import SettingError
+from ottla.broker.config_file import warn_of_unused
 from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.oauthbearer import OAuthBearerMechanism
 from ottla.security.oauthbearer import OAuthBearerClient
@@ -36,7 +38,9 @@ MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule re
 UNSECURED = {"listener.name.sasl.oauthbearer.sasl.jaas.config": f'{MODULE} unsecuredLoginStringClaim_sub="broker";'}
 HANDLERS = "org.apache.kafka.common.security.oauthbearer."
 URL = "sasl.oauthbearer.jwks.endpoint.url"
+ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
 HANDLER = "listener.name.sasl.oauthbearer.sasl.server.callback.handler.class"
+LOGIN_HANDLER = "listener.name.sasl.oauthbearer.sasl.login.callback.handler.class"
 
 
 @pytest.fixture
@@ -132,6 +136,22 @@ async def test_brokers_show_each_other_tokens(autojump_clock: trio.testing.MockC
                 await metadata.wait_until(lambda metadata=metadata: set(metadata.broker_ids()) == {1, 2})
 
 
+async def test_brokers_show_each_other_signed_tokens(
+    key_file: Path, tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    token_file = tmp_path / "token"
+    token_file.write_text(signed(claims(sub="broker")) + "\n")
+    two = {**LISTENER, URL: key_file.as_uri(), ENDPOINT: token_file.as_uri()}
+    del two["listeners"]
+    async with running_cluster(**two) as cluster:
+        for broker_id in (1, 2):
+            await cluster.start(broker_id, listeners=f"SASL://broker{broker_id}:9092")
+        for broker_id in (1, 2):
+            metadata = cluster.services(broker_id).metadata
+            with trio.fail_after(20):
+                await metadata.wait_until(lambda metadata=metadata: set(metadata.broker_ids()) == {1, 2})
+
+
 def mechanism(**properties: str) -> OAuthBearerMechanism:
     return OAuthBearerMechanism(ListenerConfig(Config({**LISTENER, **properties}), "SASL", "SASL_PLAINTEXT"))
 
@@ -152,9 +172,42 @@ def test_the_names_of_kafkas_classes_stand_for_what_they_do(name: str, key_file:
         mechanism(**UNSECURED, **{HANDLER: HANDLERS + name})
 
 
-def test_other_classes_are_refused(key_file: Path) -> None:
+@pytest.mark.parametrize("name", ["OAuthBearerLoginCallbackHandler", "secured.OAuthBearerLoginCallbackHandler"])
+def test_the_names_of_kafkas_classes_for_a_brokers_own_token(
+    name: str, key_file: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    own = {URL: key_file.as_uri(), ENDPOINT: key_file.as_uri()}
+    properties = own | {LOGIN_HANDLER: HANDLERS + name, HANDLER: HANDLERS + "OAuthBearerValidatorCallbackHandler"}
+    mechanism(**properties)
+    warn_of_unused(properties)
+    assert caplog.text == ""
+    unsecured = HANDLERS + "internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler"
+    mechanism(**UNSECURED, **{LOGIN_HANDLER: unsecured})
+    for wrong in ({LOGIN_HANDLER: HANDLERS + name, **UNSECURED}, {**own, LOGIN_HANDLER: unsecured}):
+        with pytest.raises(SettingError, match="only"):
+            mechanism(**wrong)
+
+
+@pytest.mark.parametrize("name", [HANDLER, LOGIN_HANDLER])
+def test_other_classes_are_refused(name: str, key_file: Path) -> None:
     with pytest.raises(SettingError, match="only"):
-        mechanism(**{URL: key_file.as_uri(), HANDLER: "com.example.Validator"})
+        mechanism(**{URL: key_file.as_uri(), name: "com.example.Handler"})
+    with pytest.raises(SettingError, match="classes of Java"):
+        mechanism(**{URL: key_file.as_uri(), "sasl.login.class": "com.example.Login"})
+
+
+def test_what_a_provider_of_the_brokers_token_needs(key_file: Path) -> None:
+    jaas = "listener.name.sasl.oauthbearer.sasl.jaas.config"
+    login = f'{MODULE} clientId="broker" clientSecret="hunter2" scope="kafka"'
+    mechanism(**{URL: key_file.as_uri(), ENDPOINT: "http://id.example.org/token", jaas: f"{login};"})
+    for url, text, why in (
+        ("http://id.example.org/token", f'{MODULE} clientId="broker";', "clientId and clientSecret"),
+        ("ldap://id.example.org", f"{login};", "neither a file, http nor https URL"),
+        ("https://id.example.org", f'{login} ssl.truststore.location="/nowhere" ssl.truststore.type="PEM";', "read"),
+    ):
+        with pytest.raises(SettingError, match=why) as refused:
+            mechanism(**{URL: key_file.as_uri(), ENDPOINT: url, jaas: text})
+        assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize("url", ["file:///nowhere/keys.json", "ldap://x"])
@@ -169,9 +222,9 @@ def test_settings_may_be_of_one_listener(key_file: Path) -> None:
         mechanism(**{f"listener.name.other.oauthbearer.{URL}": key_file.as_uri()})
 
 
-def test_a_broker_without_a_token_of_its_own_cannot_reach_others(key_file: Path) -> None:
-    with pytest.raises(AuthenticationError, match="between brokers"):
-        mechanism(**{URL: key_file.as_uri()}).client()
+async def test_a_broker_without_a_token_of_its_own_cannot_reach_others(key_file: Path) -> None:
+    with pytest.raises(AuthenticationError, match="no token to show to other brokers"):
+        await mechanism(**{URL: key_file.as_uri()}).client(InlineWorkers())
     handler = {HANDLER: HANDLERS + "internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"}
     with pytest.raises(AuthenticationError, match="unsecuredLoginStringClaim_sub"):
-        mechanism(**handler).client()
+        await mechanism(**handler).client(InlineWorkers())
