@@ -14,9 +14,6 @@ from pathlib import Path
 
 import trio
 
-from ..base.config import Config
-from ..base.seams import Clock
-from ..handlers.table import SERVED, ServedApis
 from .config_file import load_config
 from .server import BrokerFailedError, BrokerServer, StartError
 
@@ -30,10 +27,6 @@ class RunningBroker:
     broker_id: int
     data_dir: Path
     metrics_address: str | None = None
-
-
-def _config(data_dir: str | Path, listen: str, properties: Mapping[str, str] | None) -> Config:
-    return load_config({"listeners": f"PLAINTEXT://{listen}", "log.dirs": str(data_dir), **(properties or {})})
 
 
 def describe(server: BrokerServer) -> RunningBroker:
@@ -62,18 +55,14 @@ async def open_broker(
 
 @contextlib.asynccontextmanager
 async def running_server(
-    data_dir: str | Path | None,
-    listen: str,
-    properties: Mapping[str, str] | None,
-    *,
-    clock: Clock | None = None,
-    served: ServedApis = SERVED,
+    data_dir: str | Path | None, listen: str, properties: Mapping[str, str] | None
 ) -> AsyncIterator[BrokerServer]:
     """``open_broker`` with the parts in reach: ``server.assembly`` is there for as long as the block lasts."""
     with contextlib.ExitStack() as stack:
         if data_dir is None:
             data_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="ottla-"))
-        server = BrokerServer(_config(data_dir, listen, properties), clock=clock, served=served)
+        given = {"listeners": f"PLAINTEXT://{listen}", "log.dirs": str(data_dir), **(properties or {})}
+        server = BrokerServer(load_config(given))
         ready = trio.Event()
         failure: StartError | BrokerFailedError | None = None
 

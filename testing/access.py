@@ -21,6 +21,8 @@ _MODULES = {
 }
 _HOSTS = ("localhost", "127.0.0.1", "::1")
 
+__tracebackhide__ = True  # a failure points at the caller's line
+
 
 class Access:
     """``users`` are names with passwords: with some, clients log in by PLAIN or SCRAM; with ``tls`` connections are encrypted.

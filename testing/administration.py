@@ -5,12 +5,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 
-from ..base.errors import KafkaError
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
 from ..controller.config_store import USERS
 from ..controller.topics import NewTopic
 from ..controller.znodes import sanitized
+from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from ..security.scram import ScramMechanism, new_credential
+
+_LOADING_SECONDS = 30.0
 
 
 async def create_topic(
@@ -42,9 +47,28 @@ async def add_users(services: Services, users: Mapping[str, str]) -> None:
 
 
 async def expire_session(services: Services, group: str, member: str | None) -> list[str]:
-    """End sessions at the broker that is the group's coordinator; see ``Broker.expire_session``. Raises KafkaError."""
-    await services.groups.wait_loaded(services.groups.partition_for(group))
+    """End sessions at the broker that is the group's coordinator; see ``Broker.expire_session``.
+
+    Raises KafkaError, of a group that is still being loaded after a while, too.
+    """
+    number = services.groups.partition_for(group)
+    if services.metadata.partition(OFFSETS_TOPIC, number) is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"no group {group}")
+    with trio.move_on_after(_LOADING_SECONDS):
+        await services.groups.wait_loaded(number)
     return services.groups.expire_sessions(group, member)
+
+
+async def delete_group(services: Services, group: str) -> None:
+    """Delete a group at the broker that is its coordinator; see ``Broker.delete_group``. Raises KafkaError."""
+    await expire_session(services, group, None)
+
+    async def send_what_is_ready() -> None:
+        """There is no client's connection."""
+
+    (result,) = await services.groups.delete_groups([group], send_what_is_ready)
+    if result.error_code:
+        raise KafkaError(ErrorCode(result.error_code), result.error_message)
 
 
 async def do_upkeep(services: Services) -> None:

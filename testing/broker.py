@@ -7,28 +7,40 @@ are told to wait for something.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+import trio
+
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
-from ..broker.embedded import describe, running_server
+from ..base.settings import SettingError
+from ..broker.config_file import load_config
+from ..broker.embedded import describe
+from ..broker.server import StartError
 from ..handlers.services import Services
 from ..replication.partition import Partition
 from . import administration
 from .access import Access
 from .clock import AdjustableClock, BrokerClock
+from .cluster_network import ClusterNetwork
 from .faults import Faults
+from .held_port import HeldPorts
 from .interception import Interception
 from .kafka_versions import served_by
+from .life import Life, Place
 from .loop_thread import LoopThread
-from .records import KafkaRecord, wait_for_records
+from .records import KafkaRecord, unknown_topic, wait_for_records
 from .requests import Requests
 
 T = TypeVar("T")
+
+__tracebackhide__ = True  # a failure points at the caller's line
 
 
 class Broker:
@@ -63,7 +75,10 @@ class Broker:
         self._access = Access(users, tls)
         self._arguments = (data_dir, listen, properties)
         self._served = served_by(version)
-        self._services: Services | None = None
+        self._properties: dict[str, str] = {}
+        self._life: Life | None = None
+        self._failure: Exception | None = None
+        self._network = ClusterNetwork({})
         self._time = AdjustableClock()
         self._loop = LoopThread("broker", self._time)
         self._interception = Interception(self._loop.run_soon)
@@ -77,10 +92,42 @@ class Broker:
         return self
 
     def stop(self) -> None:
-        """Stop as SIGTERM does; returns when everything is flushed. Faults are removed."""
+        """Stop as SIGTERM does; returns when everything is flushed. Faults are removed. It is not started again after that.
+
+        Raises what made the broker end by itself.
+        """
         self.faults.clear()
         self._loop.stop()
         self._access.close()
+
+    def restart(self) -> None:
+        """Start again, on its port and its data; a broker that runs is stopped first, as SIGTERM does, one may be killed.
+
+        Returns when clients can connect. Raises StartError, KafkaError when ``start`` was never called.
+        """
+
+        async def restart() -> None:
+            await self._end()
+            await self._begin()
+
+        self._loop.call(restart)
+
+    def kill(self) -> None:
+        """End as SIGKILL does: connections are closed, nothing is flushed, and there is no mark of a clean stop.
+
+        ``restart`` starts it again, and finds what the broker had written. Nothing happens where it does not run.
+        """
+
+        async def kill() -> None:
+            if self._life is not None:
+                await self._life.kill()
+
+        self._loop.call(kill)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and neither stopped nor killed since, and has not ended by itself."""
+        return self._life is not None and self._life.services is not None
 
     def __enter__(self) -> Broker:
         return self.start()
@@ -109,14 +156,24 @@ class Broker:
         """Delete a topic and all in it. Raises KafkaError."""
         self._call(lambda services: administration.delete_topic(services, name))
 
+    def delete_group(self, group: str) -> None:
+        """End the sessions of a consumer group's members, and delete it with the offsets it has committed. Raises KafkaError."""
+        self._call(lambda services: administration.delete_group(services, group))
+
     def records(self, topic: str, count: int = 0, timeout: float = 10.0) -> list[KafkaRecord]:
         """What a read_committed consumer would get of a topic from its beginning, by partition and offset.
 
-        Waits, at most ``timeout`` seconds, until there are ``count``. Raises TimeoutError.
+        Waits, at most ``timeout`` seconds, until there are ``count``. Raises TimeoutError; KafkaError for a topic that does
+        not exist, with the names of those that do.
         """
-        return self._call(
-            lambda services: wait_for_records(lambda: _partitions(services, topic), topic, count, timeout)
-        )
+
+        async def read(services: Services) -> list[KafkaRecord]:
+            async def find_partitions() -> list[Partition]:
+                return _partitions(services, topic)
+
+            return await wait_for_records(find_partitions, topic, count, timeout)
+
+        return self._call(read)
 
     def move_leader(self, topic: str, partition: int = 0) -> int:
         """Let the partition's leadership go elsewhere, as clients see it: the new leader epoch.
@@ -145,25 +202,55 @@ class Broker:
 
     async def _serve(self) -> None:
         data_dir, listen, properties = self._arguments
-        properties = {**self._access.server_properties(listen), **(properties or {})}
-        async with running_server(data_dir, listen, properties, clock=self._time, served=self._served) as server:
-            assert server.assembly is not None
-            self.__dict__.update(dataclasses.asdict(describe(server)))
-            self._services = server.assembly.services
-            await administration.add_users(self._services, self._access.users)
-            self._interception.attach(self._services)
-            try:
-                await self._loop.wait_stop()
-            finally:
-                self._services = None
+        with contextlib.ExitStack() as stack:
+            if data_dir is None:
+                data_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="ottla-"))
+            given = {
+                **self._access.server_properties(listen),
+                "log.dirs": str(data_dir),
+                **(properties or {}),
+            }
+            ports = stack.enter_context(contextlib.closing(HeldPorts()))
+            self._properties = ports.fill_in(given)
+            async with trio.open_nursery() as self._nursery:
+                try:
+                    await self._begin()
+                except (StartError, SettingError) as error:
+                    self._failure = error
+                else:
+                    await self._loop.wait_stop()
+                    await self._end()
+            if self._failure is not None:
+                raise self._failure
+
+    async def _begin(self) -> None:
+        if self._life is not None:
+            raise StartError("the broker is running")
+        place = Place(broker_id=0, network=self._network, clock=self._time, sharers=1)
+        config = load_config(self._properties)
+        life = Life(config, place, self._interception, on_end=self._ended, served=self._served)
+        self._life = life
+        await life.begin(self._nursery)
+        self.__dict__.update(dataclasses.asdict(describe(life.server)))
+        await administration.add_users(self._running(), self._access.users)
+
+    def _ended(self, life: Life) -> None:
+        self._life = None
+        if life.services is not None and life.failure is not None:
+            self._failure = self._failure or life.failure
+
+    async def _end(self) -> None:
+        if self._life is not None:
+            await self._life.stop()
 
     async def _do_upkeep(self) -> None:
         await administration.do_upkeep(self._running())
 
     def _running(self) -> Services:
-        if self._services is None:
+        services = None if self._life is None else self._life.services
+        if services is None:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "the broker is not running")
-        return self._services
+        return services
 
     def _call(self, function: Callable[[Services], Awaitable[T]]) -> T:
         """Run ``function`` in the broker's loop and wait for what it returns or raises."""
@@ -174,6 +261,8 @@ class Broker:
         return self._loop.call(run)
 
 
-async def _partitions(services: Services, topic: str) -> list[Partition]:
+def _partitions(services: Services, topic: str) -> list[Partition]:
     known = services.metadata.topic(topic)
-    return [] if known is None else [services.replicas.partition(topic, number) for number in known.partitions]
+    if known is None:
+        raise unknown_topic(topic, services.metadata.topics)
+    return [services.replicas.partition(topic, number) for number in known.partitions]

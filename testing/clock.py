@@ -13,6 +13,8 @@ import trio
 
 _MOST_STEPS = 200
 
+__tracebackhide__ = True  # a failure points at the caller's line
+
 
 class AdjustableClock(trio.abc.Clock):
     """The machine's time, and what was skipped so far in seconds."""

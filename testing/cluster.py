@@ -30,6 +30,8 @@ Start = Callable[[int], Awaitable[None]]
 _MOST_REPLICAS = 3
 _ADMIN_SECONDS = 30.0
 
+__tracebackhide__ = True  # a failure points at the caller's line
+
 QUICK = {
     SESSION_TIMEOUT: "1000",
     "replica.lag.time.max.ms": "2000",
@@ -77,6 +79,19 @@ class ClusterBroker:
     def stop(self) -> None:
         """Stop it as SIGTERM does: its leaderships go to other brokers, and all is flushed. One that is paused goes on."""
         self._call(self._member.stop)
+
+    def kill(self) -> None:
+        """End it as SIGKILL does: no clean mark, and its session at the store is left to time out."""
+        self._call(self._member.kill)
+
+    def restart(self) -> None:
+        """Start it again, on its port and folder; if it runs, it is stopped first, as SIGTERM does.
+
+        Returns when it is part of the cluster; after ``kill`` that is not before the session it left has timed out. Raises
+        StartError, TimeoutError.
+        """
+        self.stop()
+        self.start()
 
 
 class Cluster:
@@ -172,10 +187,20 @@ class Cluster:
 
         self._loop.call(delete)
 
+    def delete_group(self, group: str) -> None:
+        """Delete a consumer group; see ``Broker.delete_group``. Raises KafkaError."""
+        coordinator = self.coordinator_of(group)
+
+        async def delete() -> None:
+            await administration.delete_group(self._coordinator(group, coordinator), group)
+
+        self._loop.call(delete)
+
     def records(self, topic: str, count: int = 0, timeout: float = 10.0) -> list[KafkaRecord]:
         """What a read_committed consumer would get of a topic from its beginning, by partition and offset.
 
-        Waits, at most ``timeout`` seconds, until there are ``count``, and every partition has a leader. Raises TimeoutError.
+        Waits, at most ``timeout`` seconds, until there are ``count``, and every partition has a leader. Raises TimeoutError;
+        KafkaError for a topic that does not exist, with the names of those that do.
         """
         return self._loop.call(lambda: wait_for_records(lambda: self._running.leading(topic), topic, count, timeout))
 
@@ -248,18 +273,21 @@ class Cluster:
         coordinator = self.coordinator_of(group)
 
         async def expire() -> list[str]:
-            services = None if coordinator is None else self._running.members[coordinator].services
-            if services is None:
-                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{group} has no coordinator now")
-            return await administration.expire_session(services, group, member)
+            return await administration.expire_session(self._coordinator(group, coordinator), group, member)
 
         return self._loop.call(expire)
+
+    def _coordinator(self, group: str, broker: int | None) -> Services:
+        services = None if broker is None else self._running.members[broker].services
+        if services is None:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{group} has no coordinator now")
+        return services
 
     # Faults
 
     def kill(self, broker: int) -> None:
         """End a broker as SIGKILL does: no clean mark, and its session at the store is left to time out."""
-        self._loop.call(self._running.members[broker].kill)
+        self.brokers[broker].kill()
 
     def restart(self, broker: int) -> None:
         """Start a broker again, on its port and folder; one that runs is stopped first, as SIGTERM does.
@@ -267,8 +295,7 @@ class Cluster:
         Returns when it is part of the cluster; after ``kill`` that is not before the session it left has timed out.
         ``wait_in_sync`` waits until it has caught up. Raises StartError, TimeoutError.
         """
-        self.brokers[broker].stop()
-        self.brokers[broker].start()
+        self.brokers[broker].restart()
 
     def pause(self, broker: int) -> None:
         """Have a broker neither read nor write, as one that was sent SIGSTOP: its session at the store times out.

@@ -3,13 +3,18 @@
 A fault waits for requests that match its ``api``, ``topic`` and ``client_id`` (None: any). It strikes the ``nth`` of them
 and those after it, ``count`` times in all. A request meets the first fault, in the order of adding, that is due.
 
+One that is ``required`` and never strikes proves nothing: the pytest plugin fails the test then (``take_never_struck``).
+
 Faults are added and removed by the test's thread and looked at by the broker's; each of them changes only what is its own.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
+import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from types import TracebackType
 from typing import Any
@@ -21,12 +26,19 @@ from ..base.wording import counted
 from ..wire.api_keys import ApiKey
 from . import names
 
+_MOST_ADDED = 10_000
+_HERE = os.path.dirname(__file__) + os.sep
+_added: deque[Fault] = deque(maxlen=_MOST_ADDED)
+
+__tracebackhide__ = True  # a failure points at the caller's line
+
 
 @dataclasses.dataclass(eq=False)
 class Fault:
     """One fault; ``with faults.add(...) as fault:`` removes it at the end of the block.
 
-    ``hits`` is how many requests it struck so far. The other attributes are the arguments of ``Faults.add``.
+    ``hits`` is how many requests it struck so far, ``asked_for`` the call that added it, and where that stands. The other
+    attributes are the arguments of ``Faults.add``.
     """
 
     api: ApiKey | None
@@ -40,6 +52,8 @@ class Fault:
     disconnect: bool
     black_hole: bool
     throttle_time_ms: int
+    required: bool
+    asked_for: str
     _owner: Faults
     hits: int = 0
     _seen: int = 0
@@ -78,6 +92,15 @@ class Fault:
         self._seen += 1
         return self._seen >= self.nth and (self.count is None or self.hits < self.count)
 
+    def why_not(self) -> str:
+        """Why it never struck, as far as it knows."""
+        if self._seen == 0:
+            return "no request matched"
+        matched = f"{counted(self._seen, 'request')} matched"
+        return (
+            f"{matched}, too few for nth={self.nth}" if self._seen < self.nth else f"{matched}, but met another fault"
+        )
+
     def strike(self) -> None:
         with self._hit:
             self.hits += 1
@@ -109,8 +132,11 @@ class Faults:
         disconnect: bool = False,
         black_hole: bool = False,
         throttle_time_ms: int = 0,
+        required: bool = True,
     ) -> Fault:
         """Let requests fail, from now on; ``count`` None: until the fault is removed.
+
+        A test during which it was added, and never struck, fails at its end under pytest, unless ``required`` is false.
 
         ``api`` is Kafka's name (``Produce``). What happens is one of: ``error``, the request is not executed and answered
         with this error (``NOT_LEADER_OR_FOLLOWER``), with a ``topic`` for its partitions only where the API answers by
@@ -119,6 +145,7 @@ class Faults:
         ``throttle_time_ms``, the answer asks the client to be quiet for so long. ``delay``, in seconds, comes before
         that, or alone. Raises ValueError.
         """
+        given = {name: value for name, value in locals().items() if name in _DEFAULTS and value != _DEFAULTS[name]}
         outcomes = (error is not None, drop, disconnect, black_hole, throttle_time_ms > 0)
         if sum(outcomes) > 1 or not (any(outcomes) or delay > 0):
             raise ValueError("a fault is one of error, drop, disconnect, black_hole and throttle_time_ms, or a delay")
@@ -136,8 +163,11 @@ class Faults:
             disconnect=disconnect,
             black_hole=black_hole,
             throttle_time_ms=throttle_time_ms,
+            required=required,
+            asked_for=f"faults.add({', '.join(f'{name}={value!r}' for name, value in given.items())}) in {_caller()}",
             _owner=self,
         )
+        _added.append(fault)
         self._faults += (fault,)
         self._changed()
         return fault
@@ -161,3 +191,23 @@ class Faults:
             self._faults = tuple(other for other in self._faults if other is not fault)
             self._in_loop(fault.over.set)
             self._changed()
+
+
+_DEFAULTS = dict(Faults.add.__kwdefaults__ or {})
+
+
+def take_never_struck() -> list[Fault]:
+    """Of the faults that were added since the last call, in any broker of this process, those that should have struck."""
+    added = list(_added)
+    _added.clear()
+    return [fault for fault in added if fault.required and fault.hits == 0]
+
+
+def _caller() -> str:
+    """``file.py:12``, where a function of this folder was called from outside of it; relative to the working directory."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    name = frame.f_code.co_filename
+    inside = os.path.relpath(name)
+    return f"{name if inside.startswith('..') else inside}:{frame.f_lineno}"

@@ -1,22 +1,30 @@
-"""A port that is kept for a server of the test's own."""
+"""Ports that are kept for servers of the test's own."""
 
 from __future__ import annotations
 
+import contextlib
 import socket
+
+from ..base.addresses import join_host_port, split_host_port
+
+_ADDRESSES = ("listeners", "metrics.listener")
 
 
 class HeldPort:
     """A port for a server of the test's own: it is not given away before the server listens, or between two starts of it.
 
     It is bound here, without a listener: a server that sets SO_REUSEADDR, as all do, can listen there all the same. It is a
-    free one unless ``number`` says which; OSError where that is taken.
+    free one unless ``number`` says which; OSError where that is taken, or ``host`` is none of this machine's.
     """
 
-    def __init__(self, number: int = 0) -> None:
-        self._socket = socket.socket()
+    def __init__(self, number: int = 0, host: str = "127.0.0.1") -> None:
+        family, _, _, _, address = socket.getaddrinfo(
+            host or None, number, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        self._socket = socket.socket(family)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            self._socket.bind(("127.0.0.1", number))
+            self._socket.bind(address)
         except OSError:
             self._socket.close()
             raise
@@ -25,3 +33,34 @@ class HeldPort:
     def close(self) -> None:
         """Give it back to the system."""
         self._socket.close()
+
+
+class HeldPorts:
+    """The free ports that a broker has picked, for all of its lives, until ``close``."""
+
+    def __init__(self) -> None:
+        self._held: list[HeldPort] = []
+
+    def fill_in(self, properties: dict[str, str]) -> dict[str, str]:
+        """The properties with ports that are held in place of port 0, of Kafka's listeners and that of the metrics."""
+        filled = {name: self._filled(properties[name]) for name in _ADDRESSES if name in properties}
+        return {**properties, **filled}
+
+    def _filled(self, addresses: str) -> str:
+        return ",".join(self._fill(address.strip()) for address in addresses.split(","))
+
+    def _fill(self, address: str) -> str:
+        before, separator, host_port = address.rpartition("://")
+        # What is no address, or none of this machine's, is left for the broker to refuse.
+        with contextlib.suppress(ValueError, OSError):
+            host, port = split_host_port(host_port)
+            if port == 0:
+                self._held.append(HeldPort(0, host))
+                return f"{before}{separator}{join_host_port(host, self._held[-1].number)}"
+        return address
+
+    def close(self) -> None:
+        """Give them back to the system."""
+        for port in self._held:
+            port.close()
+        self._held.clear()

@@ -1,6 +1,7 @@
 """A trio loop in a thread of its own, and functions that a caller of any other thread has run in it.
 
-A caller waits until its function is done, whatever runs in its own thread: plain code, asyncio, or another trio loop.
+A caller waits until its function is done, whatever runs in its own thread: plain code, asyncio, or another trio loop. What it
+raises is told to the caller; an error that is expected without the frames of the loop, which say nothing to a user.
 """
 
 from __future__ import annotations
@@ -14,8 +15,14 @@ from typing import Any, TypeVar
 import trio
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.settings import SettingError
+from ..broker.server import BrokerFailedError, StartError
 
 T = TypeVar("T")
+
+_EXPECTED = (KafkaError, TimeoutError, StartError, BrokerFailedError, SettingError)
+
+__tracebackhide__ = True  # a failure points at the caller's line
 
 
 class LoopThread:
@@ -39,7 +46,7 @@ class LoopThread:
         self._started.wait()
         if self._failure is not None:
             self._thread.join()
-            raise self._failure
+            raise _told(self._failure)
 
     def stop(self) -> None:
         """Ask ``main`` to end; returns when it has, and raises what it raised. Nothing happens the second time."""
@@ -48,7 +55,7 @@ class LoopThread:
             self._thread.join()
             self._thread = None
             if self._failure is not None:
-                raise self._failure
+                raise _told(self._failure)
 
     def run_soon(self, function: Callable[[], Any]) -> None:
         """Have ``function`` run in the loop; at once when there is none."""
@@ -77,6 +84,9 @@ class LoopThread:
             token.run_sync_soon(lambda: trio.lowlevel.spawn_system_task(run))
         except trio.RunFinishedError:
             raise self._not_running() from None
+        error = future.exception()
+        if error is not None:
+            raise _told(error)
         return future.result()
 
     def _not_running(self) -> KafkaError:
@@ -100,3 +110,7 @@ class LoopThread:
     async def _main(self, main: Callable[[], Awaitable[None]]) -> None:
         self._token = trio.lowlevel.current_trio_token()
         await main()
+
+
+def _told(error: BaseException) -> BaseException:
+    return error.with_traceback(None) if isinstance(error, _EXPECTED) else error

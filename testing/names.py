@@ -15,6 +15,8 @@ from ..wire.schema import ZERO_UUID, Struct
 _TOPIC_RESOURCE = 2
 _API_KEYS = {key.name.replace("_", "").lower(): key for key in ApiKey}
 
+__tracebackhide__ = True  # a failure points at the caller's line
+
 
 def api_key(name: str) -> ApiKey:
     """``OffsetCommit``, ``OFFSET_COMMIT`` or ``offset_commit``. Raises ValueError."""

@@ -1,14 +1,18 @@
 """The pytest plugin that comes with the package (entry point pytest11): a Kafka broker for tests, and a cluster of them.
 
+A fault that was added during a test, required, and never struck, fails the test at its end, of whatever broker it is.
+
 Brokers run in a thread of the test process, so the fixtures serve synchronous tests and those of asyncio and trio.
 Nothing of a broker, nor trio, is imported before a test asks for one of them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import re
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,7 +20,7 @@ import pytest
 if TYPE_CHECKING:
     from .broker import Broker
     from .cluster import Cluster
-    from .faults import Faults
+    from .faults import Fault, Faults
     from .records import KafkaRecord
     from .requests import Requests
 
@@ -26,7 +30,7 @@ _WARNINGS_OF_KAFKA_PYTHON = (
     r"ignore:open_text is deprecated:DeprecationWarning:importlib\.resources\._legacy",
 )
 _NOT_IN_TOPIC_NAMES = re.compile(r"[^a-zA-Z0-9_-]+")
-_topic_numbers = itertools.count(1)
+_numbers = itertools.count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -39,6 +43,30 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in _WARNINGS_OF_KAFKA_PYTHON:
         config.addinivalue_line("filterwarnings", line)
     getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("ottla")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None]:
+    """Fail a test that has passed, but for faults that never struck."""
+    yield
+    missed = _take_never_struck()
+    if missed:
+        lines = [f"never struck: {fault.asked_for} ({fault.why_not()})" for fault in missed]
+        pytest.fail("\n".join([*lines, "required=False is for a fault that need not strike"]), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown() -> Generator[None]:
+    """Forget the faults of a test that has failed by itself, and those of what was torn down."""
+    try:
+        yield
+    finally:
+        _take_never_struck()
+
+
+def _take_never_struck() -> list[Fault]:
+    faults = sys.modules.get("ottla.testing.faults")
+    return [] if faults is None else faults.take_never_struck()
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +92,7 @@ def ottla_broker_factory() -> Iterator[Callable[..., Broker]]:
     started: list[Broker] = []
 
     def start(**options: Any) -> Broker:
+        __tracebackhide__ = True
         started.append(ottla.Broker(**options).start())
         return started[-1]
 
@@ -88,18 +117,51 @@ def ottla_cluster(ottla_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def kafka_topic(ottla_broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
-    """The name of a topic of one partition that is this test's own; it is deleted afterwards."""
+def kafka_topics(ottla_broker: Broker, request: pytest.FixtureRequest) -> Iterator[Callable[..., list[str]]]:
+    """Call it for the names of so many topics that are this test's own; they are deleted afterwards.
+
+    ``partitions`` and ``configs`` are those of ``ottla.Broker.create_topic``.
+    """
     from ..base.errors import KafkaError
 
-    test = _NOT_IN_TOPIC_NAMES.sub("-", request.node.name)[:150]
-    name = f"{test}-{next(_topic_numbers)}"
-    ottla_broker.create_topic(name)
+    made: list[str] = []
+
+    def make(count: int, partitions: int = 1, configs: Mapping[str, str] | None = None) -> list[str]:
+        __tracebackhide__ = True
+        names = [_own_name(request) for _ in range(count)]
+        for name in names:
+            ottla_broker.create_topic(name, partitions, configs)
+            made.append(name)
+        return names
+
+    yield make
+    for name in made:
+        with contextlib.suppress(KafkaError):  # the test has deleted it, or killed the broker
+            ottla_broker.delete_topic(name)
+
+
+@pytest.fixture
+def kafka_topic(kafka_topics: Callable[..., list[str]]) -> str:
+    """The name of a topic of one partition that is this test's own; it is deleted afterwards."""
+    (name,) = kafka_topics(1)
+    return name
+
+
+@pytest.fixture
+def kafka_group(ottla_broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A consumer group's id that is this test's own; the group is deleted afterwards, with its offsets."""
+    from ..base.errors import KafkaError
+
+    name = _own_name(request)
     yield name
-    try:
-        ottla_broker.delete_topic(name)
-    except KafkaError:
-        pass  # the test has done so, or stopped the broker
+    with contextlib.suppress(KafkaError):  # the test has not used it, or killed the broker
+        ottla_broker.delete_group(name)
+
+
+def _own_name(request: pytest.FixtureRequest) -> str:
+    """A name that tells which test has it."""
+    test = _NOT_IN_TOPIC_NAMES.sub("-", request.node.name)[:150]
+    return f"{test}-{next(_numbers)}"
 
 
 @pytest.fixture
@@ -107,6 +169,7 @@ def kafka_records(ottla_broker: Broker, kafka_topic: str) -> Callable[..., list[
     """Call it for the records in ``kafka_topic``, or of ``topic=``; with a count it waits until so many are there."""
 
     def read(count: int = 0, *, topic: str | None = None, timeout: float = 10.0) -> list[KafkaRecord]:
+        __tracebackhide__ = True
         return ottla_broker.records(topic or kafka_topic, count, timeout)
 
     return read

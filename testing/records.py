@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import trio
 
+from ..base.errors import ErrorCode, KafkaError
+from ..base.wording import counted
 from ..log.transaction_index import AbortedTransaction
 from ..log.transactional_reads import aborted_between
 from ..replication.partition import Partition
@@ -15,6 +17,9 @@ from ..wire.records import RecordBatch, iter_batches
 
 _READ_BYTES = 1 << 20
 _LOOK_AGAIN_SECONDS = 0.02
+_MOST_NAMES = 20
+
+__tracebackhide__ = True  # a failure points at the caller's line
 
 
 class KafkaRecord(NamedTuple):
@@ -34,18 +39,36 @@ async def wait_for_records(
 ) -> list[KafkaRecord]:
     """The committed records of ``topic`` by partition and offset, once there are ``count``.
 
-    ``find_partitions`` gives the topic's partitions at their leaders, none of a topic that does not exist. ``timeout`` in
-    seconds. Raises TimeoutError, KafkaError.
+    ``find_partitions`` gives the topic's partitions at their leaders; of a topic that does not exist it raises
+    ``unknown_topic``, which is waited for where records are. ``timeout`` in seconds. Raises TimeoutError, KafkaError.
     """
     found: list[KafkaRecord] = []
+    unknown: KafkaError | None = None
     with trio.move_on_after(timeout):
         while True:
-            partitions = await find_partitions()
+            partitions: list[Partition] = []
+            unknown = None
+            try:
+                partitions = await find_partitions()
+            except KafkaError as error:
+                if count == 0 or error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                unknown = error
             found = [record for partition in partitions for record in _read(partition)]
-            if len(found) >= count:
+            if unknown is None and len(found) >= count:
                 return found
             await _wait_for_more(partitions)
-    raise TimeoutError(f"{topic} has {len(found)} committed records, not {count}, after {timeout} s")
+    if unknown is not None:
+        raise unknown
+    raise TimeoutError(f"{topic} has {counted(len(found), 'committed record')}, not {count}, after {timeout} s")
+
+
+def unknown_topic(topic: str, known: Iterable[str]) -> KafkaError:
+    """The error of asking for a topic that does not exist; it names those that do, but for Kafka's own."""
+    names = sorted(name for name in known if not name.startswith("__"))
+    more = f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else ""
+    others = f"; there are: {', '.join(names[:_MOST_NAMES])}{more}" if names else ", nor any other"
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic}{others}")
 
 
 async def _wait_for_more(partitions: list[Partition]) -> None:

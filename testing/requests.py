@@ -13,6 +13,8 @@ from ..wire.api_keys import ApiKey
 from ..wire.schema import Struct, replace
 from . import names
 
+__tracebackhide__ = True  # a failure points at the caller's line
+
 
 @dataclasses.dataclass(frozen=True)
 class SentRequest:

@@ -22,6 +22,7 @@ from ..handlers.services import Services
 from ..replication.partition import Partition
 from .cluster_member import Member, Surroundings
 from .held_port import HeldPort
+from .records import unknown_topic
 
 T = TypeVar("T")
 
@@ -161,7 +162,7 @@ class RunningCluster:
         try:
             assigned = znodes.decode_topic((await self._session.get(znodes.topic_path(topic))).data).partitions
         except NoNodeError:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{topic} does not exist") from None
+            raise unknown_topic(topic, await self._session.children(znodes.TOPICS)) from None
         nodes = await self._session.get_many([znodes.state_path(topic, number) for number in assigned])
         return {
             number: PartitionNodes(assignment, None if node is None else znodes.decode_state(node.data))
@@ -243,12 +244,9 @@ class RunningCluster:
         return True
 
     async def leading(self, topic: str) -> list[Partition]:
-        """The partitions of a topic at their leaders, once each has one; none of a topic that does not exist."""
+        """The partitions of a topic at their leaders, once each has one. Raises KafkaError, ``unknown_topic`` too."""
         while True:
-            try:
-                nodes = await self.partitions(topic)
-            except KafkaError:
-                return []
+            nodes = await self.partitions(topic)
             led = [self._led(topic, number, state) for number, (_, state) in nodes.items()]
             found = [partition for partition in led if partition is not None]
             if len(found) == len(nodes):

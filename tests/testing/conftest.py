@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from ottla.testing.plugin import (
     kafka_faults,
+    kafka_group,
     kafka_records,
     kafka_requests,
     kafka_topic,
+    kafka_topics,
     ottla_broker,
     ottla_broker_factory,
     ottla_broker_options,
@@ -16,9 +18,11 @@ from ottla.testing.plugin import (
 
 __all__ = [
     "kafka_faults",
+    "kafka_group",
     "kafka_records",
     "kafka_requests",
     "kafka_topic",
+    "kafka_topics",
     "ottla_broker",
     "ottla_broker_factory",
     "ottla_broker_options",

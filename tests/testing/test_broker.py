@@ -48,7 +48,25 @@ def test_records_are_read_back_without_a_client(
     assert one.headers == [("h", b"1")]
     assert abs(one.timestamp - ottla_broker.clock.now_ms()) < 60_000
     assert two.offset == 1
-    assert kafka_records(topic="not-made") == []
+
+
+def test_a_topic_that_does_not_exist_is_an_error_that_names_those_that_do(
+    ottla_broker_factory: Callable[..., Broker],
+) -> None:
+    broker = ottla_broker_factory()
+    with pytest.raises(KafkaError, match=r"there is no topic orders, nor any other$"):
+        broker.records("orders")
+    for number in range(22):
+        broker.create_topic(f"t-{number:02}")
+    with pytest.raises(KafkaError, match=r"there is no topic orders; there are: t-00, t-01, .*, t-19 and 2 more$"):
+        broker.records("orders")
+    with pytest.raises(KafkaError, match="there is no topic orders"):
+        broker.records("orders", 1, timeout=0.05)
+    maker = threading.Thread(target=broker.create_topic, args=("orders",))
+    maker.start()
+    with pytest.raises(TimeoutError, match="orders has 0 committed records, not 1"):
+        broker.records("orders", 1, timeout=0.5)
+    maker.join()
 
 
 def test_reading_waits_until_there_are_so_many(produce: Produce, kafka_topic: str, kafka_records: Records) -> None:
@@ -215,6 +233,14 @@ def test_the_clock_goes_from_deadline_to_deadline() -> None:
 def test_time_does_not_go_back(ottla_broker: Broker) -> None:
     with pytest.raises(ValueError, match="back"):
         ottla_broker.clock.advance(seconds=-1)
+
+
+def test_a_broker_that_never_had_a_group_has_none_to_expire(ottla_broker_factory: Callable[..., Broker]) -> None:
+    broker = ottla_broker_factory()
+    with pytest.raises(KafkaError, match="GROUP_ID_NOT_FOUND"):
+        broker.expire_session("g")
+    with pytest.raises(KafkaError, match="GROUP_ID_NOT_FOUND"):
+        broker.delete_group("g")
 
 
 def test_what_cannot_be_done_is_told_to_the_caller(ottla_broker: Broker, kafka_topic: str) -> None:

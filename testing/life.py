@@ -1,0 +1,138 @@
+"""One life of a broker in a process that lives on: from its start to a stop or a kill.
+
+Everything here is called in the broker's loop.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+import trio
+
+from ..base.config import Config
+from ..base.network import Network
+from ..base.seams import Clock, TrioWorkers
+from ..base.tcp import TcpNetwork
+from ..broker.cluster_home import ClusterHome
+from ..broker.server import BrokerFailedError, BrokerServer, StartError
+from ..broker.settings import BrokerSettings
+from ..handlers.services import Services
+from ..handlers.table import SERVED, ServedApis
+from .cluster_network import BrokerNetwork, ClusterNetwork
+from .interception import Interception
+from .mortal_disk import MortalDisk
+
+logger = logging.getLogger(__name__)
+
+START_SECONDS = 60.0
+"""How long a start may take: that of a broker that cannot reach the cluster's store would never end."""
+
+
+class Place(NamedTuple):
+    """Where a broker lives: its id in ``network``, its clock, and how many brokers share the process's descriptors."""
+
+    broker_id: int
+    network: ClusterNetwork
+    clock: Clock
+    sharers: int
+
+
+class Life:
+    """One life. ``decided`` is set when it serves, with its ``services``, or cannot; ``over`` when it has ended.
+
+    ``leave`` is called at its end; of a broker that is killed before anything else becomes of it. ``on_end`` is called
+    last, with ``failure`` where the broker has ended by itself.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        place: Place,
+        interception: Interception,
+        *,
+        home: ClusterHome | None = None,
+        leave: Callable[[], None] = lambda: None,
+        on_end: Callable[[Life], None],
+        served: ServedApis = SERVED,
+    ) -> None:
+        workers = TrioWorkers()
+        self.services: Services | None = None
+        self.failure: Exception | None = None
+        self.decided = trio.Event()
+        self.over = trio.Event()
+        self._broker_id = place.broker_id
+        self._network = BrokerNetwork(place.network, place.broker_id, _sockets(config, workers))
+        self._disk = MortalDisk(place.sharers)
+        self._interception = interception
+        self._leave = leave
+        self._on_end = on_end
+        self._scope = trio.CancelScope()
+        self.server = BrokerServer(
+            config,
+            network=self._network,
+            clock=place.clock,
+            workers=workers,
+            disk=self._disk,
+            home=home,
+            served=served,
+        )
+
+    async def begin(self, nursery: trio.Nursery) -> None:
+        """Run it in ``nursery``; returns when it serves. Raises StartError, SettingError."""
+        nursery.start_soon(self._run)
+        with trio.move_on_after(START_SECONDS):
+            await self.decided.wait()
+        if self.services is None:
+            await self.kill()
+            if self.failure is not None:
+                raise self.failure
+            raise StartError(f"broker {self._broker_id} did not come to serve in {START_SECONDS:.0f} s")
+
+    async def stop(self) -> None:
+        """End as SIGTERM does."""
+        self.server.stop()
+        await self.over.wait()
+
+    async def kill(self) -> None:
+        """End as SIGKILL does: from this call on nothing that it does is seen, by a client or on its disk."""
+        self._leave()
+        self._network.close_all()
+        self._disk.die()
+        self._scope.cancel()
+        await self.over.wait()
+
+    async def _run(self) -> None:
+        """All of it. What ended it by itself is the ``failure``, which is no reason for others in the loop to end."""
+        try:
+            with self._scope:
+                await self.server.serve(self._serves)
+        except (StartError, BrokerFailedError) as error:
+            self.failure = error
+        except Exception as error:
+            if not self._disk.is_dead:
+                logger.exception("A broker has ended by itself")
+                self.failure = error
+        except BaseException:
+            if not self._disk.is_dead:
+                raise
+        finally:
+            self._leave()
+            self._network.close_all()
+            self._disk.release()
+            self.decided.set()
+            self._on_end(self)
+            self.services = None
+            self.over.set()
+
+    def _serves(self) -> None:
+        assert self.server.assembly is not None
+        self.services = self.server.assembly.services
+        self._interception.attach(self.services)
+        self.decided.set()
+
+
+def _sockets(config: Config, workers: TrioWorkers) -> Network:
+    settings = config.settings(BrokerSettings)
+    return TcpNetwork(workers, settings.socket_send_buffer_bytes, settings.socket_receive_buffer_bytes)
