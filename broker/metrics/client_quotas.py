@@ -15,7 +15,7 @@ from prometheus_client.core import Metric
 from ...controller.znodes import desanitized
 from ...handlers.services import Services
 from ...security.client_quotas import QuotasOfKind, S
-from . import families
+from .families import traffic
 from .samples import Labels, simple
 
 _MOST = 1_000
@@ -31,12 +31,12 @@ def client_quota_metrics(services: Services | None) -> Iterator[Metric]:
         request = _used(quotas.request, "Request", now_ms)
         mutations = _used(quotas.mutations, "ControllerMutation", now_ms)
     bytes_used = [*produce, *fetch]
-    yield simple(families.CLIENT_BYTE_RATE, [(labels, used.rate.per_second(now_ms)) for labels, used in bytes_used])
-    yield simple(families.CLIENT_REQUEST_TIME, [(labels, used.rate.per_second(now_ms)) for labels, used in request])
-    yield simple(families.CLIENT_MUTATION_RATE, [(labels, used.rate.per_second(now_ms)) for labels, used in mutations])
-    yield simple(families.CLIENT_TOKENS, [(labels, used.tokens(now_ms)) for labels, used in mutations])
+    yield simple(traffic.CLIENT_BYTE_RATE, [(labels, used.rate.per_second(now_ms)) for labels, used in bytes_used])
+    yield simple(traffic.CLIENT_REQUEST_TIME, [(labels, used.rate.per_second(now_ms)) for labels, used in request])
+    yield simple(traffic.CLIENT_MUTATION_RATE, [(labels, used.rate.per_second(now_ms)) for labels, used in mutations])
+    yield simple(traffic.CLIENT_TOKENS, [(labels, used.tokens(now_ms)) for labels, used in mutations])
     held_up = [(labels, used.average_throttle_ms(now_ms)) for labels, used in [*bytes_used, *request, *mutations]]
-    yield simple(families.CLIENT_THROTTLE_TIME, held_up)
+    yield simple(traffic.CLIENT_THROTTLE_TIME, held_up)
 
 
 def _used(quotas: QuotasOfKind[S], resource: str, now_ms: int) -> list[tuple[Labels, S]]:

@@ -17,7 +17,7 @@ from ...handlers.services import Services
 from ...replication.counters import ReplicationCounters
 from ...replication.fetcher import Fetcher
 from ...replication.partition import Partition
-from . import families
+from .families import control, replication
 from .samples import distributions, simple, single
 
 _FETCHERS = ("Replica",)
@@ -46,24 +46,24 @@ def cluster_metrics(services: Services | None) -> Iterator[Metric]:
 def _replicas(services: Services | None) -> Iterator[Metric]:
     partitions = list(partitions_of(services))
     leading = [partition for partition in partitions if partition.is_leader]
-    yield single(families.PARTITIONS, len(partitions))
-    yield single(families.LEADERS, len(leading))
-    yield single(families.UNDER_REPLICATED, sum(len(p.isr) < len(p.replicas) for p in leading))
-    yield single(families.REASSIGNING, sum(partition.is_reassigning for partition in leading))
-    yield single(families.UNDER_MIN_ISR, sum(partition.is_under_min_isr for partition in leading))
-    yield single(families.AT_MIN_ISR, sum(partition.is_at_min_isr for partition in leading))
-    yield single(families.OFFLINE_REPLICAS, 0 if services is None else services.replicas.offline_count)
+    yield single(replication.PARTITIONS, len(partitions))
+    yield single(replication.LEADERS, len(leading))
+    yield single(replication.UNDER_REPLICATED, sum(len(p.isr) < len(p.replicas) for p in leading))
+    yield single(replication.REASSIGNING, sum(partition.is_reassigning for partition in leading))
+    yield single(replication.UNDER_MIN_ISR, sum(partition.is_under_min_isr for partition in leading))
+    yield single(replication.AT_MIN_ISR, sum(partition.is_at_min_isr for partition in leading))
+    yield single(replication.OFFLINE_REPLICAS, 0 if services is None else services.replicas.offline_count)
 
 
 def _in_sync(services: Services | None) -> Iterator[Metric]:
     counters = ReplicationCounters() if services is None else services.replicas.counters
-    yield single(families.ISR_SHRINKS, counters.isr_shrinks)
-    yield single(families.ISR_EXPANDS, counters.isr_expands)
-    yield single(families.FAILED_ISR_UPDATES, counters.failed_isr_updates)
-    yield single(families.REPLICATION_BYTES_IN, counters.bytes_in)
-    yield single(families.REPLICATION_BYTES_OUT, counters.bytes_out)
-    yield single(families.REASSIGNMENT_BYTES_IN, counters.reassignment_bytes_in)
-    yield single(families.REASSIGNMENT_BYTES_OUT, counters.reassignment_bytes_out)
+    yield single(replication.ISR_SHRINKS, counters.isr_shrinks)
+    yield single(replication.ISR_EXPANDS, counters.isr_expands)
+    yield single(replication.FAILED_ISR_UPDATES, counters.failed_isr_updates)
+    yield single(replication.REPLICATION_BYTES_IN, counters.bytes_in)
+    yield single(replication.REPLICATION_BYTES_OUT, counters.bytes_out)
+    yield single(replication.REASSIGNMENT_BYTES_IN, counters.reassignment_bytes_in)
+    yield single(replication.REASSIGNMENT_BYTES_OUT, counters.reassignment_bytes_out)
 
 
 def _fetchers(fetchers: Collection[Fetcher]) -> Iterator[Metric]:
@@ -72,47 +72,47 @@ def _fetchers(fetchers: Collection[Fetcher]) -> Iterator[Metric]:
         for fetcher in fetchers
         for partition, lag in fetcher.lags()
     ]
-    yield simple(families.FETCHER_LAG, lags)
-    yield simple(families.MAX_LAG, [(_FETCHERS, max((lag for _, lag in lags), default=0))])
+    yield simple(replication.FETCHER_LAG, lags)
+    yield simple(replication.MAX_LAG, [(_FETCHERS, max((lag for _, lag in lags), default=0))])
     slowest = min((fetcher.fetches_per_second for fetcher in fetchers), default=0.0)
-    yield simple(families.MIN_FETCH_RATE, [(_FETCHERS, slowest)])
+    yield simple(replication.MIN_FETCH_RATE, [(_FETCHERS, slowest)])
     failed = sum(fetcher.failed_count for fetcher in fetchers)
-    yield simple(families.FAILED_PARTITIONS, [(_FETCHERS, failed)])
+    yield simple(replication.FAILED_PARTITIONS, [(_FETCHERS, failed)])
 
 
 def _quotas(services: Services | None) -> Iterator[Metric]:
     quotas, now = None if services is None else services.replicas.quotas, trio.current_time()
-    yield single(families.LEADER_QUOTA_RATE, 0 if quotas is None else quotas.leader.rate(now))
-    yield single(families.FOLLOWER_QUOTA_RATE, 0 if quotas is None else quotas.follower.rate(now))
-    yield single(families.LOG_DIRS_QUOTA_RATE, 0 if quotas is None else quotas.log_dirs.rate(now))
+    yield single(replication.LEADER_QUOTA_RATE, 0 if quotas is None else quotas.leader.rate(now))
+    yield single(replication.FOLLOWER_QUOTA_RATE, 0 if quotas is None else quotas.follower.rate(now))
+    yield single(replication.LOG_DIRS_QUOTA_RATE, 0 if quotas is None else quotas.log_dirs.rate(now))
 
 
 def _controller(services: Services | None) -> Iterator[Metric]:
     controller = None if services is None else services.controller
     is_active = controller is not None and controller.is_active
     cluster = ClusterFigures() if controller is None or not is_active else controller.figures.cluster()
-    yield single(families.ACTIVE_CONTROLLER, is_active)
-    yield single(families.ACTIVE_BROKERS, cluster.brokers)
-    yield single(families.OFFLINE_PARTITIONS, cluster.offline_partitions)
-    yield single(families.PREFERRED_IMBALANCE, cluster.preferred_imbalance)
-    yield single(families.TOPICS, cluster.topics)
-    yield single(families.ALL_PARTITIONS, cluster.partitions)
-    yield single(families.TOPICS_TO_DELETE, cluster.topics_to_delete)
+    yield single(control.ACTIVE_CONTROLLER, is_active)
+    yield single(control.ACTIVE_BROKERS, cluster.brokers)
+    yield single(control.OFFLINE_PARTITIONS, cluster.offline_partitions)
+    yield single(control.PREFERRED_IMBALANCE, cluster.preferred_imbalance)
+    yield single(control.TOPICS, cluster.topics)
+    yield single(control.ALL_PARTITIONS, cluster.partitions)
+    yield single(control.TOPICS_TO_DELETE, cluster.topics_to_delete)
     figures = None if controller is None else controller.figures
     queues = [] if figures is None else [((str(broker_id),), sender) for broker_id, sender in figures.senders.queues()]
-    yield distributions(families.ELECTION_TIMES, [] if figures is None else [((), figures.elections.times)])
-    yield single(families.UNCLEAN_ELECTIONS, 0 if figures is None else figures.elections.unclean)
-    yield single(families.EVENT_QUEUE_SIZE, 0 if figures is None else figures.events.size)
-    yield distributions(families.EVENT_QUEUE_TIMES, [] if figures is None else [((), figures.events.times)])
-    yield simple(families.SENDER_QUEUE_SIZE, [(labels, sender.size) for labels, sender in queues])
-    yield distributions(families.SENDER_QUEUE_TIMES, [(labels, sender.times) for labels, sender in queues])
+    yield distributions(control.ELECTION_TIMES, [] if figures is None else [((), figures.elections.times)])
+    yield single(control.UNCLEAN_ELECTIONS, 0 if figures is None else figures.elections.unclean)
+    yield single(control.EVENT_QUEUE_SIZE, 0 if figures is None else figures.events.size)
+    yield distributions(control.EVENT_QUEUE_TIMES, [] if figures is None else [((), figures.events.times)])
+    yield simple(control.SENDER_QUEUE_SIZE, [(labels, sender.size) for labels, sender in queues])
+    yield distributions(control.SENDER_QUEUE_TIMES, [(labels, sender.times) for labels, sender in queues])
 
 
 def _store_session(services: Services | None) -> Iterator[Metric]:
     session = None if services is None else services.store_session
     states = [] if session is None else [((name,), session.state is state) for state, name in _KAFKAS_NAMES.items()]
-    yield simple(families.SESSION_STATE, states)
-    yield single(families.SESSION_CONNECTS, 0 if session is None else session.connects)
-    yield single(families.SESSION_DISCONNECTS, 0 if session is None else session.disconnects)
-    yield single(families.SESSION_EXPIRATIONS, 0 if session is None else session.expirations)
-    yield distributions(families.STORE_TIMES, [] if session is None else [((), session.times)])
+    yield simple(control.SESSION_STATE, states)
+    yield single(control.SESSION_CONNECTS, 0 if session is None else session.connects)
+    yield single(control.SESSION_DISCONNECTS, 0 if session is None else session.disconnects)
+    yield single(control.SESSION_EXPIRATIONS, 0 if session is None else session.expirations)
+    yield distributions(control.STORE_TIMES, [] if session is None else [((), session.times)])

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 
 from ...base.distribution import Distribution
-from .families import Family, Kind
+from .families.family import Family, Kind
 
 Labels = tuple[str, ...]
 Samples = Iterable[tuple[Labels, float]]

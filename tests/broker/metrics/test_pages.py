@@ -8,7 +8,8 @@ from pathlib import Path
 
 from prometheus_client import GC_COLLECTOR, PLATFORM_COLLECTOR, PROCESS_COLLECTOR
 
-from ottla.broker.metrics.families import FAMILIES, Kind
+from ottla.broker.metrics.families import FAMILIES
+from ottla.broker.metrics.families.family import Kind
 from ottla.broker.metrics.page import with_table
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"

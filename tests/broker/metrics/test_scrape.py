@@ -12,7 +12,8 @@ from kafka.structs import OffsetAndMetadata
 from prometheus_client.parser import text_string_to_metric_families
 
 import ottla
-from ottla.broker.metrics.families import FAMILIES, Kind
+from ottla.broker.metrics.families import FAMILIES
+from ottla.broker.metrics.families.family import Kind
 from ottla.compat_tests.wire_client import Connection
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.headers import encode_request_header

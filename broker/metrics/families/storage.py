@@ -1,0 +1,34 @@
+"""Logs, data folders and compaction."""
+
+from __future__ import annotations
+
+from .family import Family, counter, families_of, gauge
+
+_LOG = "kafka.log:type=Log,name="
+
+LOG_SIZE = gauge("kafka_log_log_size", "topic partition", "Bytes of the log's segments.", _LOG + "Size")
+LOG_START = gauge(
+    "kafka_log_log_logstartoffset", "topic partition", "Offset of the first record.", _LOG + "LogStartOffset"
+)
+LOG_END = gauge("kafka_log_log_logendoffset", "topic partition", "Offset after the last record.", _LOG + "LogEndOffset")
+LOG_SEGMENTS = gauge("kafka_log_log_numlogsegments", "topic partition", "Segments.", _LOG + "NumLogSegments")
+OFFLINE_FOLDERS = gauge(
+    "kafka_log_logmanager_offlinelogdirectorycount",
+    "",
+    "Data folders that have failed.",
+    "kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
+)
+UNCLEANABLE = gauge(
+    "kafka_log_logcleanermanager_uncleanable_partitions_count",
+    "",
+    "Compacted logs that are left alone because of a damaged record; Kafka counts them by folder.",
+    "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",
+)
+CLEANER_RUNS = counter("ottla_log_cleaner_runs_total", "", "Logs that were compacted.")
+CLEANER_READ = counter(
+    "ottla_log_cleaner_read_bytes_total", "", "Bytes that compaction has read to be kept or dropped."
+)
+CLEANER_WRITTEN = counter("ottla_log_cleaner_written_bytes_total", "", "Bytes that compaction has kept.")
+CLEANER_IN_PROGRESS = gauge("ottla_log_cleaner_in_progress", "", "Logs that are being compacted.")
+
+FAMILIES: tuple[Family, ...] = families_of(globals())
