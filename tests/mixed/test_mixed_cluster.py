@@ -133,6 +133,7 @@ def test_the_same_load_is_held_up_for_as_long_by_either_kind(mixed: Mixed) -> No
                     kind: threads.submit(work, mixed, ids[kind], "held-up", partitions[kind], name) for kind in BOTH
                 }
                 held_up = {kind: future.result() for kind, future in done.items()}
+                print(name, held_up)  # for docs/quotas.md
                 if is_alike(held_up[OTTLA], held_up[KAFKA]):
                     break
             assert is_alike(held_up[OTTLA], held_up[KAFKA]), (work, held_up)

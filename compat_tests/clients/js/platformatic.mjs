@@ -8,6 +8,9 @@ const CONFIG_SOURCES = sourceNames(kafka.ConfigSources);
 // It doesn't tell the type of a timestamp.
 const UNKNOWN = -1;
 const RETRY_DELAY_MS = 250;
+const RETRIES = 20;
+// It tries a request again, and for each try a connection, also where a handshake was refused: 441 connections in minutes.
+const RETRIES_WHERE_IT_MAY_BE_REFUSED = 3;
 const EARLIEST = -2n;
 const LATEST = -1n;
 
@@ -22,7 +25,8 @@ function secure(security) {
 }
 
 function options(bootstrap, clientId, timeout) {
-  return { bootstrapBrokers: [bootstrap], clientId, timeout, retries: 20, retryDelay: RETRY_DELAY_MS, ...wayIn };
+  const retries = wayIn.tls || wayIn.sasl ? RETRIES_WHERE_IT_MAY_BE_REFUSED : RETRIES;
+  return { bootstrapBrokers: [bootstrap], clientId, timeout, retries, retryDelay: RETRY_DELAY_MS, ...wayIn };
 }
 
 /** Kafka's code of an error, 0 for one of the client, undefined for anything else. */
