@@ -10,7 +10,8 @@ Invariants:
   into it lives no longer than its request.
 - A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: what was said last, for the
   flight recorder.
-- After 32 requests or 1 ms without a wait the loop goes to other tasks.
+- After 32 requests or 1 ms without a wait the loop goes to other tasks, also where more requests are in the buffer: one that was
+  made large for a large request holds a hundred thousand small ones.
 - While a ``Gate`` is closed it has every frame, and its own limit of their size holds. Those of an authentication are wiped
   out of the buffer when they are handled, and are not recorded.
 - After the answer to a request that was throttled nothing is handled or read for that long (KIP-219); a stop ends that.
@@ -42,6 +43,7 @@ logger = logging.getLogger(__name__)
 
 SMALL_BUFFER = 16 * 1024
 _REQUESTS_PER_TURN = 32
+_REQUESTS_BETWEEN_LOOKS = 4
 _TURN_SECONDS = 0.001
 _MAX_GATHERED_BYTES = 1 << 20
 _LAST_WORD_SECONDS = 0.5
@@ -86,6 +88,7 @@ class ClientConnection:
         self._end = 0  # first byte not received yet
         self._earlier = b""  # what was in the buffer before its front was used again
         self._drained = False  # whether the last bytes read were all there were
+        self._is_turn_over = False  # though there may be whole frames yet
         self._stopping = False
         self._pausing: trio.CancelScope | None = None
         self.busy = False
@@ -195,7 +198,7 @@ class ClientConnection:
         handled = 0
         while not self._stopping:
             try:
-                handled += await self._handle_frames()
+                handled += await self._handle_frames(turn_started)
             except (ProtocolError, CloseConnection):
                 await self._flush()  # what was asked before the bad request has its answers
                 raise
@@ -213,6 +216,11 @@ class ClientConnection:
                 continue
             if self._stopping:
                 return
+            if self._is_turn_over:
+                await trio.lowlevel.checkpoint()
+                turn_started, handled = elapsed(), 0
+                self._call.take_up(turn_started)
+                continue
             # One request that took all there was: the client waits for its answer, so nothing more is there yet.
             received = WOULD_BLOCK if handled == 1 and self._drained else self._receive()
             if received == 0:
@@ -228,9 +236,10 @@ class ClientConnection:
                     handled = 0
                 self._call.take_up(now)
 
-    async def _handle_frames(self) -> int:
-        """Handle every complete frame in the buffer; how many there were."""
+    async def _handle_frames(self, turn_started: float) -> int:
+        """Handle the complete frames in the buffer, as far as the turn lasts; how many there were."""
         count = 0
+        self._is_turn_over = False
         call, gate = self._call, self._gate
         try:
             while self._end - self._start >= 4 and not self._stopping and not call.throttle_ms:
@@ -254,6 +263,9 @@ class ClientConnection:
                         call.tell()
                         await self._flush()
                         call.take_up(self._elapsed())
+                if not count % _REQUESTS_BETWEEN_LOOKS and self._elapsed() - turn_started > _TURN_SECONDS:
+                    self._is_turn_over = True
+                    break
         finally:
             self.busy = False  # of one that is refused nothing is under way but the last word, which nobody may read
             call.tell()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import struct
 from collections.abc import AsyncIterator
@@ -16,9 +17,9 @@ import trio.testing
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.network import Part
-from ottla.base.seams import SystemClock
+from ottla.base.seams import Clock, SystemClock
 from ottla.broker.connection import ClientConnection
-from ottla.broker.gate import AuthenticationFailedError
+from ottla.broker.gate import AuthenticationFailedError, Gate
 from ottla.broker.monitor import Ending, Monitor
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
@@ -35,14 +36,16 @@ _THROTTLE_MS = 2000
 
 
 class Doorman:
-    """Answers each frame with itself; ``open`` and ``fail`` are what they say, ``slow`` is answered with a throttle."""
+    """Answers each frame with itself, and counts those it took; ``open`` and ``fail`` are what they say, ``slow`` is answered with a throttle."""
 
     def __init__(self) -> None:
         self.is_open = False
         self.frame_limit: int | None = _LIMIT
+        self.taken = 0
 
     async def take(self, call: Call, frame: memoryview) -> list[Part] | None:
         said = bytes(frame)
+        self.taken += 1
         if said == b"open":
             self.is_open, self.frame_limit = True, None
         elif said == b"slow":
@@ -67,19 +70,19 @@ async def read_frame(client: MemoryConnection) -> bytes | None:
 
 @asynccontextmanager
 async def guarded(
-    room: int = 1 << 16, **properties: str
+    room: int = 1 << 16, clock: Clock | None = None, gate: Gate | None = None, **properties: str
 ) -> AsyncIterator[tuple[MemoryConnection, ClientConnection, Monitor]]:
     """A client of a connection that a ``Doorman`` guards; either direction has room for so many bytes."""
     config = Config({name.replace("_", "."): value for name, value in properties.items()})
     quotas = ClientQuotas(config.settings(ClientQuotaSettings))
-    services = cast(Services, SimpleNamespace(config=config, clock=SystemClock(), served=SERVED, client_quotas=quotas))
+    services = cast(Services, SimpleNamespace(config=config, clock=clock or SystemClock(), served=SERVED, client_quotas=quotas))
     network = MemoryNetwork(limit=room)
     listener = await network.listen("test", 1, 1)
     client = await network.connect("test", 1)
     accepted = await listener.accept()
     monitor = Monitor()
     context = ConnectionContext("OUTSIDE", accepted.peer, "SASL_PLAINTEXT")
-    connection = ClientConnection(accepted, context, services, 1 << 20, monitor, Doorman())
+    connection = ClientConnection(accepted, context, services, 1 << 20, monitor, gate or Doorman())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection.serve)
         yield client, connection, monitor
@@ -160,3 +163,27 @@ async def test_a_client_that_does_not_read_its_last_word_keeps_no_connection_ope
             await client.send([framed(said)])
             await trio.sleep(10)  # it is sent what it does not read
             connection.stop()
+
+
+class SlowClock(SystemClock):
+    """Each look at it takes half a millisecond."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def elapsed(self) -> float:
+        self.now += 0.0005
+        return self.now
+
+
+async def test_many_small_frames_that_come_together_do_not_keep_others_waiting() -> None:
+    """A buffer that was filled by one large frame holds tens of thousands of small ones."""
+    gate = Doorman()
+    async with guarded(clock=SlowClock(), gate=gate) as (client, _, _):
+        await client.send([framed(b"one") * 1000])
+        seen = [0]
+        while gate.taken < 1000:
+            await trio.lowlevel.checkpoint()
+            seen.append(gate.taken)
+        assert max(after - before for before, after in itertools.pairwise(seen)) <= 32
+        assert [await heard(client) for _ in range(1000)] == [b"one"] * 1000
