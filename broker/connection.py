@@ -347,9 +347,12 @@ class ClientConnection:
         self._buffer, self._start, self._end = target, 0, waiting
 
     async def _flush(self) -> None:
+        """Send the answers made so far. A client that does not read them holds up its request, and not a stop."""
         parts, self._answers, self._answer_bytes = self._answers, [], 0
         if parts:
+            was_busy, self.busy = self.busy, False
             await self._connection.send(parts)
+            self.busy = was_busy
 
     def _drop_answers(self) -> None:
         release(self._answers)

@@ -19,6 +19,7 @@ import trio
 
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryNetwork
+from ottla.base.seams import SystemClock
 from ottla.broker.dispatch import answer
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, produce_request
@@ -74,9 +75,16 @@ async def test_the_calls_of_a_produce_and_of_a_fetch(tmp_path: Path) -> None:
             assert calls.total() <= limit, (calls.total(), sorted(calls.items()))
 
 
+class StillClock(SystemClock):
+    """No turn of a connection is over by it."""
+
+    def elapsed(self) -> float:
+        return 0.0
+
+
 async def test_a_connection_calls_nothing_of_its_own_for_one_more_request(tmp_path: Path) -> None:
     """Requests that were read together: what each of them costs in the module of connections, besides answering it."""
-    async with serving(tmp_path) as network:
+    async with serving(tmp_path, clock=StillClock()) as network:
         client = await network.connect(HOST, PORT)
         produce = frame(produce_request("t", {0: batch(b"x")}), 9, 1)
 

@@ -36,7 +36,8 @@ _THROTTLE_MS = 2000
 
 
 class Doorman:
-    """Answers each frame with itself, and counts those it took; ``open`` and ``fail`` are what they say, ``slow`` is answered with a throttle."""
+    """Answers each frame with itself, and counts them. ``open`` and ``fail`` are what they say, ``slow`` is answered with a throttle,
+    and ``wait`` once the answers before it were sent."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -50,6 +51,8 @@ class Doorman:
             self.is_open, self.frame_limit = True, None
         elif said == b"slow":
             call.throttle_ms = _THROTTLE_MS
+        elif said == b"wait":
+            await call.flush()
         elif said == b"fail":
             raise AuthenticationFailedError("wrong word", [framed(b"no")])
         return [framed(said)]
@@ -75,7 +78,9 @@ async def guarded(
     """A client of a connection that a ``Doorman`` guards; either direction has room for so many bytes."""
     config = Config({name.replace("_", "."): value for name, value in properties.items()})
     quotas = ClientQuotas(config.settings(ClientQuotaSettings))
-    services = cast(Services, SimpleNamespace(config=config, clock=clock or SystemClock(), served=SERVED, client_quotas=quotas))
+    services = cast(
+        Services, SimpleNamespace(config=config, clock=clock or SystemClock(), served=SERVED, client_quotas=quotas)
+    )
     network = MemoryNetwork(limit=room)
     listener = await network.listen("test", 1, 1)
     client = await network.connect("test", 1)
@@ -154,13 +159,15 @@ async def test_a_stop_does_not_wait_for_who_is_held_back(autojump_clock: trio.te
         assert trio.current_time() == began
 
 
-@pytest.mark.parametrize("said", [b"one", b"fail"])
+@pytest.mark.parametrize("said", [b"one", b"fail", b"wait"])
 async def test_a_client_that_does_not_read_its_last_word_keeps_no_connection_open(
     autojump_clock: trio.testing.MockClock, said: bytes
 ) -> None:
     with trio.fail_after(60):
-        async with guarded(room=3) as (client, connection, _):
-            await client.send([framed(said)])
+        async with guarded(room=20) as (client, connection, _):
+            await client.send([framed(bytes(16))])
+            await trio.testing.wait_all_tasks_blocked()
+            await client.send([framed(b"one") + framed(said)])
             await trio.sleep(10)  # it is sent what it does not read
             connection.stop()
 
