@@ -36,8 +36,10 @@ _THROTTLE_MS = 2000
 
 
 class Doorman:
-    """Answers each frame with itself, and counts them. ``open`` and ``fail`` are what they say, ``slow`` is answered with a throttle,
-    and ``wait`` once the answers before it were sent."""
+    """Answers each frame with itself, and counts them.
+
+    ``open`` and ``fail`` are what they say, ``slow`` is answered with a throttle, ``wait`` when the answers before it were sent.
+    """
 
     def __init__(self) -> None:
         self.is_open = False
