@@ -86,8 +86,8 @@ class SecuredBroker:
             "super.users": "User:admin",
         }
 
-    def _certificate_file(self, name: str, authority: Authority) -> str:
-        return self._write(f"{name}.pem", authority.issue(name, ["localhost", "127.0.0.1"]))
+    def _certificate_file(self, name: str, authority: Authority, prefix: str = "") -> str:
+        return self._write(f"{prefix}{name}.pem", authority.issue(name, ["localhost", "127.0.0.1"]))
 
     def _write(self, name: str, content: bytes) -> str:
         file = self._folder / name
@@ -103,7 +103,9 @@ class SecuredBroker:
         """``how`` is a mechanism or ``MUTUAL_TLS``; ``wrong`` is with a password, token or certificate that is not right."""
         certificate = token = ""
         if how == MUTUAL_TLS:
-            certificate = self._certificate_file(user, self._foreign_authority if wrong else self._authority)
+            # In a file of its own, because Spark has one producer for all that gives it the same settings.
+            authority, file = (self._foreign_authority, "foreign") if wrong else (self._authority, "")
+            certificate = self._certificate_file(user, authority, file)
         if how == OAUTHBEARER:
             token = str((self._foreign_issuer if wrong else self._issuer).issue(user))
         return Security(
