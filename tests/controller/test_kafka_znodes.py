@@ -10,7 +10,7 @@ file has so many partitions.
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
@@ -53,11 +53,11 @@ Tree = dict[str, tuple[str, str]]
 """Flags and data by path."""
 
 
-def trees() -> dict[str, Tree]:
+def trees(captured: Path = CAPTURED) -> dict[str, Tree]:
     """What Kafka had after each step."""
     found: dict[str, Tree] = {}
     tree: Tree = {}
-    for line in CAPTURED.read_text().splitlines():
+    for line in captured.read_text().splitlines():
         if line.startswith("= "):
             tree = dict(tree)
             found[line[2:]] = tree
@@ -109,9 +109,9 @@ class At:
 class Ids(random.Random):
     """Draws the topic ids that Kafka drew."""
 
-    def __init__(self) -> None:
+    def __init__(self, ids: Iterable[str]) -> None:
         super().__init__(7)
-        self._ids = [uuid_from_text(text) for text in TOPIC_IDS.values()]
+        self._ids = [uuid_from_text(text) for text in ids]
 
     def randbytes(self, n: int) -> bytes:
         return self._ids.pop(0) if n == 16 else super().randbytes(n)
@@ -120,7 +120,7 @@ class Ids(random.Random):
 class Brokers:
     """Three brokers at a ZooKeeper; what their controllers tell them they note."""
 
-    def __init__(self, zookeeper: ZooKeeper, tasks: trio.Nursery, looking: ClusterStore) -> None:
+    def __init__(self, zookeeper: ZooKeeper, tasks: trio.Nursery, looking: ClusterStore, ids: Ids) -> None:
         self.zookeeper = zookeeper
         self.looking = looking
         """A session of no broker's."""
@@ -128,11 +128,11 @@ class Brokers:
         self.sessions: dict[int, BrokerSession] = {}
         self.epochs: dict[int, int] = {}
         self._tasks = tasks
-        self._ids = Ids()
+        self._ids = ids
 
-    async def register(self, broker_id: int, now_ms: int) -> None:
+    async def register(self, broker_id: int, now_ms: int, port: int | None = None) -> None:
         session = self.sessions[broker_id] = BrokerSession(self.zookeeper.connect, await self.zookeeper.connect())
-        endpoint = BrokerEndpoint("PLAINTEXT", "127.0.0.1", 29391 + broker_id)
+        endpoint = BrokerEndpoint("PLAINTEXT", "127.0.0.1", port or 29391 + broker_id)
         registration = BrokerRegistration(broker_id, (endpoint,))
         self.epochs[broker_id] = await register_broker(session, registration, At(now_ms))
 
@@ -166,12 +166,12 @@ class Brokers:
 
 
 @asynccontextmanager
-async def brokers(server: ZooKeeperProcess) -> AsyncIterator[Brokers]:
+async def brokers(server: ZooKeeperProcess, topic_ids: Iterable[str] = TOPIC_IDS.values()) -> AsyncIterator[Brokers]:
     zookeeper = zookeeper_at(server.address + new_path())
     async with AsyncExitStack() as stack:
         stack.callback(zookeeper.close)
         tasks = await stack.enter_async_context(trio.open_nursery())
-        found = Brokers(zookeeper, tasks, await zookeeper.connect())
+        found = Brokers(zookeeper, tasks, await zookeeper.connect(), Ids(topic_ids))
         yield found
         tasks.cancel_scope.cancel()
         for session in (*found.sessions.values(), found.looking):
