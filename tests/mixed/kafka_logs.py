@@ -18,10 +18,13 @@ _OTTLA_BAD = re.compile(r"\b(?:ERROR|CRITICAL)\b|^Traceback ", re.MULTILINE)
 ALLOWED_OF_KAFKA = {
     r"java\.io\.IOException: Connection to [\d.:]+ \(id: \d+ rack: null\) failed": "a broker that a test has stopped is away",
     r"java\.io\.IOException: Connection to \d+ was disconnected before the response was read": "the same, in the middle of it",
-    r"fails to send request .*\njava\.lang\.InterruptedException": "a controller repeats nothing to a broker that is gone",
+    r"fails to send (a )?request .*\njava\.lang\.InterruptedException": "a controller repeats nothing to a broker that is gone",
+    r"fails to send request .*\njava\.io\.IOException: Client was shutdown before": "the same, while it waits for the answer",
+    r"failed to change state for partition test-(one-out-of-sync|a-killed-leader)-\S+ from": "all of its replicas are stopped",
     r"cannot become follower since the new leader -1 is unavailable": "a new controller of Kafka tells first who is gone",
     r"kafka-log-retention.*\nj.*cannot be resumed since it is not paused": "Kafka alone: a log is truncated meanwhile",
     r"SessionTimeoutException: Client session timed out": "the test has paused this broker",
+    r"SessionExpiredException: Unable to reconnect": "the same, for longer",
 }
 """By what an entry has in it, why it is no trouble between the two kinds of brokers."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -109,11 +110,18 @@ class Mixed:
         """Return when every running broker tells of these in-sync replicas."""
         eventually(lambda: all(self.isr(topic, each, partition) == sorted(isr) for each in self.running()), PATIENCE_S)
 
+    def sessions(self) -> set[str]:
+        """In which sessions of ZooKeeper brokers are registered, with which of them."""
+        assert isinstance(self.cluster.zookeeper, ZooKeeperProcess)
+        sessions = re.findall(r"^0x\w+:\n(?:\t.*\n)*", self.cluster.zookeeper.ask("dump"), re.MULTILINE)
+        return {each for each in sessions if f"\t{self.cluster.root}/brokers/ids/" in each}
+
     def running(self) -> list[int]:
         return [broker_id for broker_id in self.ids if self.cluster.broker(broker_id).is_running]
 
     def elect_preferred(self, topic: str, *partitions: int) -> None:
-        """Have the first replicas lead again, which may have to join the in-sync replicas first."""
+        """Have the first replicas lead again, which may have to join the in-sync replicas first: else Kafka logs an error."""
+        eventually(lambda: all(self._may_lead(topic, partitions, each) for each in self.running()), PATIENCE_S)
         wanted = [TopicPartition(topic, number) for number in partitions]
 
         def elected() -> bool:
@@ -121,6 +129,14 @@ class Mixed:
             return all(each.error is None or each.error.code() == _ELECTION_NOT_NEEDED for each in answered)
 
         eventually(elected, PATIENCE_S)
+
+    def _may_lead(self, topic: str, partitions: Sequence[int], told_by: int) -> bool:
+        """Whether the first replicas are in sync, as a broker tells clients."""
+        with self.connect(told_by) as connection:
+            found = {each.partition_index: each for each in topic_metadata(connection, topic).partitions}
+        return all(
+            number in found and found[number].replica_nodes[0] in found[number].isr_nodes for number in partitions
+        )
 
     # --- records ------------------------------------------------------------------------------------------------------
 

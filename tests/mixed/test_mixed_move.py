@@ -5,6 +5,8 @@ What they wrote is held against what they were told, and audited by Spark, as th
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
 import time
@@ -34,6 +36,8 @@ TWO_REPLICAS = {
 }
 MOVED_S = 240.0
 AUDITED_S = 300.0
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "mixed-cluster.md"
+COMMANDS = re.compile(r"```sh\n(export OTTLA_BOOTSTRAP_SERVER=.*?)```", re.DOTALL)
 
 
 class Moved(MixedCluster):
@@ -43,16 +47,32 @@ class Moved(MixedCluster):
         return KAFKA if broker_id in OF_KAFKA else OTTLA
 
 
-def move(mixed: Mixed, tools: KafkaTools, to: Sequence[int], *, with_kafkas_tool: bool) -> None:
-    """Have all replicas of all topics on these two brokers, as the page says."""
-    topics = [f"--topic={name}" for name in mixed.admin.list_topics(timeout=PATIENCE_S).topics]
-    plan = tools.file(f"to-{to[0]}.json", ottla(mixed, "--generate", *topics, "--brokers", ",".join(map(str, to))))
-    if with_kafkas_tool:
-        tools.run("reassign-partitions", "--execute", "--reassignment-json-file", plan)
-        ottla(mixed)  # waits for what is under way
-        assert "in progress" not in tools.run("reassign-partitions", "--verify", "--reassignment-json-file", plan)
-    else:
-        ottla(mixed, plan, "--throttle", "50000000")
+def move_there(mixed: Mixed, folder: Path) -> None:
+    """Have all replicas of all topics on Ottla's brokers, by the page's own commands; only brokers and addresses are others."""
+    (commands,) = COMMANDS.findall(PAGE.read_text())
+    for theirs, ours in (
+        ("kafka-1.example.org:9092,ottla-4.example.org:9092", mixed.bootstrap),
+        ("--brokers 1,2,3", "--brokers 1,2"),
+        ("--brokers 4,5,6", "--brokers 3,4"),
+    ):
+        assert theirs in commands
+        commands = commands.replace(theirs, ours)
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    run("sh", "-e", "-c", commands, timeout=MOVED_S, folder=folder, PATH=path)
+    wait_moved(mixed, OF_OTTLA)
+
+
+def move_back(mixed: Mixed, tools: KafkaTools) -> None:
+    """Have them where they were, by Kafka's tool, with the file that the page's commands have made."""
+    plan = ("--reassignment-json-file", str(tools.folder / "back.json"))
+    tools.run("reassign-partitions", "--execute", *plan)
+    ottla("cluster", "reassign", "-b", mixed.bootstrap, timeout=MOVED_S)  # waits for what is under way
+    assert "in progress" not in tools.run("reassign-partitions", "--verify", *plan)
+    wait_moved(mixed, OF_KAFKA)
+
+
+def wait_moved(mixed: Mixed, to: Sequence[int]) -> None:
+    """Return when these brokers have everything, and no other has anything."""
 
     def is_moved() -> bool:
         described = mixed.admin.list_topics(timeout=PATIENCE_S).topics
@@ -65,22 +85,24 @@ def move(mixed: Mixed, tools: KafkaTools, to: Sequence[int], *, with_kafkas_tool
     eventually(is_moved, PATIENCE_S)
 
 
-def ottla(mixed: Mixed, *arguments: str) -> str:
-    """What ``ottla cluster reassign`` prints."""
-    return run("cluster", "reassign", *arguments, "-b", mixed.bootstrap, timeout=MOVED_S)
-
-
 def audit(bootstrap: str, producer: ProducerLoad) -> None:
     """Each number that the producer has sent is there once, and in its order: else the command's status is 1."""
     sent = max(ack.number for ack in producer.acks) + 1
     assert len(producer.acks) == sent
     numbered = ["--topics", producer.topic, "--number", "value", "--expected", str(sent)]
-    run("spark", "audit", "--bootstrap-server", bootstrap, *numbered, "--master", "local[2]", timeout=AUDITED_S)
+    ottla("spark", "audit", "--bootstrap-server", bootstrap, *numbered, "--master", "local[2]", timeout=AUDITED_S)
 
 
-def run(*words: str, timeout: float) -> str:
+def ottla(*words: str, timeout: float) -> str:
     """What the ``ottla`` command prints, which must end well."""
-    done = subprocess.run([sys.executable, "-m", "ottla", *words], capture_output=True, text=True, timeout=timeout)
+    return run(sys.executable, "-m", "ottla", *words, timeout=timeout)
+
+
+def run(*command: str, timeout: float, folder: Path | None = None, **environment: str) -> str:
+    """What a command prints, which must end well."""
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout, cwd=folder, env=os.environ | environment
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -112,7 +134,10 @@ def test_a_live_cluster_moves_from_kafka_to_ottla_and_back(
         for old, new in ((OF_KAFKA, OF_OTTLA), (OF_OTTLA, OF_KAFKA)):
             for broker_id in new:
                 cluster.start_broker(broker_id)
-            move(mixed, tools, new, with_kafkas_tool=new is OF_KAFKA)
+            if new is OF_OTTLA:
+                move_there(mixed, tmp_path)
+            else:
+                move_back(mixed, tools)
             settle()
             for broker_id in old:
                 cluster.broker(broker_id).stop()
