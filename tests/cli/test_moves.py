@@ -1,4 +1,7 @@
-"""``ottla cluster reassign | add-replicas | drain --replicas`` on four brokers in three racks, with records on the way."""
+"""``ottla cluster reassign | add-replicas | drain --replicas`` on four brokers in three racks, with records on the way.
+
+What ``kafka-reassign-partitions`` does is in the transcript of docs/cluster.md.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,6 @@ from kafka.admin import ConfigResource, ConfigResourceType
 import ottla
 from ottla.cli.tools.client import Admin
 from ottla.cli.tools.moves import Layout
-from ottla.compat_tests.java.tools import KafkaTools
 from ottla.compat_tests.session import eventually
 from ottla.testing.cluster import Cluster
 
@@ -255,23 +257,3 @@ def test_moves_are_cancelled(command: Command, admin: Admin, topic: Callable[...
     assert set(replicas_of(admin, name)[0]) == {1, 2}
     assert not throttles(admin, name)
     assert command("cluster", "reassign", "--cancel", path) == "No replicas are on their way.\n"
-
-
-def test_kafka_reassign_partitions_cancels_what_is_throttled(
-    cluster: Cluster, admin: Admin, topic: Callable[..., str], tmp_path: Path
-) -> None:
-    """The rest of what the tool does is in the transcript of docs/cluster.md."""
-    name = topic({0: [1, 2]})
-    plan = ("--reassignment-json-file", plan_file(tmp_path, name, {0: [3, 2]}))
-    tools = KafkaTools(cluster.bootstrap_servers, tmp_path)
-
-    def reassign(*arguments: str) -> str:
-        return tools.run("reassign-partitions", *arguments)
-
-    assert "The inter-broker throttle limit was set to 1 B/s" in reassign(*plan, "--execute", "--throttle", "1")
-    assert f"{name}-0: replicas: 3,2,1. adding: 3. removing: 1." in reassign("--list")
-    assert f"Reassignment of partition {name}-0 is still in progress." in reassign(*plan, "--verify")
-    assert throttles(admin, name)["follower.replication.throttled.replicas"] == "0:3"
-    assert f"Successfully cancelled partition reassignment for: {name}-0" in reassign(*plan, "--cancel")
-    assert set(replicas_of(admin, name)[0]) == {1, 2}
-    assert not throttles(admin, name)

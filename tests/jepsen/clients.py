@@ -21,13 +21,14 @@ BACKOFF_MS = 500
 
 
 class Client(ABC):
-    """``errors`` counts what its library has reported."""
+    """``errors`` counts what its library has reported, ``unsure`` the records whose outcome is unknown."""
 
     def __init__(self, name: str, bootstrap: str, recorder: Recorder) -> None:
         self.name = name
         self.bootstrap = bootstrap
         self.recorder = recorder
         self.errors: Counter[str] = Counter()
+        self.unsure = 0
         self.lives = 0
         self._is_over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

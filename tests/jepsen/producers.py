@@ -105,13 +105,19 @@ def send(producer: Any, partition: Partition, value: int, told: Any, client: Cli
             told(type=Type.OK, offset=message.offset())
         else:
             told(type=Type.INFO)
+            client.unsure += 1
             client.failed(error)
 
     producer.produce(partition.topic, b"%d" % value, partition=partition.number, on_delivery=delivered)
 
 
 class TransactionalProducer(Client):
-    """A transaction at a time, with some records for some partitions; a part of them is aborted."""
+    """A transaction at a time, with some records for some partitions; a part of them is aborted.
+
+    librdkafka's ``abort_transaction`` takes from its queue what it has not been told is written, and gives its sequences to the
+    records of the next transaction. Some of these may be written all the same, for it was going to send them again; then the
+    broker takes the next ones for a repeat. So a new life begins, with another epoch.
+    """
 
     def __init__(self, name: str, bootstrap: str, recorder: Recorder, seed: int) -> None:
         super().__init__(name, bootstrap, recorder)
@@ -119,7 +125,8 @@ class TransactionalProducer(Client):
 
     def work(self, process: str) -> None:
         producer = transactional_producer(self, self.name)
-        while not self.is_over:
+        unsure = self.unsure
+        while not self.is_over and self.unsure == unsure:
             transaction = f"{process}/{self.recorder.number()}"
             producer.begin_transaction()
             for _ in range(self._rng.randint(1, 6)):
