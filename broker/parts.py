@@ -69,7 +69,7 @@ class Parts:
         self._protocol = inter_broker_protocol(
             around.config.settings(ReplicationSettings).inter_broker_protocol_version
         )
-        self._metadata = MetadataCache(foundation.cluster_id)
+        self._metadata = MetadataCache(foundation.cluster_id, lambda: foundation.logs.has_logs)
         listener = around.inter_broker
         self.peers = Peers(around.network, self._broker_id, listener.name, self._metadata, listener.secure)
         self._controller = self._make_controller()

@@ -12,7 +12,7 @@ _SECONDS = 5.0
 async def wait_known(call: Call) -> None:
     """Return once this broker knows what to say of the cluster; a client then goes by that, instead of asking again."""
     metadata = call.broker.metadata
-    if not metadata.version:
+    if not metadata.is_told:
         await call.flush()
         with trio.move_on_after(_SECONDS):
             await metadata.wait_known()

@@ -136,7 +136,7 @@ def _by_name(call: Call, metadata: MetadataCache, name: str, error: ErrorCode | 
         return describe_topic(call, topic)
     if error is None and why_invalid(name):
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
-    elif error is None and metadata.version:
+    elif error is None and metadata.is_told:
         error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elif error in (None, ErrorCode.NONE):
         error = ErrorCode.LEADER_NOT_AVAILABLE

@@ -112,6 +112,11 @@ class LogManager:
     def logs(self) -> Iterable[PartitionLog]:
         return self._logs.values()
 
+    @property
+    def has_logs(self) -> bool:
+        """Whether there is any."""
+        return bool(self._logs)
+
     def future(self, topic: str, partition: int) -> PartitionLog | None:
         """The log that is being filled to replace the partition's."""
         return self._futures.get(TopicPartition(topic, partition))

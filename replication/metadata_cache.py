@@ -24,6 +24,8 @@ from ..wire.messages.update_metadata import (
 from ..wire.schema import ZERO_UUID
 
 LEADER_DURING_DELETE = -2
+_TOPICS_FOLLOW_SECONDS = 10.0
+"""How long a broker with logs waits for a topic to be told of, after it was told of brokers."""
 
 
 class Node(NamedTuple):
@@ -46,10 +48,17 @@ class CachedTopic:
 
 
 class MetadataCache:
-    """The cluster as of the last update."""
+    """The cluster as of the last update.
 
-    def __init__(self, cluster_id: str) -> None:
+    A controller that takes over tells first of brokers alone (KafkaController ``onControllerFailover``), and of partitions once
+    it has elected their leaders. A broker that ``has_logs`` takes that for half of the news, for a while.
+    """
+
+    def __init__(self, cluster_id: str, has_logs: Callable[[], bool] = lambda: False) -> None:
         self.cluster_id = cluster_id
+        self._has_logs = has_logs
+        self._is_told = False
+        self._doubted_until: float | None = None
         self.controller_id = -1
         self.version = 0
         self.topics: dict[str, CachedTopic] = {}
@@ -100,9 +109,14 @@ class MetadataCache:
         while not condition():
             await self._changed.wait()
 
+    @property
+    def is_told(self) -> bool:
+        """Whether a controller has told of the cluster: before that, it would look as if there were nothing in it."""
+        return self._is_told or (self._doubted_until is not None and trio.current_time() >= self._doubted_until)
+
     async def wait_known(self) -> None:
-        """Return once a controller has told of the cluster: before that, it would look as if there were nothing in it."""
-        await self.wait_until(lambda: self.version > 0)
+        """Return once ``is_told``."""
+        await self.wait_until(lambda: self.is_told)
 
     def heed(self, controller_epoch: int) -> bool:
         """Whether a controller is the newest that this broker has heard of, by whichever of its requests.
@@ -124,6 +138,9 @@ class MetadataCache:
             self._take_brokers(request.live_brokers)
         for state in request.topic_states:
             self._take_topic(state.topic_name, state.topic_id, state.partition_states)
+        self._is_told = self._is_told or bool(self.topics) or not self._has_logs()
+        if not self._is_told and self._doubted_until is None:
+            self._doubted_until = trio.current_time() + _TOPICS_FOLLOW_SECONDS
         for listener in self.update_listeners:
             listener(request)
         self._changed.set()

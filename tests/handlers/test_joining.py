@@ -6,8 +6,13 @@ import trio
 
 from ottla.base.errors import ErrorCode
 from ottla.replication.metadata_cache import MetadataCache
+from ottla.wire.messages.update_metadata import (
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
 
-from ..memory_cluster import running
+from ..memory_cluster import running, until
 
 
 async def test_a_broker_that_was_told_nothing_yet_calls_no_topic_unknown(
@@ -26,3 +31,47 @@ async def test_a_broker_that_was_told_nothing_yet_calls_no_topic_unknown(
             ("other", ErrorCode.LEADER_NOT_AVAILABLE),
             ("no name", ErrorCode.INVALID_TOPIC_EXCEPTION),
         ]
+
+
+async def test_a_broker_with_logs_that_was_told_of_brokers_only_calls_no_topic_unknown(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A controller that takes over tells first who is alive, and of partitions once it has elected their leaders."""
+    async with running(1, 2) as cluster:
+        await cluster.create("known", [1], [2])
+        services = cluster.services(2)
+        await until(lambda: services.metadata.topic("known") is not None)
+        services.metadata = MetadataCache(services.metadata.cluster_id, lambda: cluster.assembly(2).logs.has_logs)
+        services.metadata.update(UpdateMetadataRequest(controller_id=1, controller_epoch=1))
+        answer = await cluster.metadata(2, "known", "other")
+        assert [topic.error_code for topic in answer.topics] == 2 * [ErrorCode.LEADER_NOT_AVAILABLE]
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tell, services.metadata, "known")
+            answer = await cluster.metadata(2, "known", "other")
+        assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+async def tell(metadata: MetadataCache, topic: str) -> None:
+    """Of a topic, in a second."""
+    await trio.sleep(1)
+    states = [UpdateMetadataPartitionState(partition_index=number, leader=number + 1) for number in range(2)]
+    topics = [UpdateMetadataTopicState(topic_name=topic, topic_id=bytes(15) + b"1", partition_states=states)]
+    metadata.update(UpdateMetadataRequest(controller_id=1, controller_epoch=1, topic_states=topics))
+
+
+async def test_a_broker_with_logs_of_no_topic_does_not_wait_for_ever(autojump_clock: trio.testing.MockClock) -> None:
+    metadata = MetadataCache("cluster", lambda: True)
+    metadata.update(UpdateMetadataRequest(controller_id=1, controller_epoch=1))
+    assert not metadata.is_told
+    await trio.sleep(10)
+    assert metadata.is_told
+
+
+async def test_a_broker_without_logs_is_told_of_a_cluster_without_topics_at_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with running(1) as cluster:
+        began = trio.current_time()
+        (topic,) = (await cluster.metadata(1, "other")).topics
+        assert (topic.error_code, trio.current_time() - began) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, 0)
