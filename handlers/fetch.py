@@ -27,7 +27,7 @@ from collections.abc import Callable
 from ..base.errors import ErrorCode, KafkaError
 from ..base.network import total_size
 from ..log.segment import SegmentSlice
-from ..replication.fetch_session import FetchedPartition, FetchSession, requested_partitions
+from ..replication.fetch_session import FetchedPartition, FetchSession, PartitionKey, requested_partitions
 from ..replication.fetching import FollowerId, Reads, refused_partition
 from ..replication.read_replica import RACK_AWARE_SELECTOR, ConsumerRack
 from ..replication.settings import ReplicationSettings
@@ -49,10 +49,12 @@ from .rights import CLUSTER, TOPIC, may
 _FINAL_EPOCH = -1
 _INITIAL_EPOCH = 0
 _NO_REPLICA = -1
+_FIRST_SESSION_VERSION = 7
 _FIRST_RACK_VERSION = 11
 _FIRST_TOPIC_ID_VERSION = 13
 _FIRST_HINT_VERSION = 16
 _SIZE_OF_LENGTH = 4
+_REFUSED = (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID)
 SESSION_ERRORS = (
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
@@ -67,11 +69,10 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     follower = _follower(request)
     sessions = call.broker.fetch_sessions
     session: FetchSession | None = None
+    asked: dict[PartitionKey, FetchedPartition] = {}
     if request.session_epoch in (_FINAL_EPOCH, _INITIAL_EPOCH):
         sessions.close(request.session_id)
         asked = requested_partitions(request, by_id)
-        if request.session_epoch == _INITIAL_EPOCH and call.version >= 7:
-            session = sessions.create(by_id, asked, is_followers=follower is not None)
         incremental = False
         fetched = list(asked.values())
     else:
@@ -99,7 +100,11 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     if not reads.enough and request.max_wait_ms > 0 and any(state.partition is not None for state in fetched):
         await reads.wait_for_more(fetched, request.max_wait_ms / 1000, call.flush)
     if call.cost is not None and follower is None and _is_held_up(call, call.cost, reads, fetched, incremental):
-        return _held_up(call, reads, session, is_new=not incremental)
+        return _held_up(reads, session)
+    is_new = request.session_epoch == _INITIAL_EPOCH and call.version >= _FIRST_SESSION_VERSION
+    # Not before it is known what may be read: who may read nothing takes nobody's place.
+    if is_new and (broker.authorizer is None or not _is_all_refused(reads)):
+        session = sessions.create(by_id, asked, is_followers=follower is not None)
     response = _response(reads, fetched, session, incremental, by_id)
     if reads.failure is not None:
         call.fail(reads.failure)
@@ -142,15 +147,15 @@ def _answer_size(
     return _SIZE_OF_LENGTH + total_size(encode(FetchResponse(responses=topics), version))
 
 
-def _held_up(call: Call, reads: Reads, session: FetchSession | None, *, is_new: bool) -> FetchResponse:
+def _held_up(reads: Reads, session: FetchSession | None) -> FetchResponse:
     """The empty answer of a fetch beyond a quota: a session stays as it was, and one that would be new is not made."""
     reads.release()
-    if session is None:
-        return FetchResponse()
-    if is_new:
-        call.broker.fetch_sessions.close(session.session_id)
-        return FetchResponse()
-    return FetchResponse(session_id=session.session_id)
+    return FetchResponse() if session is None else FetchResponse(session_id=session.session_id)
+
+
+def _is_all_refused(reads: Reads) -> bool:
+    """Whether nothing is asked for that there is and that the client may read."""
+    return all(result.error_code in _REFUSED for result in reads.results)
 
 
 def _may_read(call: Call, follower: FollowerId | None) -> Callable[[str], bool]:

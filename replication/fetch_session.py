@@ -10,6 +10,8 @@ Rules:
   that changed. A partition that had data goes to the end of the order, so that none starves.
 - The cache is bounded: when it is full the session used longest ago makes room once it was idle for two minutes; for a
   follower a consumer's does at once. Else the fetch goes on without a session.
+- What sessions hold is bounded, too: partitions that consumers' fetches name, whether or not they exist, are remembered up to
+  ``MOST_PARTITIONS``, and none under a name that no topic has. What is beyond is fetched without a session. (Kafka has no bound.)
 """
 
 from __future__ import annotations
@@ -32,6 +34,9 @@ logger = logging.getLogger(__name__)
 _MIN_EVICTION_SECONDS = 120.0
 _MAX_ID = (1 << 31) - 1
 _MAX_EPOCH = (1 << 31) - 1
+_LONGEST_TOPIC = 249
+MOST_PARTITIONS = 500_000
+"""Of all sessions of a broker together: about 200 MB."""
 
 PartitionKey = tuple[str | bytes, int]
 """Topic name, or topic id from version 13 on, and partition number."""
@@ -75,9 +80,20 @@ class FetchedPartition:
 
 
 class FetchSession:
-    """The partitions of one consumer or follower, in the order they are served."""
+    """The partitions of one consumer or follower, in the order they are served.
 
-    __slots__ = ("is_followers", "last_used", "next_epoch", "partitions", "session_id", "uses_topic_ids")
+    ``has_no_topics_name``: one of them is of a topic that cannot exist, because its name is too long.
+    """
+
+    __slots__ = (
+        "has_no_topics_name",
+        "is_followers",
+        "last_used",
+        "next_epoch",
+        "partitions",
+        "session_id",
+        "uses_topic_ids",
+    )
 
     def __init__(
         self,
@@ -90,6 +106,7 @@ class FetchSession:
         self.is_followers = is_followers
         self.uses_topic_ids = uses_topic_ids
         self.partitions = partitions
+        self.has_no_topics_name = False
         self.next_epoch = 1
         self.last_used = trio.current_time()
 
@@ -99,6 +116,7 @@ class FetchSession:
             known = self.partitions.get(key)
             if known is None:
                 self.partitions[key] = FetchedPartition(topic, topic_id, asked)
+                self.has_no_topics_name |= len(topic) > _LONGEST_TOPIC
             else:
                 known.ask(asked)
         for forgotten in request.forgotten_topics_data:
@@ -127,11 +145,13 @@ def requested_partitions(request: FetchRequest, by_id: bool) -> dict[PartitionKe
 
 
 class FetchSessionCache:
-    """All sessions of this broker, at most ``slots``."""
+    """All sessions of this broker, at most ``slots``, with ``most_partitions`` in them."""
 
-    def __init__(self, slots: int, randomness: random.Random) -> None:
+    def __init__(self, slots: int, randomness: random.Random, most_partitions: int = MOST_PARTITIONS) -> None:
         self._slots = slots
         self._randomness = randomness
+        self._most_partitions = most_partitions
+        self._partitions = 0
         self._sessions: dict[int, FetchSession] = {}
 
     def __len__(self) -> int:
@@ -144,14 +164,22 @@ class FetchSessionCache:
 
     def close(self, session_id: int) -> None:
         """The consumer wants the session no more."""
-        self._sessions.pop(session_id, None)
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._partitions -= len(session.partitions)
 
     def create(
         self, by_id: bool, partitions: dict[PartitionKey, FetchedPartition], *, is_followers: bool = False
     ) -> FetchSession | None:
         """A new session, or None when there is no room."""
+        for fetched in partitions.values():
+            if len(fetched.topic) > _LONGEST_TOPIC:
+                return None
+        if self._partitions + len(partitions) > self._most_partitions and not is_followers:
+            return None
         if not self._make_room(is_followers):
             return None
+        self._partitions += len(partitions)
         session_id = 0
         while session_id == 0 or session_id in self._sessions:
             session_id = self._randomness.randint(1, _MAX_ID)
@@ -171,7 +199,7 @@ class FetchSessionCache:
             if evicted is None:
                 return False
             oldest = evicted
-        del self._sessions[oldest.session_id]
+        self.close(oldest.session_id)
         logger.debug("Fetch session %d makes room for another; %d is the most", oldest.session_id, self._slots)
         return True
 
@@ -189,7 +217,14 @@ class FetchSessionCache:
             raise KafkaError(
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, "the session was begun with the other topic naming"
             )
+        before = len(session.partitions)
         session.update(request)
+        self._partitions += len(session.partitions) - before
+        if session.has_no_topics_name or (
+            before < len(session.partitions) and self._partitions > self._most_partitions and not session.is_followers
+        ):
+            self.close(session.session_id)
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"session {request.session_id} holds too much")
         del self._sessions[session.session_id]
         if not session.partitions:
             return None

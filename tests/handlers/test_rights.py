@@ -379,6 +379,20 @@ def test_a_right_that_is_taken_away_is_missed_by_the_next_fetch_of_a_session(sub
     assert answered.get("u", 0) == 0
 
 
+@ON_OTTLA
+def test_no_session_is_made_of_what_may_not_be_fetched(subject: Subject) -> None:
+    """There is room for a thousand, which those who may fetch need. A follower's would take that of a consumer."""
+    asked = fetch_request("t", {0: 0}, session=(0, 0))
+    with subject.granted([topic(Operation.READ, "u")]) as client:
+        assert client.call(asked, 12).session_id == 0
+        by_id = fetch_request("t", {0: 0}, session=(0, 0))
+        by_id.topics[0].topic_id = bytes(15) + b"t"
+        assert client.call(by_id, 13).session_id == 0
+    asked.replica_id = 7
+    with subject.granted([topic(Operation.READ, "t")]) as client:
+        assert client.call(asked, 12).session_id == 0
+
+
 @pytest.mark.parametrize(
     ("pattern", "operation", "is_taken"),
     [

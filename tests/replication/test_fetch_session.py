@@ -122,3 +122,31 @@ async def test_a_session_idle_for_two_minutes_makes_room(
     assert [r.getMessage() for r in caplog.records] == [
         f"Fetch session {old.session_id} makes room for another; 2 is the most"
     ]
+
+
+async def test_all_sessions_together_remember_so_many_partitions() -> None:
+    cache = FetchSessionCache(10, random.Random(1), most_partitions=4)
+    first, second = begin(cache, ("a", 0, 0), ("a", 1, 0)), begin(cache, ("b", 0, 0), ("b", 1, 0))
+    asked = requested_partitions(request(("c", 0, 0)), False)
+    assert cache.create(False, asked) is None
+    assert cache.create(False, asked, is_followers=True) is not None
+    forget = [ForgottenTopic(topic="a", partitions=[0, 1])]
+    more = request(("a", 2, 0), session_id=first.session_id, epoch=1, forgotten=forget)
+    assert cache.resume(more, False) is first
+    more = request(("b", 2, 0), session_id=second.session_id, epoch=1)
+    with pytest.raises(KafkaError) as caught:
+        cache.resume(more, False)
+    assert caught.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(cache) == 2  # what is asked for next is served without a session
+    begin(cache, ("a", 0, 0))
+
+
+async def test_names_that_no_topic_has_are_not_remembered() -> None:
+    cache = new_cache()
+    asked = ("x" * 250, 0, 0)
+    assert cache.create(False, requested_partitions(request(asked), False)) is None
+    session = begin(cache, ("x" * 249, 0, 0))
+    with pytest.raises(KafkaError) as caught:
+        cache.resume(request(asked, session_id=session.session_id, epoch=1), False)
+    assert caught.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(cache) == 0
