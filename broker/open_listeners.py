@@ -18,7 +18,7 @@ def warn_of_open_listeners(config: Config) -> None:
     """One line for each listener beyond loopback whose clients do not say who they are. Raises SettingError."""
     listeners, _ = configured_listeners(config.settings(BrokerSettings))
     for endpoint in listeners:
-        if not _is_on_loopback(endpoint.host) and not _asks(endpoint, config):
+        if not is_on_loopback(endpoint.host) and not _asks(endpoint, config):
             logger.warning(
                 "%s listens at %s without authentication: whoever reaches it is User:ANONYMOUS there. SASL, or a certificate "
                 "of clients (ssl.client.auth=required), tells them apart",
@@ -27,7 +27,14 @@ def warn_of_open_listeners(config: Config) -> None:
             )
 
 
-def _is_on_loopback(host: str) -> bool:
+def asks_everywhere(config: Config) -> bool:
+    """Whether clients say who they are at every listener. Raises SettingError."""
+    listeners, _ = configured_listeners(config.settings(BrokerSettings))
+    return all(_asks(endpoint, config) for endpoint in listeners)
+
+
+def is_on_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there."""
     if host.lower() == "localhost":
         return True
     try:

@@ -16,8 +16,8 @@ import functools
 import logging
 import os
 import random
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Collection
+from typing import Protocol
 
 import trio
 
@@ -53,9 +53,6 @@ from .refusal_log import RefusalLog
 from .settings import BrokerSettings
 from .surroundings import Surroundings
 
-if TYPE_CHECKING:
-    from .metrics.http import MetricsServer
-
 logger = logging.getLogger(__name__)
 
 _LAST_ANSWERS_SECONDS = 3.0
@@ -77,6 +74,36 @@ class BrokerFailedError(Exception):
     """The broker had to stop, because it can keep nothing any more; ``str()`` is one line for people."""
 
 
+class Side(Protocol):
+    """What is served beside the broker, on its loop, from before its start until it has stopped.
+
+    ``requests`` is told of the broker's requests.
+    """
+
+    @property
+    def requests(self) -> RequestObserver: ...
+    @property
+    def host(self) -> str: ...
+    @property
+    def port(self) -> int: ...
+
+    async def bind(self, host: str, port: int) -> None:
+        """Take the address. Raises OSError."""
+        ...
+
+    def close(self) -> None:
+        """Let the address go; safe to call twice."""
+        ...
+
+    async def run_beside(self, serve: Callable[[], Awaitable[None]]) -> None:
+        """Serve for as long as ``serve`` takes; what that raises is raised as it is."""
+        ...
+
+
+MakeSide = Callable[["BrokerServer", Network, Clock, Workers], Side]
+"""May raise StartError."""
+
+
 class BrokerServer:
     """One broker. ``serve`` runs it to its end; ``stop`` asks for that end."""
 
@@ -92,9 +119,10 @@ class BrokerServer:
         home: ClusterHome | None = None,
         served: ServedApis = SERVED,
         traced: Collection[ApiKey] = (),
+        make_console: MakeSide | None = None,
     ) -> None:
         """``home``: where the cluster's state is, else at ``zookeeper.connect``, else in the first data folder; ``traced``: the
-        APIs whose requests are to have a line each in the log.
+        APIs whose requests are to have a line each in the log; ``make_console``: what serves ``console.listener``.
         """
         self.config = config
         self.settings = config.settings(BrokerSettings)
@@ -110,7 +138,9 @@ class BrokerServer:
         self._stop_asked = trio.Event()
         self._failure: str | None = None
         self._traced = traced
-        self._metrics: MetricsServer | None = None
+        self._make_console = make_console
+        self._metrics: Side | None = None
+        self._console: Side | None = None
         self._is_accepting = False
         self.monitor = Monitor()
         self._listeners = BoundListeners(
@@ -150,6 +180,15 @@ class BrokerServer:
         """``HOST:PORT`` where metrics are served, if they are."""
         return None if self._metrics is None else join_host_port(self._metrics.host, self._metrics.port)
 
+    @property
+    def console_address(self) -> str | None:
+        """``HOST:PORT`` where the console is served, if it is."""
+        return None if self._console is None else join_host_port(self._console.host, self._console.port)
+
+    @property
+    def _sides(self) -> list[Side]:
+        return [side for side in (self._metrics, self._console) if side is not None]
+
     def connections(self) -> list[ClientConnection]:
         """The open connections of clients."""
         return [] if self._acceptor is None else self._acceptor.connections()
@@ -177,17 +216,20 @@ class BrokerServer:
         try:
             await self._bind()
             if self.settings.metrics_listener is not None:
-                self._metrics = await self._bind_metrics(self.settings.metrics_listener)
+                self._metrics = await self._bind_side("metrics.listener", self.settings.metrics_listener, _make_metrics)
+            if self.settings.console_listener is not None:
+                make = self._make_console or _make_no_console
+                self._console = await self._bind_side("console.listener", self.settings.console_listener, make)
             self.monitor = self._make_monitor()
             self._log_start()
-            if self._metrics is None:
-                await self._serve_bound(on_ready)
-            else:
-                await self._metrics.run_beside(functools.partial(self._serve_bound, on_ready))
+            serve: Callable[[], Awaitable[None]] = functools.partial(self._serve_bound, on_ready)
+            for side in self._sides:
+                serve = functools.partial(side.run_beside, serve)
+            await serve()
         finally:
             self._listeners.close()
-            if self._metrics is not None:
-                self._metrics.close()
+            for side in self._sides:
+                side.close()
         if self._failure is not None:
             raise BrokerFailedError(self._failure)
 
@@ -202,26 +244,20 @@ class BrokerServer:
         except (SettingError, CannotListenError) as error:
             raise StartError(str(error)) from None
 
-    async def _bind_metrics(self, listener: str) -> MetricsServer:
+    async def _bind_side(self, name: str, listener: str, make: MakeSide) -> Side:
         try:
             host, port = split_host_port(listener)
         except ValueError as error:
-            raise StartError(f"metrics.listener: {error}") from None
+            raise StartError(f"{name}: {error}") from None
+        side = make(self, self._network, self._clock, self._workers)
         try:
-            from .metrics.http import MetricsServer
-        except ImportError as error:
-            raise StartError(f"metrics need {how_to_install('metrics')}: {error}") from None
-        server = MetricsServer(self, self._network, self._clock, self._workers)
-        try:
-            await server.bind(host, port)
+            await side.bind(host, port)
         except OSError as error:
             raise StartError(str(CannotListenError(host, port, error))) from None
-        return server
+        return side
 
     def _make_monitor(self) -> Monitor:
-        observers: list[RequestObserver] = []
-        if self._metrics is not None:
-            observers.append(self._metrics.requests)
+        observers: list[RequestObserver] = [side.requests for side in self._sides]
         if self._traced:
             from .request_log import RequestLog
 
@@ -324,6 +360,18 @@ class BrokerServer:
         self.assembly.services.groups.stop()
         with trio.move_on_after(_LAST_ANSWERS_SECONDS):
             await acceptor.wait_empty()
+
+
+def _make_metrics(server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> Side:
+    try:
+        from .metrics.http import MetricsServer
+    except ImportError as error:
+        raise StartError(f"metrics need {how_to_install('metrics')}: {error}") from None
+    return MetricsServer(server, network, clock, workers)
+
+
+def _make_no_console(server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> Side:
+    raise StartError("console.listener: the console is served by ottla serve only")
 
 
 def _why(error: Exception) -> str:

@@ -104,6 +104,11 @@ class BrokerSettings(Settings):
         default=None,
         doc="HOST:PORT where metrics (/metrics) and health (/healthz, /readyz) are served over HTTP; Ottla's own property.",
     )
+    console_listener: str | None = setting(
+        "console.listener",
+        default=None,
+        doc="HOST:PORT where ottla serve has the console, pages to look at in a browser; Ottla's own property.",
+    )
     log_dir: str = setting("log.dir", default="data", doc="The data folder, where log.dirs is not given.")
     log_dirs: tuple[str, ...] = setting(
         "log.dirs", default=(), doc="The data folders; partitions are spread over them."

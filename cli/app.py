@@ -65,6 +65,10 @@ def serve(
         str | None,
         typer.Option(metavar="HOST:PORT", help="Serve /metrics for Prometheus, /healthz and /readyz there."),
     ] = None,
+    console: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Serve the console there, pages to look at in a browser."),
+    ] = None,
     zookeeper: Annotated[
         str | None,
         typer.Option(
@@ -93,6 +97,7 @@ def serve(
       ottla serve --listen 0.0.0.0:9092 --advertise kafka.example.org:9092 --data-dir /var/lib/ottla
       ottla serve --config server.properties --override num.partitions=3
       ottla serve --zookeeper 127.0.0.1:2181 --listen 127.0.0.1:9093 --data-dir data-2
+      ottla serve --console 127.0.0.1:8080
       ottla serve --metrics 127.0.0.1:9464 --log-format json --log-level info,log=debug --trace produce
     """
     plain_serve.run(
@@ -102,6 +107,7 @@ def serve(
         config=config,
         override=override or (),
         metrics=metrics,
+        console=console,
         zookeeper=zookeeper,
         log_level=log_level,
         log_format=log_format,

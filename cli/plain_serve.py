@@ -19,6 +19,7 @@ VALUES: dict[str, type] = {
     "config": Path,
     "override": list,
     "metrics": str,
+    "console": str,
     "zookeeper": str,
     "log_level": str,
     "log_format": str,

@@ -19,12 +19,15 @@ import trio
 from .. import __version__
 from ..base.addresses import DEFAULT_PORT, join_host_port, split_host_port
 from ..base.config import Config
+from ..base.network import Network
+from ..base.seams import Clock, Workers
 from ..base.settings import SettingError
 from ..base.system_calls import raise_descriptor_limit
+from ..base.wording import how_to_install
 from ..broker.config_file import load_config, parse_overrides, read_properties, warn_of_unused
 from ..broker.limits import warn_of_few_descriptors
 from ..broker.open_listeners import warn_of_open_listeners
-from ..broker.server import BrokerFailedError, BrokerServer, StartError
+from ..broker.server import BrokerFailedError, BrokerServer, Side, StartError
 from ..wire.api_keys import ApiKey
 from .log_output import configure_logging
 
@@ -39,6 +42,7 @@ def run(
     config: Path | None = None,
     override: Iterable[str] = (),
     metrics: str | None = None,
+    console: str | None = None,
     zookeeper: str | None = None,
     log_level: str = "info",
     log_format: str = "text",
@@ -48,7 +52,7 @@ def run(
     try:
         configure_logging(log_level, log_format)
         traced = _parse_trace(trace) if trace else frozenset()
-        configured = configure(listen, advertise, data_dir, config, override, metrics, zookeeper)
+        configured = configure(listen, advertise, data_dir, config, override, metrics, zookeeper, console)
         warn_of_open_listeners(configured)
     except (SettingError, ValueError) as error:
         return _refuse(str(error))
@@ -84,6 +88,7 @@ def configure(
     overrides: Iterable[str],
     metrics: str | None = None,
     zookeeper: str | None = None,
+    console: str | None = None,
 ) -> Config:
     """One configuration, the later of file, overrides and options winning. Raises SettingError, ValueError, OSError."""
     properties: dict[str, str] = {}
@@ -101,6 +106,8 @@ def configure(
         options["log.dirs"] = str(data_dir)
     if metrics is not None:
         options["metrics.listener"] = join_host_port(*split_host_port(metrics))
+    if console is not None:
+        options["console.listener"] = join_host_port(*split_host_port(console))
     if zookeeper is not None:
         options["zookeeper.connect"] = zookeeper
     for name in sorted(name for name in options.keys() & overridden.keys() if options[name] != overridden[name]):
@@ -113,7 +120,7 @@ def configure(
 async def _serve(config: Config, traced: Collection[ApiKey]) -> None:
     with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with trio.open_nursery() as nursery:
-            server = BrokerServer(config, traced=traced)
+            server = BrokerServer(config, traced=traced, make_console=_make_console)
 
             async def stop_on_signal() -> None:
                 async for number in signals:
@@ -132,6 +139,15 @@ async def _serve(config: Config, traced: Collection[ApiKey]) -> None:
         raise failure
 
 
+def _make_console(server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> Side:
+    """The console, which is imported only where it is asked for. Raises StartError."""
+    try:
+        from ..console.side import ConsoleSide
+    except ImportError as error:
+        raise StartError(f"the console needs {how_to_install('console')}: {error}") from None
+    return ConsoleSide(server, network, clock, workers)
+
+
 def _ready(server: BrokerServer) -> None:
     """Tell the world; and keep what the start made out of the garbage collector's way, for it stays to the end."""
     gc.collect()
@@ -139,6 +155,8 @@ def _ready(server: BrokerServer) -> None:
     gc.enable()
     if server.metrics_address is not None:
         logger.info("metrics are on http://%s/metrics", server.metrics_address)
+    if server.console_address is not None:
+        logger.info("the console is on http://%s/", server.console_address)
     assert server.assembly is not None
     folders = ", ".join(str(Path(path).absolute()) for path in server.data_dirs)
     print(

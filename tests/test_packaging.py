@@ -76,6 +76,7 @@ skipped = (
     "ottla.spark",
     "ottla.broker.http",
     "ottla.broker.metrics",
+    "ottla.console",
     "ottla.compat_tests",
     "ottla.testing.plugin",
     "ottla.__main__",

@@ -102,7 +102,7 @@ packages() { # side by side, for each waits for its registry half of the time
     jars=$!
     tools/fetch_kcat.sh &
     kcat=$!
-    install test --editable '.[compat,metrics,spark]' --group dev --group docs
+    install test --editable '.[compat,metrics,console,spark]' --group dev --group docs
     install_kafka_python_2
     wait $jars
     wait $kcat
@@ -189,7 +189,7 @@ cluster)
     install run --editable .
     tools/fetch_jars.sh zookeeper
     ;;
-check) install check --editable '.[compat,metrics,jobs]' --group dev ;;
+check) install check --editable '.[compat,metrics,console,jobs]' --group dev ;;
 docs) install docs --editable . --group docs ;;
 packages) packages ;;
 classes) classes ;;
@@ -201,7 +201,7 @@ test)
     wait $clients
     ;;
 bench)
-    install test --editable '.[compat,metrics,spark]' --group dev --group docs
+    install test --editable '.[compat,metrics,console,spark]' --group dev --group docs
     tools/fetch_jars.sh kafka
     ;;
 esac

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import heapq
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain
 
 from ...base.errors import KafkaError
 from ...base.seams import Workers
@@ -162,13 +162,12 @@ class Search:
         return 1 - sum(each.left for each in self.ranges) / total if total else 1.0
 
     def found(self) -> list[FoundRecord]:
-        """What was found, by time; a partition's in the order of its offsets. Newest first when it goes backwards."""
-        records = list(chain.from_iterable(each.found for each in self.ranges))
-        if len(self.ranges) > 1:
-            records.sort(key=lambda record: record.timestamp)  # stable: offsets stay in order among equals
+        """What was found, by time, newest first when it goes backwards. A partition's stay in the order of its offsets."""
         if self.backwards:
-            records.reverse()
-        return records
+            return list(
+                heapq.merge(*(reversed(each.found) for each in self.ranges), key=lambda record: -record.timestamp)
+            )
+        return list(heapq.merge(*(each.found for each in self.ranges), key=lambda record: record.timestamp))
 
     def take_found(self) -> list[FoundRecord]:
         """``found``, which is forgotten then; for one who shows what comes, as it comes."""

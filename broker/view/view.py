@@ -97,6 +97,9 @@ class BrokerView:
     def pace(self) -> Pace:
         return Pace(self._clock.elapsed)
 
+    def elapsed(self) -> float:
+        return self._clock.elapsed()
+
     def now_ms(self) -> int:
         return self._clock.now_ms()
 
@@ -105,6 +108,10 @@ class BrokerView:
         """None before the broker has started."""
         assembly = self._broker.assembly
         return assembly.services if assembly is not None and assembly.is_started else None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._broker.bootstrap_servers
 
     # --- the last hour ------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,74 @@
+"""The console's addresses, and what is said where there is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import trio
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ..base.errors import KafkaError
+from ..broker.view.view import BrokerView, NotFoundError
+from .pages import Pages
+from .record_pages import RecordPages, WrongQuestionError
+from .render import Renderer
+from .top import Top
+
+_AT_ONCE = 4
+"""So many pages are made at a time; the others wait their turn."""
+
+Page = Callable[[Request], Awaitable[Response]]
+
+
+def make_application(view: BrokerView, renderer: Renderer) -> Starlette:
+    pages, records = Pages(view, renderer), RecordPages(view, renderer)
+    turns = trio.CapacityLimiter(_AT_ONCE)
+
+    def route(path: str, page: Page) -> Route:
+        async def in_turn(request: Request) -> Response:
+            async with turns:
+                return await _answered(page, request, renderer)
+
+        return Route(path, in_turn)
+
+    async def fails(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return await _problem(renderer, error.status_code, "There is no such page.")
+
+    routes = [
+        route("/", pages.overview),
+        route("/history.json", pages.history),
+        route("/top.json", Top(view).page),
+        route("/topics", pages.topics),
+        route("/topics/{topic}", pages.topic),
+        route("/topics/{topic}/records", records.records),
+        route("/topics/{topic}/{partition:int}/segments", pages.segments),
+        route("/topics/{topic}/{partition:int}/{offset:int}", records.record),
+        route("/topics/{topic}/{partition:int}/{offset:int}/{what}", records.download),
+        Route("/topics/{topic}/search", records.search),
+        route("/groups", pages.groups),
+        route("/group", pages.group),
+        route("/connections", pages.connections),
+        route("/requests", pages.requests),
+        Route("/static/{place:path}", renderer.files.serve),
+    ]
+    return Starlette(routes=routes, exception_handlers={404: fails, 405: fails})
+
+
+async def _answered(page: Page, request: Request, renderer: Renderer) -> Response:
+    try:
+        return await page(request)
+    except NotFoundError as error:
+        return await _problem(renderer, 404, str(error))
+    except WrongQuestionError as error:
+        return await _problem(renderer, 400, str(error))
+    except KafkaError as error:
+        return await _problem(renderer, 503, f"The broker cannot say: {error.message or error.code.name}")
+
+
+async def _problem(renderer: Renderer, status: int, why: str) -> Response:
+    return await renderer.page("problem.html", status, title=str(status), why=why)

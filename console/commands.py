@@ -1,0 +1,64 @@
+"""The commands that show in a terminal what a page shows."""
+
+from __future__ import annotations
+
+import shlex
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    """``ottla`` is Ottla's, ``kafka`` that of Apache Kafka's tools; empty where there is none."""
+
+    ottla: str
+    kafka: str = ""
+
+
+def _line(*words: str) -> str:
+    return " ".join(map(shlex.quote, words))
+
+
+def topics(server: str) -> Command:
+    return Command(
+        _line("ottla", "topics", "list", "-b", server), _line("kafka-topics.sh", "--bootstrap-server", server, "--list")
+    )
+
+
+def topic(server: str, name: str) -> Command:
+    return Command(
+        _line("ottla", "topics", "describe", "--topic", name, "-b", server),
+        _line("kafka-topics.sh", "--bootstrap-server", server, "--describe", "--topic", name),
+    )
+
+
+def groups(server: str) -> Command:
+    return Command(
+        _line("ottla", "groups", "list", "-b", server),
+        _line("kafka-consumer-groups.sh", "--bootstrap-server", server, "--list"),
+    )
+
+
+def group(server: str, group_id: str) -> Command:
+    return Command(
+        _line("ottla", "groups", "describe", "--group", group_id, "-b", server),
+        _line("kafka-consumer-groups.sh", "--bootstrap-server", server, "--describe", "--group", group_id),
+    )
+
+
+def cluster(server: str) -> Command:
+    return Command(
+        _line("ottla", "cluster", "describe", "-b", server),
+        _line("kafka-broker-api-versions.sh", "--bootstrap-server", server),
+    )
+
+
+def records(server: str, name: str, partition: int | None, offset: int | None, count: int) -> Command:
+    """Those from an offset on, or as many of the newest ones."""
+    numbered = () if partition is None else ("--partition", str(partition))
+    ottla = ["ottla", "consume", "--topic", name, *numbered]
+    ottla += ["--offset", str(-count if offset is None else offset), "--until-end", "-b", server]
+    if offset is not None:
+        ottla += ["--max-messages", str(count)]
+    if partition is None or offset is None:  # which Kafka's tool cannot
+        return Command(_line(*ottla))
+    kafka = ["kafka-console-consumer.sh", "--bootstrap-server", server, "--topic", name, *numbered]
+    return Command(_line(*ottla), _line(*kafka, "--offset", str(offset), "--max-messages", str(count)))

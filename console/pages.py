@@ -1,0 +1,172 @@
+"""The pages of the broker, its topics, groups, connections and requests; those of records are in ``record_pages``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from ..broker.view.rows import ConnectionRow, GroupRow, RequestRow, TopicRow
+from ..broker.view.view import SERIES, BrokerView
+from . import commands
+from .render import Renderer
+from .tables import Choice, Column, none_last
+
+_MOST_ERRORS = 20
+_MOST_PARTITIONS = 200
+_MOST_SEGMENTS = 200
+
+TOPIC_COLUMNS = (
+    Column("name", "Topic", lambda row: row.name),
+    Column("partitions", "Partitions", lambda row: row.partitions, is_number=True),
+    Column("records", "Records", lambda row: row.records, is_number=True),
+    Column("size", "Size", lambda row: row.size, is_number=True),
+    Column("in", "In", lambda row: row.rates.bytes_in, is_number=True),
+    Column("messages", "Records/s", lambda row: row.rates.messages_in, is_number=True),
+    Column("newest", "Newest record", lambda row: none_last(row.newest_ms), is_number=True),
+    Column("retention", "Retention", lambda row: none_last(row.retention_ms), is_number=True),
+    Column("lag", "Largest lag", lambda row: none_last(row.max_lag), is_number=True),
+)
+GROUP_COLUMNS = (
+    Column("group", "Group", lambda row: row.group_id),
+    Column("state", "State", lambda row: row.state),
+    Column("members", "Members", lambda row: row.members, is_number=True),
+    Column("topics", "Topics", lambda row: row.topics, is_number=True),
+    Column("partitions", "Partitions", lambda row: row.partitions, is_number=True),
+    Column("lag", "Lag", lambda row: none_last(row.lag), is_number=True),
+    Column("max_lag", "Largest", lambda row: none_last(row.max_lag), is_number=True),
+)
+CONNECTION_COLUMNS = (
+    Column("peer", "Client", lambda row: row.peer),
+    Column("client_id", "Client id", lambda row: row.client_id),
+    Column("software", "Software", lambda row: (row.software, row.software_version)),
+    Column("listener", "Listener", lambda row: row.listener),
+    Column("principal", "Principal", lambda row: row.principal),
+    Column("age", "Open for", lambda row: row.age_ms, is_number=True),
+    Column("idle", "Quiet for", lambda row: row.idle_ms, is_number=True),
+)
+REQUEST_COLUMNS = (
+    Column("at", "When", lambda row: row.at_ms, is_number=True),
+    Column("api", "API", lambda row: (row.api, row.version)),
+    Column("client_id", "Client id", lambda row: row.client_id),
+    Column("peer", "Client", lambda row: row.peer),
+    Column("took", "Took", lambda row: row.total_ms, is_number=True),
+    Column("size", "Request", lambda row: row.nbytes, is_number=True),
+    Column("answer", "Answer", lambda row: row.answer_nbytes, is_number=True),
+    Column("errors", "Errors", lambda row: len(row.errors), is_number=True),
+)
+
+
+class Pages:
+    """Each method is one page."""
+
+    def __init__(self, view: BrokerView, renderer: Renderer) -> None:
+        self._view = view
+        self._renderer = renderer
+
+    async def overview(self, request: Request) -> Response:
+        broker = await self._view.broker()
+        return await self._renderer.page(
+            "overview.html",
+            broker=broker,
+            errors=self._view.errors()[:_MOST_ERRORS],
+            command=commands.cluster(broker.bootstrap_servers),
+        )
+
+    async def history(self, request: Request) -> Response:
+        """The points of some series, for the charts; ``span`` is minute or hour."""
+        asked = request.query_params.get("series", "").split(",")
+        names = [name for name in asked if name in SERIES]
+        history = self._view.history
+        is_hour = request.query_params.get("span") == "hour"
+        points = history.minutes.points(names, 60) if is_hour else history.seconds.points(names, 120)
+        times = [point[0] / 1000 for point in points]
+        values = [[round(point[place + 1], 3) for point in points] for place in range(len(names))]
+        return JSONResponse({"times": times, "series": names, "values": values})
+
+    async def topics(self, request: Request) -> Response:
+        choice = Choice(request, TOPIC_COLUMNS, "name")
+        shows_internal, wanted = choice.has("internal"), choice.q.lower()
+
+        def matches(row: TopicRow) -> bool:
+            return wanted in row.name.lower() and (shows_internal or not row.is_internal)
+
+        part = await choice.part(await self._view.topics(), matches, self._view.pace())
+        return await self._table("topics.html", choice, part, commands.topics, shows_internal=shows_internal)
+
+    async def topic(self, request: Request) -> Response:
+        name = request.path_params["topic"]
+        detail = await self._view.topic(name)
+        server = self._server()
+        return await self._renderer.page(
+            "topic.html",
+            detail=detail,
+            partitions=detail.partitions[:_MOST_PARTITIONS],
+            command=commands.topic(server, name),
+        )
+
+    async def segments(self, request: Request) -> Response:
+        name, number = request.path_params["topic"], request.path_params["partition"]
+        segments = await self._view.segments(name, number)
+        command = commands.Command(f"ottla dump-log --files {segments[-1].base_offset:020}.log" if segments else "")
+        shown = segments[-_MOST_SEGMENTS:]
+        return await self._renderer.page(
+            "segments.html", topic=name, number=number, segments=shown, count=len(segments), command=command
+        )
+
+    async def groups(self, request: Request) -> Response:
+        choice = Choice(request, GROUP_COLUMNS, "group")
+        wanted = choice.q.lower()
+
+        def matches(row: GroupRow) -> bool:
+            return wanted in row.group_id.lower()
+
+        part = await choice.part(await self._view.groups(), matches, self._view.pace())
+        return await self._table("groups.html", choice, part, commands.groups)
+
+    async def group(self, request: Request) -> Response:
+        """The id is in the query: it may have any characters."""
+        group_id = request.query_params.get("id", "")
+        detail = await self._view.group(group_id)
+        return await self._renderer.page(
+            "group.html",
+            detail=detail,
+            partitions=detail.partitions[:_MOST_PARTITIONS],
+            command=commands.group(self._server(), group_id),
+        )
+
+    async def connections(self, request: Request) -> Response:
+        choice = Choice(request, CONNECTION_COLUMNS, "age")
+        wanted = choice.q.lower()
+
+        def matches(row: ConnectionRow) -> bool:
+            return wanted in f"{row.peer} {row.client_id} {row.software} {row.principal}".lower()
+
+        part = await choice.part(await self._view.connections(), matches, self._view.pace())
+        return await self._table("connections.html", choice, part, None)
+
+    async def requests(self, request: Request) -> Response:
+        choice = Choice(request, REQUEST_COLUMNS, "at")
+        wanted = choice.q.lower()
+
+        def matches(row: RequestRow) -> bool:
+            return wanted in f"{row.api} {row.client_id} {row.peer} {' '.join(row.errors)}".lower()
+
+        part = await choice.part(self._view.last_requests(), matches, self._view.pace())
+        return await self._table("requests.html", choice, part, None, errors=self._view.errors()[:_MOST_ERRORS])
+
+    async def _table(
+        self,
+        template: str,
+        choice: Choice,
+        part: Any,
+        command: Callable[[str], commands.Command] | None,
+        **values: Any,
+    ) -> Response:
+        shown = None if command is None else command(self._server())
+        return await self._renderer.page(template, choice=choice, part=part, command=shown, **values)
+
+    def _server(self) -> str:
+        return self._view.bootstrap_servers

@@ -1,0 +1,154 @@
+"""Which records are looked for, as a page's address says it: where to begin, how many, and a filter.
+
+A filter compares, and computes nothing: a key that equals, a header of a name or of a name and a value, a value that contains.
+All that are given must hold. ``from`` is newest, oldest, offset or time, the last two with ``at``. ``rest`` is what an earlier
+part of the same search has left, ``PARTITION:LOW-HIGH`` with dots between.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from ..broker.view.records import Matches, Range
+from ..wire.records import Record
+from .texts import SHOWS
+
+MOST_RECORDS = 500
+DEFAULT_RECORDS = 50
+STARTS = ("newest", "oldest", "offset", "time")
+_MOST_TEXT = 1000
+_REST = re.compile(r"(\d{1,10}):(\d{1,19})-(\d{1,19})")
+
+
+class WrongQuestionError(Exception):
+    """The address says something that cannot be; ``str()`` is a sentence."""
+
+
+class Rest(NamedTuple):
+    """What is left of one partition."""
+
+    number: int
+    low: int
+    high: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Question:
+    """``at`` is an offset, or a time in ms; ``given`` is the address's query as it was."""
+
+    partition: int | None
+    start: str
+    at: int
+    count: int
+    key: str
+    header: str
+    contains: str
+    show: str
+    rest: tuple[Rest, ...]
+    given: Mapping[str, str]
+
+    @property
+    def is_backwards(self) -> bool:
+        return self.start == "newest"
+
+    @property
+    def has_filter(self) -> bool:
+        return bool(self.key or self.header or self.contains)
+
+    def matches(self) -> Matches | None:
+        """None where every record is looked for."""
+        if not self.has_filter:
+            return None
+        key, contains = _bytes(self.key), _bytes(self.contains)
+        name, has_value, text = self.header.partition("=")
+        value = _bytes(text)
+
+        def does(record: Record) -> bool:
+            if self.key and record.key != key:
+                return False
+            if self.contains and (record.value is None or contains not in record.value):
+                return False
+            return not self.header or any(
+                found == name and (not has_value or content == value) for found, content in record.headers
+            )
+
+        return does
+
+
+def _bytes(text: str) -> bytes:
+    """``hex:…`` stands for bytes, everything else for itself in UTF-8."""
+    if text.startswith("hex:"):
+        try:
+            return bytes.fromhex(text[4:])
+        except ValueError:
+            raise WrongQuestionError(f"{text} is not hexadecimal.") from None
+    return text.encode("utf-8", "surrogatepass")
+
+
+def read_question(given: Mapping[str, str]) -> Question:
+    """Raises WrongQuestionError."""
+    start = given.get("from", "newest")
+    if start not in STARTS:
+        raise WrongQuestionError(f"Records are read from {', '.join(STARTS)}, not from {start}.")
+    show = given.get("show", "auto")
+    if show not in SHOWS:
+        raise WrongQuestionError(f"Records are shown as {', '.join(SHOWS)}, not as {show}.")
+    at = given.get("at", "").strip()
+    question = Question(
+        _number(given.get("partition", ""), "a partition", None),
+        start,
+        _at(start, at),
+        min(max(_number(given.get("n", ""), "a number of records", DEFAULT_RECORDS) or 1, 1), MOST_RECORDS),
+        given.get("key", "")[:_MOST_TEXT],
+        given.get("header", "")[:_MOST_TEXT],
+        given.get("contains", "")[:_MOST_TEXT],
+        show,
+        tuple(_rest(given.get("rest", ""))),
+        given,
+    )
+    question.matches()  # whether it can be made
+    return question
+
+
+def _number(text: str, what: str, default: int | None) -> int | None:
+    text = text.strip()
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise WrongQuestionError(f"{text} is not {what}.")
+    return int(text)
+
+
+def _at(start: str, text: str) -> int:
+    if start == "offset":
+        return _number(text, "an offset", 0) or 0
+    if start != "time":
+        return 0
+    if text.isascii() and text.isdigit() and len(text) <= 16:
+        return int(text)
+    try:
+        moment = datetime.fromisoformat(text)
+        return math.floor((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise WrongQuestionError(
+            f"{text or 'Nothing'} is not a time, as 2026-01-31T12:00:00Z is, or 1769860800000 in ms; without a zone it is UTC."
+        ) from None
+
+
+def _rest(text: str) -> Sequence[Rest]:
+    if not text:
+        return []
+    found = [_REST.fullmatch(part) for part in text.split(".")]
+    if any(part is None for part in found):
+        raise WrongQuestionError("The rest of a search is PARTITION:LOW-HIGH.")
+    return [Rest(*map(int, part.groups())) for part in found if part is not None]
+
+
+def rest_text(ranges: Sequence[Range]) -> str:
+    """What is left, for an address; empty where nothing is."""
+    return ".".join(f"{each.number}:{each.low}-{each.high}" for each in ranges if each.left)

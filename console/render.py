@@ -1,0 +1,66 @@
+"""Templates into pages, by a worker thread: rows are never changed, so nothing is looked at twice.
+
+Everything that comes from a record, a client or a setting is escaped by Jinja's autoescape. Characters that cannot be seen, or
+that change the order of others, are shown as what they are (``texts.visible``).
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import HTMLResponse
+
+from ..base.seams import Clock, Workers
+from . import formats, texts
+from .files import StaticFiles
+
+_FOLDER = Path(__file__).parent / "templates"
+
+
+@functools.cache
+def _files() -> StaticFiles:
+    return StaticFiles()
+
+
+@functools.cache
+def _environment(files: StaticFiles) -> Environment:
+    """One for the process: brokers of a test share what is compiled."""
+    made = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= formats.FILTERS | texts.FILTERS
+    made.globals |= {"file": files.address}
+    return made
+
+
+class Renderer:
+    """Makes pages. ``load`` is to be called first, by a worker: it compiles the templates."""
+
+    def __init__(self, workers: Workers, clock: Clock) -> None:
+        self._workers = workers
+        self._clock = clock
+        self.files = _files()
+        self._environment = _environment(self.files)
+
+    def load(self) -> None:
+        """Read and compile everything."""
+        self.files.load()
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
+    async def page(self, template: str, status: int = 200, **values: Any) -> HTMLResponse:
+        """A page made of a template."""
+        return HTMLResponse(await self.text(template, **values), status_code=status)
+
+    async def text(self, template: str, **values: Any) -> str:
+        """HTML made of a template."""
+        made = self._environment.get_template(template)
+        return await self._workers.run(functools.partial(made.render, now_ms=self._clock.now_ms(), **values))

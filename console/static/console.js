@@ -1,0 +1,198 @@
+// What the pages do in a browser: local times, charts, searches that go on, keys. Without it they can be read all the same.
+"use strict";
+
+// --- times: the server writes UTC, the browser's zone is shown, UTC stays in the title ------------------------------
+
+function localTimes(root) {
+  for (const time of root.querySelectorAll("time:not([title])")) {
+    const moment = new Date(time.dateTime);
+    if (isNaN(moment)) continue;
+    const two = (number, width = 2) => String(number).padStart(width, "0");
+    time.title = time.textContent;
+    time.textContent = `${moment.getFullYear()}-${two(moment.getMonth() + 1)}-${two(moment.getDate())} ` +
+      `${two(moment.getHours())}:${two(moment.getMinutes())}:${two(moment.getSeconds())}.${two(moment.getMilliseconds(), 3)}`;
+  }
+}
+
+// --- parts that come anew: not while nobody looks, nor under the hands of who does ----------------------------------
+
+function isInUse(live) {
+  const selection = document.getSelection();
+  return live.contains(document.activeElement) ||
+    (selection && !selection.isCollapsed && live.contains(selection.anchorNode));
+}
+
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden || isInUse(event.target)) event.preventDefault();
+});
+document.addEventListener("htmx:afterSwap", () => localTimes(document));
+
+// --- charts ---------------------------------------------------------------------------------------------------------
+
+const NAMES = {
+  bytes_in: "in", bytes_out: "out", messages_in: "records/s", requests: "requests/s", errors: "errors/s",
+  connections: "connections", loop_lag_ms: "ms late",
+};
+
+function inUnit(unit) {
+  return (value) => {
+    if (value === null || value === undefined) return "–";
+    if (unit !== "bytes") return value.toLocaleString("en", { maximumFractionDigits: 2 });
+    const units = ["B/s", "KiB/s", "MiB/s", "GiB/s"];
+    let place = 0;
+    while (value >= 1024 && place < units.length - 1) { value /= 1024; place++; }
+    return `${value.toFixed(place ? 1 : 0)} ${units[place]}`;
+  };
+}
+
+function clock(seconds) {
+  return new Date(seconds * 1000).toLocaleTimeString("en-GB");
+}
+
+class Chart {
+  constructor(place) {
+    this.place = place;
+    this.names = place.dataset.series.split(",");
+    this.plot = null;
+    new ResizeObserver(() => this.plot && this.plot.setSize(this.size())).observe(place);
+  }
+
+  size() {
+    return { width: Math.max(this.place.clientWidth, 120), height: 135 };
+  }
+
+  colours() {
+    const style = getComputedStyle(document.documentElement);
+    return (name) => style.getPropertyValue(name).trim();
+  }
+
+  draw(data) {
+    if (this.plot) return this.plot.setData(data);
+    const colour = this.colours();
+    const show = inUnit(this.place.dataset.unit);
+    const axis = { stroke: colour("--soft"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
+    this.plot = new uPlot({
+      ...this.size(),
+      cursor: { y: false },
+      scales: { y: { range: (plot, low, high) => [0, Math.max(high * 1.1, 1)] } },
+      axes: [{ ...axis, space: 80, values: (plot, moments) => moments.map(clock) }, { ...axis, size: 78, values: (plot, values) => values.map(show) }],
+      series: [{ label: "at", value: (plot, moment) => moment === null ? "–" : clock(moment) }, ...this.names.map((name, place) => ({
+        label: NAMES[name] || name, stroke: colour(`--series-${place}`), width: 1.5, points: { show: false }, value: (plot, value) => show(value),
+      }))],
+    }, data, this.place);
+  }
+
+  again() {
+    if (this.plot) this.plot.destroy();
+    this.plot = null;
+  }
+
+  async look(span) {
+    const answer = await fetch(`/history.json?span=${span}&series=${this.names}`);
+    if (answer.ok) {
+      const history = await answer.json();
+      this.draw([history.times, ...history.values]);
+    }
+  }
+}
+
+function startCharts() {
+  const charts = [...document.querySelectorAll(".chart")].map((place) => new Chart(place));
+  if (!charts.length) return;
+  let span = "minute";
+  const look = async () => {
+    if (document.hidden) return;
+    for (const chart of charts) {
+      try { await chart.look(span); } catch { return; } // the broker is away: the next look may find it
+    }
+  };
+  for (const button of document.querySelectorAll("[data-span]")) {
+    button.addEventListener("click", () => {
+      span = button.dataset.span;
+      for (const each of document.querySelectorAll("[data-span]")) each.setAttribute("aria-pressed", String(each === button));
+      look();
+    });
+  }
+  document.addEventListener("ottla:theme", () => { charts.forEach((chart) => chart.again()); look(); });
+  look();
+  setInterval(look, 2000);
+}
+
+// --- a search that goes on ------------------------------------------------------------------------------------------
+
+function startSearch() {
+  const progress = document.querySelector("#progress[data-search]");
+  if (!progress) return;
+  const rows = document.querySelector("#rows");
+  const more = document.querySelector("#more");
+  const already = rows.querySelectorAll("tr").length;
+  const source = new EventSource(progress.dataset.search);
+  const bar = document.createElement("progress");
+  const text = document.createElement("span");
+  const stop = document.createElement("button");
+  bar.max = 100;
+  bar.value = 0;
+  bar.setAttribute("aria-label", "How much was looked through");
+  stop.type = "button";
+  stop.textContent = "Stop";
+  progress.replaceChildren(bar, " ", text, " ", stop);
+  more.replaceChildren();
+  const tell = (state, told) => {
+    bar.value = told.percent;
+    text.textContent = `${told.records} records more looked at, ${already + Number(told.found)} found ${state}`;
+  };
+  const end = () => { source.close(); stop.remove(); };
+  source.addEventListener("rows", (event) => {
+    rows.insertAdjacentHTML("beforeend", event.data);
+    localTimes(rows);
+  });
+  source.addEventListener("progress", (event) => tell("so far", JSON.parse(event.data)));
+  source.addEventListener("done", (event) => {
+    const told = JSON.parse(event.data);
+    end();
+    tell("in all", told.progress);
+    if (told.more) {
+      const link = document.createElement("a");
+      link.href = told.more;
+      link.rel = "next";
+      link.textContent = "Search on";
+      more.replaceChildren(link);
+    }
+  });
+  source.addEventListener("error", () => { end(); text.textContent += " (the search was cut off)"; });
+  stop.addEventListener("click", () => { end(); text.textContent += " (stopped)"; });
+  addEventListener("pagehide", end);
+}
+
+// --- keys and the theme ---------------------------------------------------------------------------------------------
+
+const PLACES = { o: "/", t: "/topics", g: "/groups", c: "/connections", r: "/requests" };
+let went = 0;
+
+document.addEventListener("keydown", (event) => {
+  const isTyping = event.target.closest("input, select, textarea");
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "/") {
+    const search = document.querySelector("input[type=search]");
+    if (search) { event.preventDefault(); search.focus(); }
+  } else if (event.key === "g" && event.timeStamp - went > 1000) {
+    went = event.timeStamp;
+  } else if (event.timeStamp - went < 1000 && PLACES[event.key]) {
+    location.assign(PLACES[event.key]);
+  }
+});
+
+function startTheme() {
+  document.querySelector("#theme").addEventListener("click", () => {
+    const root = document.documentElement;
+    const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = isDark ? "light" : "dark";
+    localStorage.setItem("ottla-theme", root.dataset.theme);
+    document.dispatchEvent(new Event("ottla:theme"));
+  });
+}
+
+localTimes(document);
+startTheme();
+startCharts();
+startSearch();

@@ -1,0 +1,52 @@
+"""What ``ottla top`` shows, as JSON: the broker, and the first topics, groups and errors. Whole numbers are strings."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from ..broker.view.view import BrokerView
+from .tables import none_last
+
+_ROWS = 20
+
+
+class Top:
+    def __init__(self, view: BrokerView) -> None:
+        self._view = view
+
+    async def page(self, request: Request) -> Response:
+        view = self._view
+        broker = await view.broker()
+        topics = [row for row in await view.topics() if not row.is_internal]
+        return JSONResponse(
+            {
+                "broker": as_json(broker),
+                "topics": [
+                    as_json(row)
+                    for row in heapq.nlargest(
+                        _ROWS, topics, key=lambda row: (row.rates.bytes_in + row.rates.bytes_out, row.size)
+                    )
+                ],
+                "groups": [
+                    as_json(row)
+                    for row in heapq.nlargest(_ROWS, await view.groups(), key=lambda row: none_last(row.lag))
+                ],
+                "errors": [as_json(row) for row in view.errors()[:_ROWS]],
+            }
+        )
+
+
+def as_json(row: Any) -> Any:
+    """A row, and all in it, with whole numbers as text: a browser would round those of 64 bits."""
+    if dataclasses.is_dataclass(row):
+        return {field.name: as_json(getattr(row, field.name)) for field in dataclasses.fields(row)}
+    if isinstance(row, tuple | list):
+        return [as_json(each) for each in row]
+    if isinstance(row, int) and not isinstance(row, bool):
+        return str(row)
+    return row

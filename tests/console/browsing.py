@@ -1,0 +1,168 @@
+"""A broker with a console in the loop of a test, on a network in memory; and a client that reads its pages as a browser would."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import h11
+import trio
+
+from ottla.base.config import Config
+from ottla.base.memory_network import MemoryConnection, MemoryNetwork
+from ottla.base.seams import InlineWorkers
+from ottla.broker.server import BrokerServer
+from ottla.console.side import ConsoleSide
+from ottla.controller.topics import NewTopic
+from ottla.replication.partition import Partition
+from ottla.wire.records import Record, build_batch
+
+from ..memory_broker import HOST, PORT, running
+
+CONSOLE = "console"
+VOID = {"meta", "link", "input", "br", "hr", "img"}
+
+
+class Page(HTMLParser):
+    """HTML taken apart: its ``text``, its elements as (tag, attributes), and the addresses of its links by their text."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.html = html
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.links: dict[str, str] = {}
+        self.pieces: list[str] = []
+        self._open: list[str] = []
+        self._href: str | None = None
+        self.feed(html)
+        assert self._open == [], "every element is closed"
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.pieces).split())
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+        if tag == "a":
+            self._href = dict(attrs).get("href")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+        if tag == "a":
+            self._href = None
+
+    def handle_data(self, data: str) -> None:
+        self.pieces.append(data)
+        if self._href is not None:
+            self.links[data.strip()] = self._href
+
+    def rows(self) -> int:
+        return sum(tag == "tr" for tag, _ in self.elements)
+
+
+class Answer:
+    """What a page was answered with."""
+
+    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    @property
+    def page(self) -> Page:
+        assert self.headers["content-type"].startswith("text/html")
+        return Page(self.body.decode())
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Browsing:
+    """``get`` reads a page; ``put`` writes records without a client."""
+
+    def __init__(self, server: BrokerServer, network: MemoryNetwork) -> None:
+        self.server = server
+        self.network = network
+
+    @property
+    def console(self) -> ConsoleSide:
+        side = self.server._console
+        assert isinstance(side, ConsoleSide)
+        return side
+
+    async def get(self, target: str, *, method: str = "GET", **headers: str) -> Answer:
+        stream, protocol = await self.open(target, method=method, **headers)
+        try:
+            with trio.fail_after(60):
+                return await _answer(stream, protocol)
+        finally:
+            stream.close()
+
+    async def open(
+        self, target: str, *, method: str = "GET", **headers: str
+    ) -> tuple[MemoryConnection, h11.Connection]:
+        """A connection on which a request was sent."""
+        stream = await self.network.connect(CONSOLE, self.console.port)
+        protocol = h11.Connection(h11.CLIENT)
+        given = {"Host": f"localhost:{self.console.port}", "Connection": "close"}
+        given |= {name.replace("_", "-"): value for name, value in headers.items()}
+        request = h11.Request(method=method, target=target, headers=list(given.items()))
+        await stream.send([(protocol.send(request) or b"") + (protocol.send(h11.EndOfMessage()) or b"")])
+        return stream, protocol
+
+    async def create(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
+        assert self.server.assembly is not None
+        await self.server.assembly.services.controller.create_topics(
+            [NewTopic(name, partitions, configs=configs or {})]
+        )
+
+    def partition(self, name: str, number: int = 0) -> Partition:
+        assert self.server.assembly is not None
+        return self.server.assembly.services.replicas.partition(name, number)
+
+    def put(self, name: str, *records: Record, number: int = 0) -> None:
+        self.partition(name, number).append(build_batch(records), now_ms=1, internal=True)
+
+
+async def _answer(stream: MemoryConnection, protocol: h11.Connection) -> Answer:
+    head: h11.Response | None = None
+    body = b""
+    while True:
+        event = protocol.next_event()
+        if event is h11.NEED_DATA:
+            protocol.receive_data(await stream.receive())
+        elif isinstance(event, h11.Response):
+            head = event
+        elif isinstance(event, h11.Data):
+            body += event.data
+        else:
+            break
+    assert head is not None, event
+    return Answer(head.status_code, {name.decode(): value.decode() for name, value in head.headers}, body)
+
+
+@asynccontextmanager
+async def browsing(folder: Path, **properties: str) -> AsyncIterator[Browsing]:
+    """``properties`` with _ for the dots."""
+    network = MemoryNetwork()
+    named = {name.replace("_", "."): value for name, value in properties.items()}
+    config = Config(
+        {
+            "log.dirs": str(folder),
+            "listeners": f"PLAINTEXT://{HOST}:{PORT}",
+            "console.listener": f"{CONSOLE}:8080",
+            "max.message.bytes": "20000000",
+            "message.max.bytes": "20000000",
+            **named,
+        }
+    )
+    server = BrokerServer(config, network=network, workers=InlineWorkers(), make_console=ConsoleSide)
+    async with running(server):
+        yield Browsing(server, network)
