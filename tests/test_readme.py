@@ -82,7 +82,7 @@ def test_console_tools(address: str, tmp_path: Path) -> None:
 
 def test_pipelines(address: str, tmp_path: Path) -> None:
     toolchains.java()
-    printed = run("pipelines", address, tmp_path, OTTLA_BOOTSTRAP_SERVER=address, PATH=f"{BIN}:{os.environ['PATH']}")
+    printed = run("pipelines", address, tmp_path, OTTLA_BOOTSTRAP_SERVERS=address, PATH=f"{BIN}:{os.environ['PATH']}")
     lines = printed.splitlines()
     assert "counts: 2 records read" in lines
     assert {"the 3", "cat 2", "dog 1"} <= set(lines)

@@ -46,7 +46,7 @@ def test_the_step_of_github_actions_starts_a_broker(tmp_path: Path, environment:
     try:
         done = subprocess.run(
             ["bash", "-ec", script],
-            env=environment | {"OTTLA_BOOTSTRAP_SERVER": address},
+            env=environment | {"OTTLA_BOOTSTRAP_SERVERS": address},
             capture_output=True,
             text=True,
             timeout=120,
@@ -63,7 +63,7 @@ def test_a_program_waits_for_the_broker(tmp_path: Path, environment: dict[str, s
     script = tmp_path / "wait-for-kafka.sh"
     script.write_text(RECIPES["wait"])
     port = HeldPort()
-    given = environment | {"OTTLA_BOOTSTRAP_SERVER": f"127.0.0.1:{port.number}"}
+    given = environment | {"OTTLA_BOOTSTRAP_SERVERS": f"127.0.0.1:{port.number}"}
     waiting = subprocess.Popen(["sh", script, "echo", "started"], env=given, stdout=subprocess.PIPE, text=True)
     line = re.findall(r"^kafka: (.*)$", RECIPES["procfile"], re.MULTILINE)[0].replace("9092", str(port.number))
     broker = subprocess.Popen(["sh", "-c", f"exec {line}"], env=given, cwd=tmp_path, stdout=subprocess.DEVNULL)

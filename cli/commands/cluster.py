@@ -53,6 +53,31 @@ def describe(
     run(debug, cluster.describe, connection, as_json=as_json)
 
 
+@app.command()
+def health(
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Say whether the cluster is healthy, and what is wrong if it is not.
+
+    It is when it has a controller, every broker that has replicas is up, and every partition has a leader and all its replicas
+    in sync. Exit status: 0 it is healthy, 1 it is not, or no broker answers. 'ottla cluster wait' waits for it.
+
+    \b
+    Examples:
+      ottla cluster health || mail -s 'Kafka' admin@example.org
+      ottla cluster health --json | jq .offline_partitions
+    """
+    from ..tools import client
+    from ..tools import health as tool
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    run(debug, tool.health, connection, as_json=as_json)
+
+
 @app.command("elect-leaders")
 def elect_leaders(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import HELP, CommandConfig, run
+from .options import BOOTSTRAP_VARIABLE, HELP, CommandConfig, run
 
 app = typer.Typer(name="compat", add_completion=False, rich_markup_mode=None)
 
@@ -20,7 +20,8 @@ def compat(
         typer.Option(
             "--bootstrap-server",
             "-b",
-            metavar="HOST:PORT",
+            metavar="HOST:PORT[,…]",
+            envvar=BOOTSTRAP_VARIABLE,
             help="The broker to test; port 9092 if none is given. [one that the run starts]",
         ),
     ] = None,

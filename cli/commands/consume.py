@@ -6,79 +6,118 @@ from typing import Annotated, Literal
 
 import typer
 
-from .options import DEFAULT_SERVER, HELP, AsJson, BootstrapServer, CommandConfig, CommandProperty, Debug, run
-
-_LETTERS = "How to print a record: %t %p %o %k %s %T %h, %K %S sizes, %% \\n \\t \\x00."
-Template = Annotated[str | None, typer.Option("--format", metavar="TEXT", help=_LETTERS)]
+from . import completion
+from .options import (
+    DEFAULT_SERVER,
+    HELP,
+    BootstrapServer,
+    CommandConfig,
+    CommandProperty,
+    Debug,
+    Partitions,
+    numbers,
+    run,
+)
 
 app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=None)
 
 
 @app.command()
 def consume(
-    topic: Annotated[str, typer.Option("--topic", metavar="NAME", help="The topic.")],
+    topics: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TOPIC…", help="The topics; '^orders.*' is a pattern for names.", autocompletion=completion.topics
+        ),
+    ],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
-    partition: Annotated[
-        list[int] | None, typer.Option("--partition", metavar="N", min=0, help="Only this one; may be repeated.")
-    ] = None,
+    partitions: Partitions = None,
     group: Annotated[
         str | None,
-        typer.Option("--group", metavar="NAME", help="As a member of this group, which commits what was printed."),
+        typer.Option(
+            "--group",
+            "-g",
+            "-G",
+            metavar="NAME",
+            help="As a member of this group, which commits what was printed.",
+            autocompletion=completion.groups,
+        ),
     ] = None,
-    from_beginning: Annotated[
-        bool, typer.Option("--from-beginning", help="From the oldest record; of a group: if it has committed nothing.")
-    ] = False,
     offset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--offset",
+            "-o",
+            metavar="WHERE",
+            help="From where, and to where: see below. Of a group: if it has committed nothing. [start]",
+        ),
+    ] = None,
+    template: Annotated[
         str | None,
-        typer.Option(metavar="OFFSET", help="From this offset of each partition; -10 is the last ten. [end]"),
+        typer.Option("--format", "-f", metavar="TEXT", help="How to print a record: see below."),
     ] = None,
-    from_timestamp: Annotated[
-        str | None, typer.Option(metavar="TIME", help="From the first record as new as this: ISO 8601 or milliseconds.")
+    as_json: Annotated[bool, typer.Option("--json", "-J", help="A JSON object in a line for each record.")] = False,
+    key_separator: Annotated[
+        str | None,
+        typer.Option("--key-separator", "-K", metavar="TEXT", help="Print the key, this text and the value."),
     ] = None,
-    template: Template = None,
-    as_json: AsJson = False,
-    max_messages: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after so many.")] = None,
+    show_null: Annotated[
+        bool, typer.Option("--null", "-Z", help="Print NULL for a key or value that is null, not nothing.")
+    ] = False,
+    num: Annotated[
+        int | None, typer.Option("--num", "-n", "-c", metavar="N", min=1, help="End after so many records.")
+    ] = None,
+    until_end: Annotated[
+        bool, typer.Option("--until-end", "-e", help="End where the topics end at the start of the run.")
+    ] = False,
     timeout_ms: Annotated[
         int | None, typer.Option(metavar="MS", min=1, help="End when nothing comes for so long.")
     ] = None,
-    until_end: Annotated[
-        bool, typer.Option("--until-end", help="End where the topic ends at the start of the run.")
-    ] = False,
     isolation_level: Annotated[
         Literal["read_uncommitted", "read_committed"],
         typer.Option(metavar="read_uncommitted|read_committed", help="Whether open and aborted transactions are read."),
     ] = "read_uncommitted",
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Don't tell on a terminal when a partition's end is reached.")
+    ] = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Print the records of a topic as they come, until Ctrl-C: the value and a line's end, unless told otherwise.
+    """Print the records of topics, from the oldest on and as they come, until Ctrl-C: the value and a line's end.
 
-    --format takes kcat's letters: %t topic, %p partition, %o offset, %k key, %s value, %T timestamp (milliseconds),
-    %h headers, %K and %S the sizes of key and value. It adds no line's end of its own.
+    Where (--offset): start, end, 47; -10 the last ten; +10 ten behind the start; 10:20 from and up to, but not with; :end up to
+    the present end; @TIME and @TIME:TIME from the first record as new as that, where a time is 2026-01-31, 2026-01-31T12:00:00Z,
+    milliseconds since 1970, or -1h for an hour ago. s@MS and e@MS, one --offset each, are kcat's.
+
+    Format: kcat's letters: %t topic, %p partition, %o offset, %k key, %s value, %T timestamp in milliseconds, %h headers, %K and
+    %S the sizes of key and value; and rpk's %v value, %d timestamp, %H number of headers, with {hex} or {base64} behind a letter.
+    \\n and \\t are a line's end and a tab; none is added.
 
     \b
     Examples:
-      ottla consume --topic orders --from-beginning
-      ottla consume --topic orders --offset -10 --until-end --format '%p %o %k: %s\\n'
-      ottla consume --topic orders --from-timestamp 2026-01-31T12:00:00 --json | jq .value
-      ottla consume --topic orders --group billing --from-beginning --max-messages 100
+      ottla consume orders
+      ottla consume orders -n 5 -o end -f '%k %s\\n'
+      ottla consume orders -o -10 -e -f '%p %o %k: %s\\n'
+      ottla consume '^orders.*' -o @-1h:end --json | jq .value
+      ottla consume orders payments --group billing -n 100
     """
     from ..tools import client, consume
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     plan = consume.Plan(
-        topic=topic,
-        partitions=tuple(partition or ()),
+        topics=tuple(topics),
+        partitions=numbers("--partitions", partitions),
         group=group,
-        from_beginning=from_beginning,
-        offset=offset,
-        from_timestamp=from_timestamp,
+        offsets=tuple(offset or ()),
         template=template,
+        key_separator=key_separator,
+        show_null=show_null,
         as_json=as_json,
-        max_messages=max_messages,
+        max_records=num,
         timeout_ms=timeout_ms,
         until_end=until_end,
         isolation_level=isolation_level,
+        quiet=quiet,
     )
     run(debug, consume.consume, connection, plan)

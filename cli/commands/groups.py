@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from . import completion
 from .options import (
     DEFAULT_SERVER,
     AsJson,
@@ -20,7 +21,7 @@ from .options import (
 
 app = group_app("groups", "List and describe consumer groups, move their offsets, delete them.")
 
-Groups = Annotated[list[str], typer.Option("--group", metavar="NAME", help="The group; may be repeated.")]
+Groups = Annotated[list[str], typer.Argument(metavar="GROUP…", help="The groups.", autocompletion=completion.groups)]
 
 
 @app.command("list")
@@ -38,15 +39,16 @@ def list_groups(
       ottla groups list
       ottla groups list --json
     """
-    from ..tools import client, groups
+    from ..tools import client
+    from ..tools import groups as tool
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, groups.list_groups, connection, as_json=as_json)
+    run(debug, tool.list_groups, connection, as_json=as_json)
 
 
 @app.command()
 def describe(
-    group: Groups,
+    groups: Groups,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     members: Annotated[
         bool, typer.Option("--members", help="A row for each member in place of each partition.")
@@ -60,37 +62,55 @@ def describe(
 
     \b
     Examples:
-      ottla groups describe --group billing
-      ottla groups describe --group billing --members
-      ottla groups describe --group billing --json | jq '.[0].total_lag'
+      ottla groups describe billing
+      ottla groups describe billing --members
+      ottla groups describe billing --json | jq '.[0].total_lag'
     """
-    from ..tools import client, groups
+    from ..tools import client
+    from ..tools import groups as tool
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, groups.describe, connection, group, members=members, as_json=as_json)
+    run(debug, tool.describe, connection, groups, members=members, as_json=as_json)
 
 
 @app.command("reset-offsets")
 def reset_offsets(
-    group: Annotated[str, typer.Option("--group", metavar="NAME", help="The group; it must have no members.")],
+    groups: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[GROUP…]", help="The groups; they must have no members.", autocompletion=completion.groups
+        ),
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    all_groups: Annotated[bool, typer.Option("--all-groups", help="Every group there is.")] = False,
     topic: Annotated[
         list[str] | None,
-        typer.Option("--topic", metavar="NAME[:0,1,…]", help="A topic, or some partitions of it; may be repeated."),
+        typer.Option(
+            "--topic",
+            "-t",
+            metavar="NAME[:0,1,…]",
+            help="A topic, or some partitions of it; may be repeated.",
+            autocompletion=completion.topics,
+        ),
     ] = None,
     all_topics: Annotated[bool, typer.Option("--all-topics", help="Every topic the group has offsets of.")] = False,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the oldest record.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="Behind the newest record.")] = False,
+    to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed, else to the end.")] = False,
     to_datetime: Annotated[
         str | None,
         typer.Option(
             metavar="TIME", help="To the first record as new as this: 2026-01-31T12:00:00 (UTC), or with a zone."
         ),
     ] = None,
+    by_duration: Annotated[
+        str | None, typer.Option(metavar="DURATION", help="To the first record of the last PT1H30M, or 1h30m.")
+    ] = None,
     shift_by: Annotated[int | None, typer.Option(metavar="N", help="By so many; back if below 0.")] = None,
-    to_offset: Annotated[int | None, typer.Option(metavar="OFFSET", help="To this offset.")] = None,
+    to_offset: Annotated[int | None, typer.Option(metavar="OFFSET", min=0, help="To this offset.")] = None,
     from_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="To what a CSV file says: topic,partition,offset in each line.")
+        Path | None,
+        typer.Option(metavar="FILE", help="To what a CSV file says: topic,partition,offset, the group before them."),
     ] = None,
     execute: Annotated[
         bool, typer.Option("--execute", help="Do it. Without this, only show what would be done.")
@@ -98,21 +118,26 @@ def reset_offsets(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be done, as without --execute.")
     ] = False,
-    export: Annotated[bool, typer.Option("--export", help="Print CSV that --from-file takes.")] = False,
+    export: Annotated[
+        bool, typer.Option("--export", help="Print CSV that --from-file takes; of what is committed, if it is alone.")
+    ] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Move a group's committed offsets. It only shows where to, until --execute is given.
+    """Move groups' committed offsets, in every way that kafka-consumer-groups has.
 
-    An offset outside of the log becomes the nearest one inside.
+    It only shows where to, until --execute is given. An offset outside of the log becomes the nearest one inside. A group with
+    members is refused, and the others are done.
 
     \b
     Examples:
-      ottla groups reset-offsets --group billing --topic orders --to-earliest
-      ottla groups reset-offsets --group billing --topic orders:0,2 --shift-by -10 --execute
-      ottla groups reset-offsets --group billing --all-topics --to-datetime 2026-01-31T12:00:00 --execute
+      ottla groups reset-offsets billing --topic orders --to-earliest
+      ottla groups reset-offsets billing --topic orders:0,2 --shift-by -10 --execute
+      ottla groups reset-offsets --all-groups --all-topics --by-duration PT1H --execute
+      ottla groups reset-offsets billing --all-topics --export > billing.csv
+      ottla groups reset-offsets billing --from-file billing.csv --execute
     """
     from ..tools import client, group_reset
 
@@ -120,29 +145,28 @@ def reset_offsets(
     target = group_reset.Target(
         to_earliest=to_earliest,
         to_latest=to_latest,
+        to_current=to_current,
         to_datetime=to_datetime,
+        by_duration=by_duration,
         shift_by=shift_by,
         to_offset=to_offset,
         from_file=from_file,
     )
-    run(
-        debug,
-        group_reset.reset_offsets,
-        connection,
-        group,
-        target,
-        topics=topic,
+    scope = group_reset.Scope(
+        groups=tuple(groups or ()),
+        all_groups=all_groups,
+        topics=tuple(topic or ()),
         all_topics=all_topics,
         execute=execute,
         dry_run=dry_run,
         export=export,
-        as_json=as_json,
     )
+    run(debug, group_reset.reset_offsets, connection, scope, target, as_json=as_json)
 
 
 @app.command()
 def delete(
-    group: Groups,
+    groups: Groups,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
@@ -152,9 +176,10 @@ def delete(
 
     \b
     Example:
-      ottla groups delete --group billing
+      ottla groups delete billing
     """
-    from ..tools import client, groups
+    from ..tools import client
+    from ..tools import groups as tool
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, groups.delete, connection, group)
+    run(debug, tool.delete, connection, groups)

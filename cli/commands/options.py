@@ -9,6 +9,11 @@ from typing import Annotated, NoReturn
 
 import typer
 
+from ..lazy import SuggestingGroup
+from . import completion
+
+BOOTSTRAP_VARIABLE = "OTTLA_BOOTSTRAP_SERVERS"
+CONFIG_VARIABLE = "OTTLA_COMMAND_CONFIG"
 HELP = {"help_option_names": ["-h", "--help"]}
 
 BootstrapServer = Annotated[
@@ -17,20 +22,42 @@ BootstrapServer = Annotated[
         "--bootstrap-server",
         "-b",
         metavar="HOST:PORT[,…]",
-        envvar="OTTLA_BOOTSTRAP_SERVER",
+        envvar=BOOTSTRAP_VARIABLE,
         help="Brokers to ask first; port 9092 if none is given.",
     ),
 ]
 DEFAULT_SERVER = "127.0.0.1:9092"
 CommandConfig = Annotated[
     Path | None,
-    typer.Option("--command-config", metavar="FILE", help="Client settings, a properties file with Kafka's names."),
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        envvar=CONFIG_VARIABLE,
+        help="Client settings, a properties file with Kafka's names.",
+    ),
 ]
 CommandProperty = Annotated[
     list[str] | None,
-    typer.Option("--command-property", metavar="NAME=VALUE", help="One client setting; stronger than the file's."),
+    typer.Option(
+        "--command-property", "-X", metavar="NAME=VALUE", help="One client setting; stronger than the file's."
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Topics = Annotated[list[str], typer.Argument(metavar="TOPIC…", help="The topics.", autocompletion=completion.topics)]
+SomeTopics = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[TOPIC…]", help="The topics. [all]", autocompletion=completion.topics),
+]
+SomePartitions = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TOPIC[:0,1,…]…]", help="Topics, or some partitions of them. [all]", autocompletion=completion.topics
+    ),
+]
+Topic = Annotated[str, typer.Argument(metavar="TOPIC", help="The topic.", autocompletion=completion.topics)]
+Partitions = Annotated[
+    str | None, typer.Option("--partitions", "-p", metavar="0,2,…", help="Only these partitions of each topic. [all]")
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the client's log, and the traceback of a failure.")]
 
 
@@ -39,6 +66,7 @@ def group_app(name: str, text: str) -> typer.Typer:
     return typer.Typer(
         name=name,
         help=text,
+        cls=SuggestingGroup,
         no_args_is_help=True,
         add_completion=False,
         context_settings=HELP,
@@ -52,3 +80,11 @@ def run(debug: bool, tool: Callable[..., int | None], *arguments: object, **name
     from ..tools.running import run_tool
 
     sys.exit(run_tool(debug, tool, *arguments, **named))
+
+
+def numbers(option: str, text: str | None) -> tuple[int, ...]:
+    """``0,2`` as numbers; none for None. Raises typer.BadParameter."""
+    words = [] if text is None else text.split(",")
+    if not all(word.strip().isdigit() for word in words):
+        raise typer.BadParameter(f"it takes 0,2,…, not {text!r}", param_hint=option)
+    return tuple(int(word) for word in words)

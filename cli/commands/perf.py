@@ -13,20 +13,21 @@ from .options import (
     CommandConfig,
     CommandProperty,
     Debug,
+    Topic,
     group_app,
     run,
 )
 
 app = group_app("perf", "Measure throughput and latency of producing and consuming.")
 
-Topic = Annotated[str, typer.Option("--topic", metavar="NAME", help="The topic.")]
-
 
 @app.command()
 def produce(
     topic: Topic,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
-    num_records: Annotated[int, typer.Option(metavar="N", min=1, help="Records to send.")] = 100_000,
+    num_records: Annotated[
+        int, typer.Option("--num-records", "-n", metavar="N", min=1, help="Records to send.")
+    ] = 100_000,
     record_size: Annotated[int, typer.Option(metavar="BYTES", min=0, help="Size of each value.")] = 100,
     numbered: Annotated[
         bool, typer.Option("--numbered", help="Values are the numbers from 0, filled up with blanks.")
@@ -53,9 +54,9 @@ def produce(
 
     \b
     Examples:
-      ottla perf produce --topic load --num-records 200000 --record-size 1000
-      ottla perf produce --topic load --throughput 5000 --command-property linger.ms=5
-      ottla perf produce --topic load --num-records 200000 --numbered
+      ottla perf produce load -n 200000 --record-size 1000
+      ottla perf produce load --throughput 5000 --command-property linger.ms=5
+      ottla perf produce load -n 200000 --numbered
     """
     from ..tools import client, perf
 
@@ -79,7 +80,10 @@ def produce(
 def consume(
     topic: Topic,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
-    messages: Annotated[int | None, typer.Option(metavar="N", min=1, help="Records to read. [all there are]")] = None,
+    num_records: Annotated[
+        int | None,
+        typer.Option("--num-records", "-n", metavar="N", min=1, help="Records to read. [all there are]"),
+    ] = None,
     timeout_ms: Annotated[int, typer.Option(metavar="MS", min=1, help="End when nothing comes for so long.")] = 10_000,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
@@ -90,10 +94,10 @@ def consume(
 
     \b
     Examples:
-      ottla perf consume --topic load
-      ottla perf consume --topic load --messages 100000 --json
+      ottla perf consume load
+      ottla perf consume load -n 100000 --json
     """
     from ..tools import client, perf
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, perf.consume, connection, topic, messages=messages, timeout_ms=timeout_ms, as_json=as_json)
+    run(debug, perf.consume, connection, topic, num_records=num_records, timeout_ms=timeout_ms, as_json=as_json)

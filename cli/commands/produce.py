@@ -7,54 +7,69 @@ from typing import Annotated, Literal
 
 import typer
 
-from .options import DEFAULT_SERVER, HELP, BootstrapServer, CommandConfig, CommandProperty, Debug, run
+from .options import DEFAULT_SERVER, HELP, BootstrapServer, CommandConfig, CommandProperty, Debug, Topic, run
 
 app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=None)
 
 
 @app.command()
 def produce(
-    topic: Annotated[str, typer.Option("--topic", metavar="NAME", help="The topic.")],
-    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE…", help="What to read. [standard input]")] = None,
+    topic: Topic,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="[FILE…]", help="What to read. [standard input]")
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    key: Annotated[
+        str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of each record that has none of its own.")
+    ] = None,
     key_separator: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What stands between key and value; \\t is a tab.")
+        str | None,
+        typer.Option("--key-separator", "-K", metavar="TEXT", help="What stands between key and value; \\t is a tab."),
     ] = None,
     header: Annotated[
         list[str] | None,
-        typer.Option("--header", metavar="NAME=VALUE", help="A header of each record; may be repeated."),
+        typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of each record; may be repeated."),
     ] = None,
+    tombstone: Annotated[
+        bool, typer.Option("--tombstone", "-Z", help="An empty value is null, which deletes a key in compaction.")
+    ] = False,
     as_json: Annotated[
         bool,
         typer.Option("--json", help="Each line is an object: key, value, headers, partition, timestamp."),
     ] = False,
-    partition: Annotated[int | None, typer.Option(metavar="N", min=0, help="Where to. [by key, else any]")] = None,
+    partition: Annotated[
+        int, typer.Option("--partition", "-p", metavar="N", min=-1, help="Where to; -1 is by key, else any.")
+    ] = -1,
     rate: Annotated[float | None, typer.Option(metavar="N", min=0.001, help="Records in a second, at most.")] = None,
     acks: Annotated[
         Literal["0", "1", "all"], typer.Option(metavar="0|1|all", help="Replicas that must have a record.")
     ] = "all",
     compression: Annotated[
         Literal["none", "gzip", "snappy", "lz4", "zstd"],
-        typer.Option(metavar="none|gzip|snappy|lz4|zstd", help="Codec of the batches."),
+        typer.Option("--compression", "-z", metavar="none|gzip|snappy|lz4|zstd", help="Codec of the batches."),
     ] = "none",
     transactional_id: Annotated[
         str | None, typer.Option(metavar="NAME", help="Write all of it in one transaction, or none.")
     ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Don't tell on standard error how many records were written where.")
+    ] = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Write a record for each line of standard input or of files.
+    """Write a record for each line of standard input or of files, and tell on standard error how many went where.
 
     With --json a line is what 'ottla consume --json' prints: value (and key) are strings, null, any other JSON, or, as
     value_base64 and key_base64, bytes; headers are a list of {"key", "value"} or an object; timestamp is in milliseconds.
 
     \b
     Examples:
-      echo hello | ottla produce --topic greetings
-      ottla produce --topic users --key-separator : users.txt
-      ottla produce --topic orders --header source=import --compression zstd --rate 1000 *.log
-      ottla consume --topic a --from-beginning --until-end --json | ottla produce --topic b --json
+      echo hello | ottla produce greetings
+      echo paid | ottla produce orders -k order-1 -H source=shop
+      ottla produce users users.txt -K : -z zstd
+      echo alice: | ottla produce users -K : --tombstone
+      ottla consume a -e --json | ottla produce b --json
     """
     from ..tools import client, produce
 
@@ -62,13 +77,16 @@ def produce(
     plan = produce.Plan(
         topic=topic,
         files=tuple(files or ()),
+        key=key,
         key_separator=key_separator,
         headers=tuple(header or ()),
+        tombstones=tombstone,
         as_json=as_json,
-        partition=partition,
+        partition=None if partition < 0 else partition,
         rate=rate,
         acks=acks,
         compression=compression,
         transactional_id=transactional_id,
+        quiet=quiet,
     )
     run(debug, produce.produce, connection, plan)

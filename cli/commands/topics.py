@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,15 +14,21 @@ from .options import (
     CommandConfig,
     CommandProperty,
     Debug,
+    Partitions,
+    SomePartitions,
+    SomeTopics,
+    Topics,
     group_app,
+    numbers,
     run,
 )
 
-app = group_app("topics", "Create, list, describe, alter and delete topics.")
+app = group_app("topics", "Create, list, describe, alter, trim and delete topics.")
 
-Topics = Annotated[list[str], typer.Option("--topic", metavar="NAME", help="The topic; may be repeated.")]
+NewTopics = Annotated[list[str], typer.Argument(metavar="TOPIC…", help="The topics.")]
 Configs = Annotated[
-    list[str] | None, typer.Option("--config", metavar="NAME=VALUE", help="A setting of the topic; may be repeated.")
+    list[str] | None,
+    typer.Option("--config", "-c", metavar="NAME=VALUE", help="A setting of the topics; may be repeated."),
 ]
 
 
@@ -46,25 +53,30 @@ def list_topics(
       ottla topics list --exclude-internal | cut -f1
       ottla topics list --json | jq '.[] | select(.under_replicated > 0)'
     """
-    from ..tools import client, topics
+    from ..tools import client
+    from ..tools import topics as tool
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, topics.list_topics, connection, exclude_internal=exclude_internal, as_json=as_json)
+    run(debug, tool.list_topics, connection, exclude_internal=exclude_internal, as_json=as_json)
 
 
 @app.command()
 def create(
-    topic: Topics,
+    topics: NewTopics,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     partitions: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Partitions. [the broker's num.partitions]")
+        int | None,
+        typer.Option("--partitions", "-p", metavar="N", min=1, help="Partitions. [the broker's num.partitions]"),
     ] = None,
     replication_factor: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Replicas. [the broker's default]")
+        int | None,
+        typer.Option("--replication-factor", "-r", metavar="N", min=1, help="Replicas. [the broker's default]"),
     ] = None,
     config: Configs = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="A topic that is there is no error.")] = False,
-    validate_only: Annotated[bool, typer.Option("--validate-only", help="Only check whether it would go.")] = False,
+    validate_only: Annotated[
+        bool, typer.Option("--validate-only", "-d", help="Only check whether it would go.")
+    ] = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
@@ -73,18 +85,19 @@ def create(
 
     \b
     Examples:
-      ottla topics create --topic orders
-      ottla topics create --topic orders --partitions 6 --config retention.ms=3600000
-      ottla topics create --topic prices --config cleanup.policy=compact --if-not-exists
+      ottla topics create orders
+      ottla topics create orders payments -p 6 -r 3 -c retention.ms=3600000
+      ottla topics create prices -c cleanup.policy=compact --if-not-exists
     """
-    from ..tools import client, topics
+    from ..tools import client
+    from ..tools import topics as tool
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(
         debug,
-        topics.create,
+        tool.create,
         connection,
-        topic,
+        topics,
         partitions=partitions,
         replication_factor=replication_factor,
         configs=config,
@@ -96,9 +109,7 @@ def create(
 @app.command()
 def describe(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
-    topic: Annotated[
-        list[str] | None, typer.Option("--topic", metavar="NAME", help="The topic; may be repeated. [all]")
-    ] = None,
+    topics: SomeTopics = None,
     under_replicated: Annotated[
         bool,
         typer.Option(
@@ -139,24 +150,25 @@ def describe(
 
     \b
     Examples:
-      ottla topics describe --topic orders
+      ottla topics describe orders
       ottla topics describe --under-replicated
       ottla topics describe --offline --under-min-isr --json | jq 'length'
-      ottla topics describe --topic orders --json | jq '.[0].configs'
+      ottla topics describe orders --json | jq '.[0].configs'
     """
     from ..tools import client, topic_description
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     filters = topic_description.Filters(under_replicated, offline, under_min_isr, at_min_isr)
-    run(debug, topic_description.describe, connection, topic, filters, as_json=as_json)
+    run(debug, topic_description.describe, connection, topics, filters, as_json=as_json)
 
 
 @app.command()
 def alter(
-    topic: Topics,
+    topics: Topics,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     partitions: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Partitions from now on; they can only grow.")
+        int | None,
+        typer.Option("--partitions", "-p", metavar="N", min=1, help="Partitions from now on; they can only grow."),
     ] = None,
     config: Configs = None,
     delete_config: Annotated[
@@ -171,17 +183,18 @@ def alter(
 
     \b
     Examples:
-      ottla topics alter --topic orders --partitions 12
-      ottla topics alter --topic orders --config retention.ms=60000 --delete-config segment.bytes
+      ottla topics alter orders -p 12
+      ottla topics alter orders -c retention.ms=60000 --delete-config segment.bytes
     """
-    from ..tools import client, topics
+    from ..tools import client
+    from ..tools import topics as tool
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
     run(
         debug,
-        topics.alter,
+        tool.alter,
         connection,
-        topic,
+        topics,
         partitions=partitions,
         configs=config,
         delete_configs=delete_config,
@@ -189,8 +202,48 @@ def alter(
 
 
 @app.command()
+def trim(
+    topics: SomePartitions = None,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    offset: Annotated[
+        str | None,
+        typer.Option(
+            "--offset", "-o", metavar="WHERE", help="The first record that stays: 47, end, -10, @2026-01-31, @-24h."
+        ),
+    ] = None,
+    partitions: Partitions = None,
+    from_file: Annotated[
+        Path | None, typer.Option("--from-file", "-f", metavar="FILE", help="What kafka-delete-records takes: JSON.")
+    ] = None,
+    execute: Annotated[
+        bool, typer.Option("--execute", help="Do it. Without this, only show what would be done.")
+    ] = False,
+    as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Delete the oldest records of topics, up to an offset or a time. It only shows what would go, until --execute is given.
+
+    end is behind the newest record, so that nothing stays; -10 leaves the last ten.
+
+    \b
+    Examples:
+      ottla topics trim orders -o @-24h
+      ottla topics trim orders:0,2 -o 1000 --execute
+      ottla topics trim orders payments -o end --execute
+    """
+    from ..tools import client
+    from ..tools import trim as tool
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    cut = tool.Cut(tuple(topics or ()), numbers("--partitions", partitions), offset, from_file)
+    run(debug, tool.trim, connection, cut, execute=execute, as_json=as_json)
+
+
+@app.command()
 def delete(
-    topic: Topics,
+    topics: Topics,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="A topic that is not there is no error.")] = False,
     command_config: CommandConfig = None,
@@ -201,10 +254,11 @@ def delete(
 
     \b
     Examples:
-      ottla topics delete --topic orders
-      ottla topics delete --topic a --topic b --if-exists
+      ottla topics delete orders
+      ottla topics delete a b --if-exists
     """
-    from ..tools import client, topics
+    from ..tools import client
+    from ..tools import topics as tool
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, topics.delete, connection, topic, if_exists=if_exists)
+    run(debug, tool.delete, connection, topics, if_exists=if_exists)

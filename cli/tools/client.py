@@ -134,9 +134,13 @@ class Connection:
         """From the options of a subcommand."""
         return cls(bootstrap_server, config_file, tuple(properties or ()))
 
-    def admin(self) -> Admin:
-        """An admin client, connected. Raises ToolError."""
-        return Admin(**self.options(KafkaAdminClient))
+    def admin(self, limit_s: float | None = None) -> Admin:
+        """An admin client, connected. With a limit it gives up early, as do its requests. Raises ToolError."""
+        if limit_s is None:
+            return Admin(**self.options(KafkaAdminClient))
+        limit_ms = round(limit_s * 1000)
+        limits = {"bootstrap_timeout_ms": limit_ms, "request_timeout_ms": limit_ms}
+        return Admin(**self.options(KafkaAdminClient, connect_s=limit_s) | limits)
 
     def consumer(self, **chosen: Any) -> Any:
         """A KafkaConsumer; ``chosen`` are stronger than the properties. Raises ToolError."""
@@ -146,11 +150,11 @@ class Connection:
         """A KafkaProducer; ``chosen`` are stronger than the properties. Raises ToolError."""
         return KafkaProducer(**{**self.options(KafkaProducer), **chosen})
 
-    def options(self, client: Any) -> dict[str, Any]:
+    def options(self, client: Any, connect_s: float = _CONNECT_S) -> dict[str, Any]:
         """Keyword arguments of a client class. Raises ToolError when no server listens at the address."""
         given = client_options(self._properties())
         if not given.get("proxy_url") and not given.get("socks5_proxy"):
-            check_reachable(self.bootstrap_server)
+            check_reachable(self.bootstrap_server, connect_s)
         defaults = {"bootstrap_timeout_ms": _BOOTSTRAP_MS, "reconnect_backoff_max_ms": 1_000, "client_id": "ottla"}
         known = {name: value for name, value in given.items() if name in client.DEFAULT_CONFIG}
         return {**defaults, **known, "bootstrap_servers": _addresses(self.bootstrap_server)}
@@ -215,12 +219,12 @@ def _value(attribute: str, text: str) -> Any:
     return text
 
 
-def check_reachable(bootstrap_server: str) -> None:
+def check_reachable(bootstrap_server: str, connect_s: float = _CONNECT_S) -> None:
     """Raises ToolError at once when none of the addresses takes a connection; the clients would try for long."""
     why = "no address given"
     for host, port in map(split_host_port, _addresses(bootstrap_server)):
         try:
-            with socket.create_connection((host, port), timeout=_CONNECT_S):
+            with socket.create_connection((host, port), timeout=connect_s):
                 return
         except OSError as error:
             why = (error.strerror or str(error)).lower()

@@ -98,10 +98,22 @@ def find_topics(admin: Admin, names: Sequence[str] | None) -> list[Topic]:
     found = admin.describe_topics(None if names is None else list(dict.fromkeys(names)))
     for topic in found:
         if topic["error_code"] == kafka.errors.UnknownTopicOrPartitionError.errno:
-            raise ToolError(f"there is no topic {topic['name']}; 'ottla topics list' shows those that are there")
+            raise no_topic(topic["name"])
         if topic["error_code"]:
             raise ToolError(f"{topic['name']}: {refusal(topic['error_code'], None)}")
     return sorted((_topic(topic) for topic in found), key=lambda topic: topic.name)
+
+
+def no_topic(name: str) -> ToolError:
+    """What to raise where a topic is not there."""
+    return ToolError(
+        f"there is no topic {name}; 'ottla topics list' shows those that are there (UNKNOWN_TOPIC_OR_PARTITION)"
+    )
+
+
+def no_partition(topic: str, number: int, count: int) -> ToolError:
+    """What to raise where a topic has fewer partitions."""
+    return ToolError(f"{topic} has no partition {number}, only 0 to {count - 1} (UNKNOWN_TOPIC_OR_PARTITION)")
 
 
 def _topic(topic: dict[str, Any]) -> Topic:
@@ -141,7 +153,7 @@ def chosen_partitions(admin: Admin, texts: Sequence[str]) -> list[tuple[Topic, P
         wanted = [int(number) for number in numbers.split(",")] if colon else list(there)
         for number in wanted:
             if number not in there:
-                raise ToolError(f"{name} has no partition {number}, only 0 to {len(there) - 1}")
+                raise no_partition(name, number, len(there))
             chosen[name, number] = (topic, there[number])
     return list(chosen.values())
 

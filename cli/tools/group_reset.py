@@ -1,29 +1,33 @@
-"""``ottla groups reset-offsets``: where a group's committed offsets would go, and on demand the move itself.
+"""``ottla groups reset-offsets``: where groups' committed offsets would go, and on demand the move itself.
 
-An offset outside of the log becomes the nearest one inside, as kafka-consumer-groups has it; so does a time behind the
-last record, whose offset is the end.
+The forms and the rules are those of kafka-consumer-groups (ConsumerGroupCommand): a group with members is refused, an
+offset outside of the log becomes the nearest one inside, a time behind the last record is the end, and so is the present
+offset where nothing is committed.
 """
 
 from __future__ import annotations
 
 import csv
 import dataclasses
-from collections.abc import Mapping, Sequence
+import io
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
 import kafka.errors
 from kafka import TopicPartition
-from kafka.admin import OffsetSpec
 from kafka.structs import OffsetAndMetadata
 
-from ...base.wording import counted
 from .client import Admin, Connection
 from .cluster_view import chosen_partitions, find_topics
 from .groups import find_group
-from .output import Column, print_rows
+from .offset_forms import END, START, Kind, Place, resolve
+from .output import Column, print_rows, tell_of_execute
+from .partition_offsets import AdminOffsets
 from .running import ToolError, UsageError, refusal
-from .times import parse_time_ms
+from .times import parse_duration_ms, parse_time_ms
 
 COLUMNS = (
     Column("group"),
@@ -32,71 +36,157 @@ COLUMNS = (
     Column("current_offset", is_number=True),
     Column("new_offset", is_number=True),
 )
+Offsets = Mapping[TopicPartition, int]
+_INACTIVE = ("Empty", "Dead", "Unknown")
+"""Unknown is what a broker says that doesn't tell the states of the groups it lists (Kafka before 2.6)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Target:
-    """Where to: just one of these."""
+    """Where to: just one of these, or none for an export of what is committed."""
 
     to_earliest: bool = False
     to_latest: bool = False
+    to_current: bool = False
     to_datetime: str | None = None
+    by_duration: str | None = None
     shift_by: int | None = None
     to_offset: int | None = None
     from_file: Path | None = None
 
-    def check(self) -> None:
-        """Raises UsageError unless just one is given."""
-        given = [name for name, value in vars(self).items() if value is not None and value is not False]
-        if len(given) != 1:
+    @property
+    def count(self) -> int:
+        """How many are given."""
+        return sum(value is not None and value is not False for value in vars(self).values())
+
+    def place(self) -> Place | None:
+        """The place that is the same for all groups; None where it depends on what is committed. Raises UsageError."""
+        if self.to_earliest:
+            return START
+        if self.to_latest:
+            return END
+        if self.to_datetime is not None:
+            return Place(Kind.TIME, parse_time_ms(self.to_datetime))
+        if self.by_duration is not None:
+            return Place(Kind.TIME, round(time.time() * 1000) - parse_duration_ms(self.by_duration))
+        if self.to_offset is not None:
+            return Place(Kind.OFFSET, self.to_offset)
+        return None
+
+
+@dataclasses.dataclass(frozen=True)
+class Scope:
+    """Of which groups and topics, and what to do with the result. ``topics`` are ``NAME`` or ``NAME:0,1``."""
+
+    groups: tuple[str, ...] = ()
+    all_groups: bool = False
+    topics: tuple[str, ...] = ()
+    all_topics: bool = False
+    execute: bool = False
+    dry_run: bool = False
+    export: bool = False
+
+    def check(self, target: Target) -> None:
+        """Raises UsageError for what makes no sense."""
+        if target.count > 1 or (target.count == 0 and not self.export):
             raise UsageError(
-                "say where to, once: --to-earliest, --to-latest, --to-datetime, --shift-by, --to-offset or --from-file"
+                "say where to, once: --to-earliest, --to-latest, --to-current, --to-datetime, --by-duration, --shift-by, "
+                "--to-offset or --from-file"
             )
+        if self.execute and self.dry_run:
+            raise UsageError("--execute and --dry-run exclude each other")
+        if bool(self.groups) == self.all_groups:
+            raise UsageError("say of which groups: GROUP… or --all-groups")
+        if target.from_file is None and bool(self.topics) == self.all_topics:
+            raise UsageError("say of which topics: --topic NAME[:0,1,…] or --all-topics")
 
 
-def reset_offsets(
-    connection: Connection,
-    group: str,
-    target: Target,
-    *,
-    topics: Sequence[str] | None,
-    all_topics: bool,
-    execute: bool,
-    dry_run: bool,
-    export: bool,
-    as_json: bool,
-) -> None:
-    """Show the new offsets, and commit them if told to. Raises ToolError."""
-    target.check()
-    if execute and dry_run:
-        raise UsageError("--execute and --dry-run exclude each other")
-    if target.from_file is None and bool(topics) == all_topics:
-        raise UsageError("say of which topics: --topic NAME[:0,1,…] or --all-topics")
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """A partition's offset of one group: what is committed, None for nothing, and what is to be."""
+
+    group: str
+    where: TopicPartition
+    current: int | None
+    new: int
+
+
+def reset_offsets(connection: Connection, scope: Scope, target: Target, *, as_json: bool) -> None:
+    """Show the new offsets, and commit them if told to. Raises ToolError, after the others, for groups in use."""
+    scope.check(target)
+    place = target.place()
+    moves: list[Move] = []
+    refused = []
     with closing(connection.admin()) as admin:
-        if target.from_file is not None:
-            wanted = read_offsets(target.from_file, group)
-            current = _current(admin, group)
-        elif all_topics:
-            current = _current(admin, group)
-            wanted = dict.fromkeys(current, 0)
-        else:
-            current = _current(admin, group)
-            chosen = chosen_partitions(admin, topics or ())
-            wanted = dict.fromkeys((TopicPartition(topic.name, p.number) for topic, p in chosen), 0)
-        if not wanted:
-            raise ToolError(f"{group} has committed no offsets; name topics with --topic")
-        new = _new_offsets(admin, target, wanted, current)
-        if execute:
-            _commit(admin, group, new)
-    rows = [(group, w.topic, w.partition, current.get(w), new[w]) for w in sorted(new)]
-    if export:
-        for _, topic, partition, _, offset in rows:
-            print(f"{topic},{partition},{offset}")
+        groups = sorted({found["group_id"] for found in admin.list_groups()}) if scope.all_groups else scope.groups
+        for group in dict.fromkeys(groups):
+            try:
+                moves += _moves(admin, group, scope, target, place)
+            except GroupInUse as error:
+                refused.append(str(error))
+        if scope.execute:
+            _commit(admin, moves)
+    if scope.export:
+        _export(moves, with_groups=len(groups) > 1)
+    elif moves or not refused:
+        print_rows(COLUMNS, [(m.group, *m.where, m.current, m.new) for m in moves], as_json=as_json)
+        if moves and not scope.execute:
+            tell_of_execute()
+    if refused:
+        raise ToolError(" ".join(refused))
+
+
+class GroupInUse(ToolError):
+    """A group has members, whose positions a reset would not move."""
+
+
+def _moves(admin: Admin, group: str, scope: Scope, target: Target, place: Place | None) -> list[Move]:
+    current = _current(admin, group)
+    wanted, goals = _wanted(admin, group, scope, target, current)
+    if not wanted:
+        if scope.all_groups:
+            return []
+        raise ToolError(f"{group} has committed no offsets; name topics with --topic")
+    find_topics(admin, sorted({where.topic for where in wanted}))
+    offsets = AdminOffsets(admin)
+    if place is not None:
+        new = resolve(place, wanted, offsets)
     else:
-        print_rows(COLUMNS, rows, as_json=as_json)
+        new = _within(goals if target.from_file is not None else _by_current(wanted, current, target), wanted, offsets)
+    return [Move(group, where, current.get(where), new[where]) for where in sorted(new)]
 
 
-def read_offsets(path: Path, group: str) -> dict[TopicPartition, int]:
+def _wanted(
+    admin: Admin, group: str, scope: Scope, target: Target, current: Offsets
+) -> tuple[list[TopicPartition], Offsets]:
+    """The partitions, and what a file says of them."""
+    if target.from_file is not None:
+        goals = read_offsets(target.from_file, group, is_only=len(scope.groups) == 1)
+        return list(goals), goals
+    if scope.all_topics:
+        return list(current), {}
+    return [TopicPartition(topic.name, p.number) for topic, p in chosen_partitions(admin, scope.topics)], {}
+
+
+def _by_current(wanted: Sequence[TopicPartition], current: Offsets, target: Target) -> Offsets:
+    """What is committed, shifted or as it is; nothing for a partition without."""
+    if target.shift_by is None:
+        return {where: current[where] for where in wanted if where in current}
+    unknown = sorted(where for where in wanted if where not in current)
+    if unknown:
+        raise ToolError(
+            f"Cannot shift offset for partition {unknown[0].topic}-{unknown[0].partition} "
+            "since there is no current committed offset"
+        )
+    return {where: current[where] + target.shift_by for where in wanted}
+
+
+def _within(goals: Offsets, wanted: Sequence[TopicPartition], offsets: AdminOffsets) -> dict[TopicPartition, int]:
+    starts, ends = offsets.starts(wanted), offsets.ends(wanted)
+    return {where: min(max(goals.get(where, ends[where]), starts[where]), ends[where]) for where in wanted}
+
+
+def read_offsets(path: Path, group: str, *, is_only: bool) -> dict[TopicPartition, int]:
     """A CSV file of topic,partition,offset; or of group,topic,partition,offset, of which this group's count."""
     offsets = {}
     with path.open(newline="") as file:
@@ -108,61 +198,42 @@ def read_offsets(path: Path, group: str) -> dict[TopicPartition, int]:
                 if fields[0] != group:
                     continue
                 fields = fields[1:]
+            elif not is_only:
+                raise ToolError(f"{path}, line {number}: of several groups, expected group,topic,partition,offset")
             if len(fields) != 3 or not fields[1].isdigit() or not fields[2].isdigit():
                 raise ToolError(f"{path}, line {number}: expected topic,partition,offset")
             offsets[TopicPartition(fields[0], int(fields[1]))] = int(fields[2])
-    if not offsets:
+    if not offsets and is_only:
         raise ToolError(f"{path} has no offsets for {group}")
     return offsets
 
 
-def _current(admin: Admin, group: str) -> dict[TopicPartition, int]:
-    """Committed offsets; none for a group that is not there yet, which a reset makes."""
-    try:
-        found = find_group(admin, group)
-    except ToolError:
-        return {}
-    if found.members:
-        raise ToolError(f"{group} has {counted(len(found.members), 'member')}; stop its consumers first")
+def _export(moves: Iterable[Move], *, with_groups: bool) -> None:
+    """CSV as kafka-consumer-groups has it, which ``--from-file`` reads: with the group where there are several."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    for move in moves:
+        writer.writerow([*([move.group] if with_groups else []), *move.where, move.new])
+    sys.stdout.write(text.getvalue())
+
+
+def _current(admin: Admin, group: str) -> Offsets:
+    """Committed offsets; none for a group that is not there yet, which a reset makes. Raises GroupInUse."""
+    found = find_group(admin, group, may_be_absent=True)
+    if found.state not in _INACTIVE:
+        raise GroupInUse(
+            f"Assignments can only be reset if the group '{group}' is inactive, but the current state is {found.state}."
+        )
     return found.offsets
 
 
-def _new_offsets(
-    admin: Admin, target: Target, wanted: Mapping[TopicPartition, int], current: Mapping[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    find_topics(admin, sorted({where.topic for where in wanted}))
-    earliest = _list_offsets(admin, wanted, OffsetSpec.EARLIEST)
-    latest = _list_offsets(admin, wanted, OffsetSpec.LATEST)
-    if target.to_earliest:
-        goals = earliest
-    elif target.to_latest:
-        goals = latest
-    elif target.to_datetime is not None:
-        found = _list_offsets(admin, wanted, parse_time_ms(target.to_datetime))
-        goals = {where: offset if offset >= 0 else latest[where] for where, offset in found.items()}
-    elif target.shift_by is not None:
-        unknown = sorted(where for where in wanted if where not in current)
-        if unknown:
-            raise ToolError(
-                f"nothing is committed for {unknown[0].topic}-{unknown[0].partition}, so it cannot be shifted"
-            )
-        goals = {where: current[where] + target.shift_by for where in wanted}
-    elif target.to_offset is not None:
-        goals = dict.fromkeys(wanted, target.to_offset)
-    else:
-        goals = dict(wanted)
-    return {where: min(max(goal, earliest[where]), latest[where]) for where, goal in goals.items()}
-
-
-def _list_offsets(admin: Admin, wanted: Mapping[TopicPartition, int], spec: int) -> dict[TopicPartition, int]:
-    found = admin.list_partition_offsets(dict.fromkeys(wanted, spec))
-    return {where: int(at.offset) for where, at in found.items()}
-
-
-def _commit(admin: Admin, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-    wanted = {where: OffsetAndMetadata(offset, "", -1) for where, offset in offsets.items()}
-    for where, error in admin.alter_group_offsets(group, wanted).items():
-        if error is not kafka.errors.NoError:
-            raise ToolError(
-                f"{where.topic}-{where.partition}: {refusal(error.errno, None)}; are its consumers stopped?"
-            )
+def _commit(admin: Admin, moves: Sequence[Move]) -> None:
+    by_group: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
+    for move in moves:
+        by_group.setdefault(move.group, {})[move.where] = OffsetAndMetadata(move.new, "", -1)
+    for group, wanted in by_group.items():
+        for where, error in admin.alter_group_offsets(group, wanted).items():
+            if error is not kafka.errors.NoError:
+                raise ToolError(
+                    f"{group}, {where.topic}-{where.partition}: {refusal(error.errno, None)}; are its consumers stopped?"
+                )

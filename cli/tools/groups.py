@@ -113,18 +113,27 @@ def _delete_refusal(result: str) -> str:
     return result if kind is None else refusal(kind.errno, None)
 
 
-def find_group(admin: Admin, name: str) -> Group:
-    """A group with its members and offsets. Raises ToolError when it is not there."""
+def find_group(admin: Admin, name: str, *, may_be_absent: bool = False) -> Group:
+    """A group with its members and offsets. Raises ToolError when it is not there; or else that is one that is Dead."""
     described = admin.describe_groups([name])[name]
-    offsets = {where: at.offset for where, at in admin.list_group_offsets([name])[name].items() if at.offset >= 0}
+    offsets = committed_offsets(admin, name)
     state = described["group_state"]
     if described["error"] or state in ("", "Dead"):
         # Groups of another protocol than the classic one are not described, but they are listed.
         listed = {group["group_id"]: group.get("group_state") for group in admin.list_groups()}
         if name not in listed and not offsets:
-            raise ToolError(f"there is no group {name}; 'ottla groups list' shows those that are there")
+            if may_be_absent:
+                return Group(name, "Dead", (), {})
+            raise ToolError(
+                f"there is no group {name}; 'ottla groups list' shows those that are there (GROUP_ID_NOT_FOUND)"
+            )
         state = listed.get(name) or "Unknown"
     return Group(name, state, tuple(map(_member, described["members"])), offsets)
+
+
+def committed_offsets(admin: Admin, name: str) -> dict[TopicPartition, int]:
+    """The offsets that a group has committed; none of one that is not there."""
+    return {where: at.offset for where, at in admin.list_group_offsets([name])[name].items() if at.offset >= 0}
 
 
 def end_offsets(admin: Admin, asked: set[TopicPartition]) -> dict[TopicPartition, int]:

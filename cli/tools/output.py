@@ -45,6 +45,13 @@ def print_rows(columns: Sequence[Column], rows: Sequence[Row], *, as_json: bool 
             print("\t".join(text(value) for value in row))
 
 
+def tell_of_execute() -> None:
+    """Tell a person who sees what would be done that it is not; scripts know what they have asked for."""
+    if is_terminal():
+        sys.stdout.flush()
+        print("Nothing is changed: --execute does it.", file=sys.stderr)
+
+
 def as_object(columns: Sequence[Column], row: Row) -> dict[str, Any]:
     """A row as JSON has it."""
     return {column.name: value for column, value in zip(columns, row, strict=True)}

@@ -13,6 +13,7 @@ from kafka import TopicPartition
 
 from ...base.wording import counted
 from .client import Connection
+from .cluster_view import no_topic
 from .output import print_json, progress
 from .running import ToolError, explain
 
@@ -67,21 +68,21 @@ def produce(
     _report("sent", num_records, num_records * record_size, seconds, latencies, "latency", as_json)
 
 
-def consume(connection: Connection, topic: str, *, messages: int | None, timeout_ms: int, as_json: bool) -> None:
+def consume(connection: Connection, topic: str, *, num_records: int | None, timeout_ms: int, as_json: bool) -> None:
     """Read from the beginning to where the topic ends now, and print the figures. Raises ToolError."""
     consumer = connection.consumer(group_id=None, enable_auto_commit=False, allow_auto_create_topics=False)
     try:
         numbers = consumer.partitions_for_topic(topic)
         if not numbers:
-            raise ToolError(f"there is no topic {topic}; 'ottla topics list' shows those that are there")
+            raise no_topic(topic)
         partitions = [TopicPartition(topic, number) for number in sorted(numbers)]
         starts, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)
         there = sum(ends[where] - starts[where] for where in partitions)
         if not there:
-            raise ToolError(f"{topic} is empty; 'ottla perf produce --topic {topic}' fills it")
+            raise ToolError(f"{topic} is empty; 'ottla perf produce {topic}' fills it")
         consumer.assign(partitions)
         consumer.seek_to_beginning(*partitions)
-        _read(consumer, ends, min(messages or there, there), timeout_ms, as_json, topic)
+        _read(consumer, ends, min(num_records or there, there), timeout_ms, as_json, topic)
     finally:
         consumer.close(autocommit=False)
 

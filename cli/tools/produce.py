@@ -27,6 +27,7 @@ from .running import ToolError, UsageError, explain
 _MAX_BLOCK_MS = 15_000
 _CLOSE_S = 10
 _SHOW_EVERY = 1000
+_SHOWN_PLACES = 10
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,14 +36,17 @@ class Plan:
 
     topic: str
     files: tuple[Path, ...]
+    key: str | None
     key_separator: str | None
     headers: tuple[str, ...]
+    tombstones: bool
     as_json: bool
     partition: int | None
     rate: float | None
     acks: str
     compression: str
     transactional_id: str | None
+    quiet: bool
 
     @property
     def is_typed(self) -> bool:
@@ -83,8 +87,8 @@ def produce(connection: Connection, plan: Plan) -> None:
             sender.check()
     finally:
         producer.close(timeout=_CLOSE_S)
-    if sys.stderr.isatty():
-        print(f"{counted(sender.sent, 'record')} written to {plan.topic}", file=sys.stderr)
+    if not plan.quiet:
+        print(f"{counted(sender.sent, 'record')} written to {plan.topic}{sender.places()}", file=sys.stderr)
 
 
 def _what_is_wrong(connection: Connection, topic: str) -> str | None:
@@ -104,6 +108,28 @@ def _written(sender: Sender, is_transactional: bool) -> str:
     return f"{count or 'no'} {plural(count or 1, 'record')} {plural(count or 1, 'was', 'were')} written"
 
 
+@dataclasses.dataclass
+class Written:
+    """What was acknowledged of one partition. Without acks nothing is known of offsets: they are -1."""
+
+    count: int = 0
+    first: int = -1
+    last: int = -1
+
+    def add(self, offset: int) -> None:
+        """One more record."""
+        self.first = offset if self.count == 0 else min(self.first, offset)
+        self.last = max(self.last, offset)
+        self.count += 1
+
+    def where(self, partition: int) -> str:
+        """The partition, and the offsets that are known."""
+        if self.first < 0:
+            return f"in partition {partition}"
+        offsets = f"offset {self.first}" if self.first == self.last else f"offsets {self.first} to {self.last}"
+        return f"in partition {partition} at {offsets}"
+
+
 class Sender:
     """Sends records at the wanted rate and keeps the first failure."""
 
@@ -111,14 +137,29 @@ class Sender:
         self._producer = producer
         self._plan = plan
         self._failure: BaseException | None = None
+        self._written: dict[int, Written] = {}
         self.sent = 0
-        self.acknowledged = 0
+
+    @property
+    def acknowledged(self) -> int:
+        """How many records are known to be written."""
+        return sum(written.count for written in self._written.values())
+
+    def places(self) -> str:
+        """Where the records are that are known to be written, in words to go on with."""
+        shown = [f"{counted(w.count, 'record')} {w.where(number)}" for number, w in sorted(self._written.items())]
+        if len(shown) == 1:
+            ((number, only),) = self._written.items()
+            return f": {only.where(number)}"
+        more = f", … ({len(shown)} partitions)" if len(shown) > _SHOWN_PLACES else ""
+        return f": {', '.join(shown[:_SHOWN_PLACES])}{more}" if shown else ""
 
     def send_all(self, records: Iterator[InputRecord]) -> None:
         """Raises ToolError for the first record that is refused."""
         rate, start = self._plan.rate, time.monotonic()
         # A bar would be drawn over what is typed.
-        with progress(f"to {self._plan.topic}", None, is_wanted=not self._plan.is_typed) as show:
+        is_wanted = not self._plan.is_typed and not self._plan.quiet
+        with progress(f"to {self._plan.topic}", None, is_wanted=is_wanted) as show:
             for record in records:
                 if rate is not None:
                     delay = start + self.sent / rate - time.monotonic()
@@ -164,8 +205,8 @@ class Sender:
         future.add_callback(self._count)
         future.add_errback(self._note)
 
-    def _count(self, _: object) -> None:
-        self.acknowledged += 1
+    def _count(self, metadata: Any) -> None:
+        self._written.setdefault(metadata.partition, Written()).add(metadata.offset)
 
     def _note(self, error: BaseException) -> None:
         self._failure = self._failure or error
@@ -184,12 +225,17 @@ def read_records(plan: Plan) -> Iterator[InputRecord]:
     """The records of the input, as they come. Raises ToolError that tells the line."""
     separator = None if plan.key_separator is None else codecs.decode(plan.key_separator, "unicode_escape").encode()
     headers = tuple((name, value.encode()) for name, value in pairs("--header", plan.headers).items())
+    key = None if plan.key is None else plan.key.encode()
     for name, number, line in _lines(plan):
         try:
             record = from_json(line) if plan.as_json else from_line(line, separator)
         except ToolError as error:
             raise ToolError(f"{name}, line {number}: {error}") from None
-        yield record._replace(headers=record.headers + headers) if headers else record
+        if headers:
+            record = record._replace(headers=record.headers + headers)
+        if key is not None and record.key is None:
+            record = record._replace(key=key)
+        yield record._replace(value=None) if plan.tombstones and record.value == b"" else record
 
 
 def _lines(plan: Plan) -> Iterator[tuple[str, int, bytes]]:

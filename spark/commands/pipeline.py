@@ -32,7 +32,7 @@ File = Annotated[Path, typer.Argument(metavar="PIPELINE.TOML", help="The pipelin
 Server = Annotated[
     str | None,
     typer.Option(
-        metavar="HOST:PORT[,…]", envvar="OTTLA_BOOTSTRAP_SERVER", help="In place of the file's bootstrap-servers."
+        metavar="HOST:PORT[,…]", envvar="OTTLA_BOOTSTRAP_SERVERS", help="In place of the file's bootstrap-servers."
     ),
 ]
 

@@ -26,14 +26,16 @@ BootstrapServer = Annotated[
     str,
     typer.Option(
         metavar="HOST:PORT[,…]",
-        envvar="OTTLA_BOOTSTRAP_SERVER",
+        envvar="OTTLA_BOOTSTRAP_SERVERS",
         help="Brokers to ask first; port 9092 if none is given.",
     ),
 ]
 CommandConfig = Annotated[
     Path | None,
     typer.Option(
-        metavar="FILE", help="How clients get in: a properties file with Kafka's names (security.protocol, …)."
+        metavar="FILE",
+        envvar="OTTLA_COMMAND_CONFIG",
+        help="How clients get in: a properties file with Kafka's names (security.protocol, …).",
     ),
 ]
 Pattern = Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")]

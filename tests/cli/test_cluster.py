@@ -70,7 +70,7 @@ def test_a_cluster_that_is_well(cluster: Cluster, command: Command, topic: Calla
     assert [b["broker"] for b in described["brokers"] if b["controller"]] == [cluster.controller()]
     assert described["partitions"] == 6
     assert not any(described[f"{what}_partitions"] for what in ("under_replicated", "under_min_isr", "offline"))
-    (of_topic,) = command.json("topics", "describe", "--topic", name)
+    (of_topic,) = command.json("topics", "describe", name)
     assert of_topic["min_insync_replicas"] == 2
     assert {partition["health"] for partition in of_topic["partitions"]} == {"ok"}
     assert command("cluster", "elect-leaders") == ""
@@ -89,7 +89,7 @@ def test_a_broker_is_drained_stopped_and_gets_its_leaderships_back(
     assert moved == {number: cluster.leader_of(name, number) for number in moved}
     assert (drained["drained"], drained["left"]) == (True, [])
     assert {"topic": lone, "partition": 0} in drained["only_replica"]
-    rows = command("topics", "describe", "--topic", name, "--at-min-isr").splitlines()
+    rows = command("topics", "describe", name, "--at-min-isr").splitlines()
     assert len(rows) == 1 + 6 and all(row.endswith("Health: under-replicated") for row in rows[1:])
     assert command("cluster", "drain", "2").startswith("Moved 0 leaderships of broker 2.\n")  # again does no harm
 
@@ -130,19 +130,19 @@ def test_a_broker_that_is_down(cluster: Cluster, command: Command, topic: Callab
     name, lone = topic(3), next(n for n in (topic(1, 1) for _ in range(60)) if cluster.leader_of(n) == 3)
     strict = topic(1, min_insync_replicas="3")
     cluster.kill(3)
-    (described,) = command.json("topics", "describe", "--topic", name)
+    (described,) = command.json("topics", "describe", name)
     offsets = {partition["leader"]: partition["end_offset"] for partition in described["partitions"]}
     assert offsets == {1: 0, 2: 0, 3: None}, "its session lasts, and it does not answer"
 
     end_session(cluster, name)
     quick = [f"--command-property={what}.timeout.ms={time}" for what, time in (("delivery", 1500), ("request", 1000))]
-    why = command.refused("produce", "--topic", strict, *quick, given="x\n")
+    why = command.refused("produce", strict, *quick, given="x\n")
     assert why.startswith(
         f"a record was not written to {strict}: {strict}-0 has 2 replicas in sync, fewer than min.insync"
     )
     last = command.json("cluster", "describe")["brokers"][-1]
     assert (last["broker"], last["host"], last["leaders"], last["out_of_sync"]) == (3, None, 0, 4)
-    (described,) = command.json("topics", "describe", "--under-replicated", "--topic", name)
+    (described,) = command.json("topics", "describe", "--under-replicated", name)
     assert [(sorted(p["isr"]), p["offline"]) for p in described["partitions"]] == [([1, 2], [3])] * 3
     (described,) = command.json("topics", "describe", "--offline")
     assert (described["topic"], described["partitions"][0]["health"]) == (lone, "offline")

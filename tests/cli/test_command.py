@@ -71,7 +71,7 @@ def test_options_that_are_unknown_or_missing(command: Command) -> None:
 def test_client_settings(command: Command, topic: str, tmp_path: Path) -> None:
     settings = tmp_path / "client.properties"
     settings.write_text("client.id = from-file\nlinger.ms=1\nisolation.level=read_committed\n")
-    command("produce", "--topic", topic, "--command-config", str(settings), given="x\n")
+    command("produce", topic, "--command-config", str(settings), given="x\n")
     settings.write_text("linger.millis=1\n")
     why = command.refused("topics", "list", "--command-config", str(settings), code=2)
     assert why == "no client setting is named linger.millis"
@@ -80,7 +80,7 @@ def test_client_settings(command: Command, topic: str, tmp_path: Path) -> None:
 
 
 def test_debug_shows_the_traceback(command: Command) -> None:
-    done = command.run("topics", "describe", "--topic", "none", "--debug")
+    done = command.run("topics", "describe", "none", "--debug")
     assert done.returncode == 1
     assert "Traceback (most recent call last)" in done.stderr
     assert done.stderr.splitlines()[-1].startswith("ottla: there is no topic none")
@@ -129,14 +129,14 @@ def test_a_terminal_gets_a_table(command: Command, topic: str) -> None:
 
 
 def test_nothing_is_drawn_over_what_is_typed(command: Command, topic: str) -> None:
-    shown = typed_into(command, "produce", "--topic", topic, typed=b"one\ntwo\n\x04")
+    shown = typed_into(command, "produce", topic, typed=b"one\ntwo\n\x04")
     assert shown.splitlines() == [
         "Each line is a record; end with Ctrl-D.",
         "one",
         "two",
-        f"2 records written to {topic}",
+        f"2 records written to {topic}: in partition 0 at offsets 0 to 1",
     ]
-    assert command("consume", "--topic", topic, "--from-beginning", "--until-end") == "one\ntwo\n"
+    assert command("consume", topic, "--until-end") == "one\ntwo\n"
 
 
 def test_colours_can_be_had_off(command: Command, topic: str) -> None:

@@ -34,7 +34,7 @@ def test_a_setting_that_does_not_exist(command: Command, topic: str) -> None:
     for whose in (["--broker", "1"], ["--broker-defaults"]):
         assert command.refused("configs", "unset", *whose, "qqq") == "there is no setting qqq"
         command("configs", "unset", *whose, "log.cleaner.threads")  # exists, and was not set
-    assert command.refused("topics", "alter", "--topic", topic, "--delete-config", "qqq") == "there is no setting qqq"
+    assert command.refused("topics", "alter", topic, "--delete-config", "qqq") == "there is no setting qqq"
 
 
 def test_settings_of_a_broker(command: Command) -> None:
@@ -64,20 +64,20 @@ def test_the_cluster(command: Command, broker: ottla.Broker, topic: str) -> None
 
 
 def test_perf(command: Command, topic: str) -> None:
-    sent = command.json("perf", "produce", "--topic", topic, "--num-records", "500", "--record-size", "64")
+    sent = command.json("perf", "produce", topic, "--num-records", "500", "--record-size", "64")
     assert (sent["records"], sent["bytes"]) == (500, 32000)
     points = sent["latency_ms"]
     assert 0 < points["p50"] <= points["p95"] <= points["p99"] <= points["p99.9"] <= points["max"]
-    read = command.json("perf", "consume", "--topic", topic)
+    read = command.json("perf", "consume", topic)
     assert (read["records"], read["bytes"]) == (500, 32000)
-    assert command("perf", "consume", "--topic", topic).startswith("500 records read in ")
+    assert command("perf", "consume", topic).startswith("500 records read in ")
 
 
 def test_perf_of_numbered_records(command: Command, topic: str) -> None:
-    command("perf", "produce", "--topic", topic, "--num-records", "12", "--record-size", "5", "--numbered")
-    values = command("consume", "--topic", topic, "--from-beginning", "--until-end", "--format", "%s|").split("|")[:-1]
+    command("perf", "produce", topic, "--num-records", "12", "--record-size", "5", "--numbered")
+    values = command("consume", topic, "--until-end", "--format", "%s|").split("|")[:-1]
     assert sorted(values) == sorted(f"{number:<5}" for number in range(12))
 
 
 def test_perf_of_an_empty_topic(command: Command, topic: str) -> None:
-    assert "is empty" in command.refused("perf", "consume", "--topic", topic)
+    assert "is empty" in command.refused("perf", "consume", topic)

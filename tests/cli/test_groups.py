@@ -25,7 +25,7 @@ def group(command: Command, broker: ottla.Broker, topic: str) -> str:
     with KafkaProducer(bootstrap_servers=broker.bootstrap_servers) as producer:
         for number in range(1, 6):
             producer.send(topic, b"%d" % number, timestamp_ms=number * 1000)
-    command("consume", "--topic", topic, "--group", name, "--from-beginning", "--max-messages", "3")
+    command("consume", topic, "--group", name, "--num", "3")
     return name
 
 
@@ -41,29 +41,31 @@ def committed(admin: KafkaAdminClient, group: str) -> dict[tuple[str, int], int]
 
 def test_groups_are_listed_and_deleted(command: Command, group: str) -> None:
     assert [group, "consumer", "Empty"] in command.rows("groups", "list")
-    assert command("groups", "delete", "--group", group) == f"Deleted group {group}.\n"
+    assert command("groups", "delete", group) == f"Deleted group {group}.\n"
     assert group not in [row["group"] for row in command.json("groups", "list")]
-    assert "GROUP_ID_NOT_FOUND" in command.refused("groups", "delete", "--group", group)
-    assert f"there is no group {group}" in command.refused("groups", "describe", "--group", group)
+    assert "GROUP_ID_NOT_FOUND" in command.refused("groups", "delete", group)
+    assert f"there is no group {group}" in command.refused("groups", "describe", group)
 
 
 def test_lag(command: Command, topic: str, group: str) -> None:
-    assert command.rows("groups", "describe", "--group", group) == [[group, topic, "0", "3", "5", "2", "-", "-", "-"]]
-    (described,) = command.json("groups", "describe", "--group", group)
+    assert command.rows("groups", "describe", group) == [[group, topic, "0", "3", "5", "2", "-", "-", "-"]]
+    (described,) = command.json("groups", "describe", group)
     assert (described["state"], described["total_lag"], described["members"]) == ("Empty", 2, [])
 
 
 def test_members_and_what_cannot_be_done_while_there_are_some(command: Command, topic: str, group: str) -> None:
-    process = command.start("consume", "--topic", topic, "--group", group)
+    process = command.start("consume", topic, "--group", group)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == b"4\n"
-        (row,) = command.rows("groups", "describe", "--group", group, "--members")
+        (row,) = command.rows("groups", "describe", group, "--members")
         assert (row[0], row[3], row[4], row[5]) == (group, "ottla", "1", f"{topic}-0")
-        assert command.json("groups", "describe", "--group", group)[0]["state"] == "Stable"
-        assert "stop its consumers" in command.refused("groups", "delete", "--group", group)
+        assert command.json("groups", "describe", group)[0]["state"] == "Stable"
+        assert "stop its consumers" in command.refused("groups", "delete", group)
         to_earliest = ("--topic", topic, "--to-earliest", "--execute")
-        assert "stop its consumers" in command.refused("groups", "reset-offsets", "--group", group, *to_earliest)
+        assert command.refused("groups", "reset-offsets", group, *to_earliest) == (
+            f"Assignments can only be reset if the group '{group}' is inactive, but the current state is Stable."
+        )
     finally:
         process.terminate()
         process.communicate()
@@ -86,7 +88,7 @@ def test_members_and_what_cannot_be_done_while_there_are_some(command: Command, 
 def test_a_reset_is_shown_and_only_done_when_told(
     command: Command, admin: KafkaAdminClient, topic: str, group: str, target: tuple[str, ...], offset: int
 ) -> None:
-    reset = ("groups", "reset-offsets", "--group", group, "--topic", topic, *target)
+    reset = ("groups", "reset-offsets", group, "--topic", topic, *target)
     shown = [[group, topic, "0", "3", str(offset)]]
     assert command.rows(*reset) == shown
     assert committed(admin, group) == {(topic, 0): 3}
@@ -98,16 +100,16 @@ def test_a_reset_of_everything_by_file(
     command: Command, admin: KafkaAdminClient, topic: str, group: str, tmp_path: Path
 ) -> None:
     plan = tmp_path / "plan.csv"
-    plan.write_text(command("groups", "reset-offsets", "--group", group, "--all-topics", "--to-earliest", "--export"))
+    plan.write_text(command("groups", "reset-offsets", group, "--all-topics", "--to-earliest", "--export"))
     assert plan.read_text() == f"{topic},0,0\n"
     plan.write_text(f"{topic},0,2\n")
-    command("groups", "reset-offsets", "--group", group, "--from-file", str(plan), "--execute")
+    command("groups", "reset-offsets", group, "--from-file", str(plan), "--execute")
     assert committed(admin, group) == {(topic, 0): 2}
     plan.write_text(f"{group},{topic},0,4\nother,{topic},0,1\n")
-    command("groups", "reset-offsets", "--group", group, "--from-file", str(plan), "--execute")
+    command("groups", "reset-offsets", group, "--from-file", str(plan), "--execute")
     assert committed(admin, group) == {(topic, 0): 4}
     plan.write_text("nonsense\n")
-    why = command.refused("groups", "reset-offsets", "--group", group, "--from-file", str(plan))
+    why = command.refused("groups", "reset-offsets", group, "--from-file", str(plan))
     assert why == f"{plan}, line 1: expected topic,partition,offset"
 
 
@@ -115,7 +117,7 @@ def test_some_partitions_of_a_new_group(
     command: Command, admin: KafkaAdminClient, new_topic: Callable[..., str]
 ) -> None:
     name = new_topic(3)
-    reset = ("groups", "reset-offsets", "--group", f"new-{name}", "--to-earliest", "--execute", "--topic")
+    reset = ("groups", "reset-offsets", f"new-{name}", "--to-earliest", "--execute", "--topic")
     command(*reset, f"{name}:0,2")
     assert committed(admin, f"new-{name}") == {(name, 0): 0, (name, 2): 0}
     assert "has no partition 3" in command.refused(*reset, f"{name}:3")
@@ -133,4 +135,4 @@ def test_some_partitions_of_a_new_group(
     ],
 )
 def test_resets_that_make_no_sense(command: Command, options: tuple[str, ...]) -> None:
-    command.refused("groups", "reset-offsets", "--group", "g", *options, code=2)
+    command.refused("groups", "reset-offsets", "g", *options, code=2)

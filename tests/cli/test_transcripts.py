@@ -29,6 +29,7 @@ from ottla.testing.cluster import Cluster
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "command-line.md"
 CLUSTER_PAGE = DOCS / "cluster.md"
+RPK_AND_KCAT_PAGE = DOCS / "rpk-and-kcat.md"
 TEAMS_PAGE = DOCS / "multi-tenant.md"
 TROUBLE_PAGE = DOCS / "troubleshooting.md"
 SPARK_PAGES = tuple(DOCS / f"{name}.md" for name in ("spark", "pipelines", "mirror", "lag"))
@@ -152,7 +153,7 @@ class Terminal:
             self._broker = self._address = None
 
     def _environment(self) -> dict[str, str]:
-        address = {"OTTLA_BOOTSTRAP_SERVER": self._address} if self._address else {}
+        address = {"OTTLA_BOOTSTRAP_SERVERS": self._address} if self._address else {}
         return os.environ | self._variables | address
 
     def _run(self, command: str) -> str:
@@ -211,6 +212,13 @@ def test_the_page_on_clusters_shows_what_happens(tmp_path: Path, tmp_path_factor
         Terminal(tmp_path, cluster.bootstrap_servers, cluster=cluster, also=tools) as terminal,
     ):
         follow(CLUSTER_PAGE, terminal)
+
+
+@pytest.mark.slow
+def test_the_page_for_users_of_rpk_and_kcat_shows_what_happens(tmp_path: Path) -> None:
+    properties = {"group.initial.rebalance.delay.ms": "0"}
+    with ottla.Broker(properties=properties) as broker, Terminal(tmp_path, broker.bootstrap_servers) as terminal:
+        follow(RPK_AND_KCAT_PAGE, terminal)
 
 
 @pytest.mark.slow

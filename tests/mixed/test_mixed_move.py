@@ -37,7 +37,7 @@ TWO_REPLICAS = {
 MOVED_S = 240.0
 AUDITED_S = 300.0
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "mixed-cluster.md"
-COMMANDS = re.compile(r"```sh\n(export OTTLA_BOOTSTRAP_SERVER=.*?)```", re.DOTALL)
+COMMANDS = re.compile(r"```sh\n(export OTTLA_BOOTSTRAP_SERVERS=.*?)```", re.DOTALL)
 
 
 class Moved(MixedCluster):

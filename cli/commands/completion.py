@@ -1,0 +1,59 @@
+"""Names of topics and groups for the shell's completion, asked of the broker that the command line so far names.
+
+Nothing is said when no broker answers, or not in time: a shell that is asked to complete has nowhere to show it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from ..tools.client import Admin
+
+_LIMIT_S = 1.0
+
+
+def topics(context: typer.Context, incomplete: str) -> list[str]:
+    """Topics that begin so; internal ones only when an underscore is typed."""
+
+    def names(admin: Admin) -> list[str]:
+        return [topic["name"] for topic in admin.describe_topics() if incomplete or not topic["is_internal"]]
+
+    return _beginning(incomplete, _asked(context, names))
+
+
+def groups(context: typer.Context, incomplete: str) -> list[str]:
+    """Groups that begin so."""
+    return _beginning(incomplete, _asked(context, lambda admin: [group["group_id"] for group in admin.list_groups()]))
+
+
+def _beginning(incomplete: str, names: list[str]) -> list[str]:
+    return sorted({name for name in names if name.startswith(incomplete)})
+
+
+def _asked(context: typer.Context, names: Callable[[Admin], list[str]]) -> list[str]:
+    with (
+        contextlib.suppress(Exception),
+        open(os.devnull, "w") as nowhere,
+        contextlib.redirect_stderr(nowhere),
+        contextlib.closing(_admin(context)) as admin,
+    ):
+        return names(admin)
+    return []
+
+
+def _admin(context: typer.Context) -> Admin:
+    from ..tools import client
+    from .options import BOOTSTRAP_VARIABLE, CONFIG_VARIABLE, DEFAULT_SERVER
+
+    given: dict[str, Any] = context.params
+    server = given.get("bootstrap_server") or os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_SERVER
+    config = given.get("command_config") or os.environ.get(CONFIG_VARIABLE)
+    connection = client.Connection.of(server, Path(config) if config else None, given.get("command_property"))
+    return connection.admin(limit_s=_LIMIT_S)

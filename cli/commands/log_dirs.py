@@ -1,0 +1,59 @@
+"""``ottla log-dirs``: the options."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .options import (
+    DEFAULT_SERVER,
+    HELP,
+    AsJson,
+    BootstrapServer,
+    CommandConfig,
+    CommandProperty,
+    Debug,
+    SomePartitions,
+    numbers,
+    run,
+)
+
+app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=None)
+
+
+@app.command()
+def log_dirs(
+    topics: SomePartitions = None,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    brokers: Annotated[str | None, typer.Option(metavar="1,2,…", help="Only these brokers. [all]")] = None,
+    partitions: Annotated[
+        bool, typer.Option("--partitions", help="A row for each replica in place of each folder; so it is for topics.")
+    ] = False,
+    as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Show the data folders of brokers: how many partitions and bytes are in each, how much room is left, and what is wrong.
+
+    Of a replica: its folder, size in bytes, how many records it lacks, and whether it is on its way to this folder (future).
+
+    \b
+    Examples:
+      ottla log-dirs
+      ottla log-dirs orders payments:0
+      ottla log-dirs --brokers 2 --json | jq '.[] | select(.error)'
+    """
+    from ..tools import client, log_dirs
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    run(
+        debug,
+        log_dirs.show,
+        connection,
+        topics or (),
+        brokers=numbers("--brokers", brokers),
+        partitions=partitions,
+        as_json=as_json,
+    )
