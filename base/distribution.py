@@ -24,6 +24,11 @@ class Distribution:
         self._buckets[bisect_left(self.bounds, value)] += 1
         self.sum += value
 
+    def add(self, other: Distribution) -> None:
+        """Count the values of another one with the same bounds, too."""
+        self._buckets = [mine + its for mine, its in zip(self._buckets, other._buckets, strict=True)]
+        self.sum += other.sum
+
     def cumulative(self) -> list[int]:
         """How many values were at most each bound, and last how many there were."""
         return list(accumulate(self._buckets))

@@ -41,6 +41,7 @@ from ..wire.api_keys import ApiKey
 from .acceptor import Acceptor
 from .assembly import Assembly
 from .bound_listeners import BoundListeners, CannotListenError
+from .broker_state import BrokerState
 from .cluster_home import ClusterHome, EmbeddedHome, ZooKeeperHome
 from .connection import ClientConnection
 from .connection_limits import ConnectionLimits
@@ -201,6 +202,13 @@ class BrokerServer:
             "controller_elected": assembly is not None and assembly.knows_controller,
             "listeners_open": self._is_accepting,
         }
+
+    @property
+    def state(self) -> BrokerState:
+        """How far it is; of a broker that serves."""
+        if self._stop_asked.is_set():
+            return BrokerState.PENDING_CONTROLLED_SHUTDOWN if self._is_accepting else BrokerState.SHUTTING_DOWN
+        return BrokerState.RUNNING if self._is_accepting else BrokerState.STARTING
 
     def stop(self) -> None:
         """Ask ``serve`` to come to its end; safe to call twice."""

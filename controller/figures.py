@@ -44,6 +44,11 @@ class ControllerFigures:
         self.elections = ElectionFigures()
         self.context: ControllerContext | None = None
 
+    def partitions_by_topic(self) -> list[tuple[str, int]]:
+        """Every topic of the cluster with the number of its partitions; none where another broker is the controller."""
+        topics = {} if self.context is None else self.context.topics
+        return [(name, len(topic.partitions)) for name, topic in topics.items()]
+
     def cluster(self) -> ClusterFigures:
         """Counted now. Partitions of topics that are being deleted are neither offline nor led by the wrong replica."""
         context = self.context

@@ -68,6 +68,9 @@ _WITHOUT_LOG_START = (
     ErrorCode.NOT_ENOUGH_REPLICAS,
     ErrorCode.KAFKA_STORAGE_ERROR,
 )
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+# Kafka's ReplicaManager.appendToLocalLog counts other errors as failed produces.
+_EXPECTED = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR)
 
 Waiting = list[tuple[Partition, LeaderRole | None, AppendResult, PartitionProduceResponse]]
 """Who led when the records were appended stands beside the partition."""
@@ -204,9 +207,11 @@ def _append(
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} is the broker's own")
     except KafkaError as error:
         return _refused(data.index, error, -1)
+    partition.produce_requests += 1
     try:
         result = partition.append(records, now_ms, acks=request.acks)
     except KafkaError as error:
+        _count_failure(partition, error, len(records))
         return _refused(data.index, error, -1 if error.code in _WITHOUT_LOG_START else partition.log.log_start_offset)
     answer = PartitionProduceResponse(
         index=data.index,
@@ -217,6 +222,13 @@ def _append(
     if result.flush_due or (request.acks == -1 and partition.log.high_watermark <= result.last_offset):
         waiting.append((partition, partition.leader, result, answer))
     return answer
+
+
+def _count_failure(partition: Partition, error: KafkaError, size: int) -> None:
+    if error.code in _TOO_LARGE:
+        partition.bytes_rejected += size
+    elif error.code not in _EXPECTED:
+        partition.failed_produce_requests += 1
 
 
 def _refused(index: int, error: KafkaError, log_start_offset: int) -> PartitionProduceResponse:

@@ -154,8 +154,10 @@ class LogFlusher:
         with contextlib.ExitStack() as stack:
             for segment in flushed:
                 stack.enter_context(segment.file.pinned())
+            began = segments.folder.clock.elapsed()
             try:
                 yield self._make_job(flushed, epochs, is_last=is_last)
+                segments.folder.flush_times.note((segments.folder.clock.elapsed() - began) * 1000)
             except OSError as error:
                 if segments.is_closed:
                     return

@@ -18,6 +18,7 @@ from typing import Protocol
 
 import trio
 
+from ..base.distribution import Distribution
 from ..base.errors import ErrorCode, KafkaError
 from ..base.seams import Clock, Workers
 from ..base.wording import explained
@@ -51,6 +52,7 @@ class LogFolder:
 
     ``on_offline`` is called once, with the folder, when it fails. The other callbacks are the log manager's:
     ``wants_flush(log, inactive_only)`` has a log flushed in the background, ``write_checkpoints`` writes them at once.
+    ``flush_times`` are those of its logs' flushes, in milliseconds.
     ``checkpointed_deletions`` of ``deleted_logs`` are no longer in them. ``timers`` is a heap of (when by
     trio's clock, ticket, what to call).
     """
@@ -74,6 +76,7 @@ class LogFolder:
         self.on_offline: Callable[[LogFolder], None] | None = None
         self.wants_flush: Callable[[Flushable, bool], None] | None = None
         self.write_checkpoints: Callable[[], None] | None = None
+        self.flush_times = Distribution()
         self.deleted_logs = 0
         self.checkpointed_deletions = 0
         self.checkpoint_wanted = trio.Event()

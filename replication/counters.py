@@ -1,8 +1,21 @@
-"""What a broker counts of its replication, over all partitions: plain numbers that may be read at any time."""
+"""What a broker counts of its replication and its partitions' traffic: plain numbers that may be read at any time."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
+
+TRAFFIC = (
+    "bytes_in",
+    "bytes_out",
+    "messages_in",
+    "bytes_rejected",
+    "produce_requests",
+    "fetch_requests",
+    "failed_produce_requests",
+    "failed_fetch_requests",
+)
+"""What a ``Partition`` counts of clients, and of followers' fetches."""
 
 
 @dataclasses.dataclass(slots=True)
@@ -12,7 +25,8 @@ class ReplicationCounters:
     ``bytes_in`` were appended as a follower, ``bytes_out`` were in answers to followers; those of replicas that a reassignment
     adds are counted once more. ``isr_expands`` and ``isr_shrinks`` are
     changes of in-sync replicas that the controller has confirmed to this broker, the leader; ``failed_isr_updates`` those that it
-    refused, or that another state had overtaken (Kafka: AlterPartitionListener).
+    refused, or that another state had overtaken (Kafka: AlterPartitionListener). ``of_removed`` is the ``TRAFFIC`` of partitions
+    that are here no more, which Kafka's sums over all topics keep.
     """
 
     bytes_in: int = 0
@@ -22,3 +36,4 @@ class ReplicationCounters:
     isr_expands: int = 0
     isr_shrinks: int = 0
     failed_isr_updates: int = 0
+    of_removed: Counter[str] = dataclasses.field(default_factory=Counter)

@@ -153,9 +153,16 @@ class FetchSessionCache:
         self._most_partitions = most_partitions
         self._partitions = 0
         self._sessions: dict[int, FetchSession] = {}
+        self.evictions = 0
+        """Sessions that have made room for others."""
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    @property
+    def partition_count(self) -> int:
+        """The partitions of all sessions."""
+        return self._partitions
 
     def partitions(self, session_id: int) -> list[FetchedPartition]:
         """What a session fetches, in the order of its last answer; nothing where there is no such session."""
@@ -200,6 +207,7 @@ class FetchSessionCache:
                 return False
             oldest = evicted
         self.close(oldest.session_id)
+        self.evictions += 1
         logger.debug("Fetch session %d makes room for another; %d is the most", oldest.session_id, self._slots)
         return True
 

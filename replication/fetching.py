@@ -43,6 +43,8 @@ from .waiters import FetchWaiter
 EMPTY = b""
 UNKNOWN_PARTITION = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 _NOT_LOOKED_AT = (*UNKNOWN_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+# Kafka's ReplicaManager.readFromLog counts other errors as failed fetches.
+_EXPECTED = (ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 class FollowerId(NamedTuple):
@@ -158,6 +160,7 @@ class Reads:
             try:
                 result, size = self._read(state, remaining)
             except KafkaError as error:
+                self._count_failure(state, error)
                 state.partition = None
                 self.failure = error.message or ""
                 result = refused_partition(state.number, error)
@@ -182,6 +185,7 @@ class Reads:
         if self._by_id and partition.topic_id != state.topic_id:
             raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the log is of another topic of that name")
         partition.check_leader(state.current_leader_epoch, self._or_follower)
+        partition.fetch_requests += 1
         if self._rack is not None and (elsewhere := self._elsewhere(partition, state, self._rack)) is not None:
             self.enough = True
             return elsewhere, 0
@@ -211,6 +215,10 @@ class Reads:
                 follower, state.fetch_offset, state.log_start_offset, log.log_end_offset, epoch, self._now
             )
         return result, size
+
+    def _count_failure(self, state: FetchedPartition, error: KafkaError) -> None:
+        if state.partition is not None and error.code not in _EXPECTED:
+            state.partition.failed_fetch_requests += 1
 
     def _hold_back(self, partition: Partition) -> bool:
         """Whether the follower gets nothing now, for the quota is exceeded and it is not in sync (shouldLeaderThrottle)."""

@@ -61,8 +61,10 @@ class Surroundings:
 class Partition:
     """A replica of one partition. ``leader`` is its role while it leads, else None.
 
-    ``bytes_in`` and ``messages_in`` were appended here as the leader, ``bytes_out`` were fetched by consumers, since it came;
-    ``counters`` are the broker's.
+    Since it came, ``bytes_in`` and ``messages_in`` were appended here as the leader, ``bytes_out`` were fetched by consumers, and
+    ``bytes_rejected`` were in batches that are too large. ``produce_requests`` and ``fetch_requests`` got as far as this
+    partition; of those, ``failed_…`` for a reason that Kafka does not expect (``ReplicaManager.appendToLocalLog`` and
+    ``readFromLog``: neither a leader elsewhere, nor an offset, nor too large a batch). ``counters`` are the broker's.
     Of a follower ``coherent_from`` is where the part of the log begins that was fetched from the present leader, with no long
     time in between, and ``answered_at`` when that has answered last, of ``trio.current_time``.
     Consumers wait in ``fetch_waiters`` for what is committed, followers in ``replica_waiters`` for the end of the log.
@@ -76,8 +78,12 @@ class Partition:
         "broker_id",
         "bytes_in",
         "bytes_out",
+        "bytes_rejected",
         "coherent_from",
         "counters",
+        "failed_fetch_requests",
+        "failed_produce_requests",
+        "fetch_requests",
         "fetch_waiters",
         "leader",
         "leader_epoch",
@@ -87,6 +93,7 @@ class Partition:
         "messages_in",
         "offset_waiters",
         "partition_epoch",
+        "produce_requests",
         "removing",
         "replica_waiters",
         "replicas",
@@ -117,6 +124,11 @@ class Partition:
         self.bytes_in = 0
         self.messages_in = 0
         self.bytes_out = 0
+        self.bytes_rejected = 0
+        self.produce_requests = 0
+        self.fetch_requests = 0
+        self.failed_produce_requests = 0
+        self.failed_fetch_requests = 0
         self._unannounced = Unannounced()
         log.on_flush = self._flushed
 

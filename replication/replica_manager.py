@@ -37,7 +37,7 @@ from ..wire.messages.stop_replica import (
 )
 from ..wire.messages.update_metadata import UpdateMetadataRequest
 from ..wire.schema import ZERO_UUID
-from .counters import ReplicationCounters
+from .counters import TRAFFIC, ReplicationCounters
 from .metadata_cache import MetadataCache
 from .partition import IsrChanges, Partition, Surroundings
 from .partition_registration import PartitionRegistration
@@ -322,8 +322,9 @@ class ReplicaManager:
 
     def _forget(self, topic: str, number: int) -> None:
         by_number = self._partitions.get(topic, {})
-        if by_number.pop(number, None) is not None:
+        if (partition := by_number.pop(number, None)) is not None:
             logger.debug("%s-%d: not on this broker any more", topic, number)
+            self.counters.of_removed.update({name: getattr(partition, name) for name in TRAFFIC})
         if not by_number:
             self._partitions.pop(topic, None)
 

@@ -52,6 +52,17 @@ def _replicas(services: Services | None) -> Iterator[Metric]:
     yield single(replication.REASSIGNING, sum(partition.is_reassigning for partition in leading))
     yield single(replication.UNDER_MIN_ISR, sum(partition.is_under_min_isr for partition in leading))
     yield single(replication.AT_MIN_ISR, sum(partition.is_at_min_isr for partition in leading))
+    labels = [(p.topic, str(p.log.partition)) for p in leading]
+    for family, values in (
+        (replication.REPLICAS, [len(p.replicas) for p in leading]),
+        (replication.IN_SYNC_REPLICAS, [len(p.isr) for p in leading]),
+        (replication.PARTITION_UNDER_REPLICATED, [len(p.isr) < len(p.replicas) for p in leading]),
+        (replication.PARTITION_UNDER_MIN_ISR, [p.is_under_min_isr for p in leading]),
+        (replication.PARTITION_AT_MIN_ISR, [p.is_at_min_isr for p in leading]),
+        (replication.LAST_STABLE_OFFSET_LAG, [p.log.high_watermark - p.log.last_stable_offset for p in leading]),
+        (replication.HIGH_WATERMARK, [p.log.high_watermark for p in leading]),
+    ):
+        yield simple(family, zip(labels, values, strict=True))
     yield single(replication.OFFLINE_REPLICAS, 0 if services is None else services.replicas.offline_count)
 
 
@@ -97,6 +108,8 @@ def _controller(services: Services | None) -> Iterator[Metric]:
     yield single(control.PREFERRED_IMBALANCE, cluster.preferred_imbalance)
     yield single(control.TOPICS, cluster.topics)
     yield single(control.ALL_PARTITIONS, cluster.partitions)
+    partitions = [] if controller is None or not is_active else controller.figures.partitions_by_topic()
+    yield simple(control.TOPIC_PARTITIONS, [((topic,), count) for topic, count in partitions])
     yield single(control.TOPICS_TO_DELETE, cluster.topics_to_delete)
     figures = None if controller is None else controller.figures
     queues = [] if figures is None else [((str(broker_id),), sender) for broker_id, sender in figures.senders.queues()]

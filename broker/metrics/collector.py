@@ -12,18 +12,39 @@ from collections.abc import Iterator
 import trio
 from prometheus_client.core import Metric
 
-from ...base.distribution import TIME_BOUNDS_MS
+from ...base.build_info import commit, version
+from ...base.distribution import TIME_BOUNDS_MS, Distribution
+from ...group_coordinator.group import GroupState
 from ...handlers.services import Services
 from ...wire.api_keys import ApiKey
+from ..broker_state import BrokerState
 from ..monitor import Authentication, Monitor
 from ..view.groups import lags as lags_of
 from .client_quotas import client_quota_metrics
 from .cluster import cluster_metrics, partitions_of
+from .disk_io import disk_io
 from .families import consumers, process, storage, traffic
 from .loop_lag import LoopLag
 from .request_metrics import RequestMetrics, error_name
-from .samples import Labels, Samples, distributions, histogram, simple, single
+from .samples import Labels, Samples, distributions, histogram, simple, single, with_total
 
+_TRAFFIC = {
+    "bytes_in": traffic.BYTES_IN,
+    "messages_in": traffic.MESSAGES_IN,
+    "bytes_out": traffic.BYTES_OUT,
+    "bytes_rejected": traffic.BYTES_REJECTED,
+    "produce_requests": traffic.PRODUCE_REQUESTS,
+    "failed_produce_requests": traffic.FAILED_PRODUCE_REQUESTS,
+    "fetch_requests": traffic.FETCH_REQUESTS,
+    "failed_fetch_requests": traffic.FAILED_FETCH_REQUESTS,
+}
+_STATES = {
+    GroupState.EMPTY: consumers.EMPTY_GROUPS,
+    GroupState.PREPARING_REBALANCE: consumers.PREPARING_GROUPS,
+    GroupState.COMPLETING_REBALANCE: consumers.COMPLETING_GROUPS,
+    GroupState.STABLE: consumers.STABLE_GROUPS,
+    GroupState.DEAD: consumers.DEAD_GROUPS,
+}
 _AUTHENTICATIONS = {
     Authentication.SUCCESSFUL: traffic.SUCCESSFUL_AUTHENTICATIONS,
     Authentication.FAILED: traffic.FAILED_AUTHENTICATIONS,
@@ -41,21 +62,30 @@ class BrokerCollector:
         self._loop_lag = loop_lag
         self.monitor = Monitor()
         self.services: Services | None = None
+        self.state = BrokerState.STARTING
+        self._version = version()
+        self._commit = commit()
 
     def collect(self) -> Iterator[Metric]:
         """The families, in the order of ``families``."""
         yield from self._request_metrics()
         services = self.services
-        yield simple(traffic.BYTES_IN, _by_topic(services, "bytes_in"))
-        yield simple(traffic.MESSAGES_IN, _by_topic(services, "messages_in"))
-        yield simple(traffic.BYTES_OUT, _by_topic(services, "bytes_out"))
+        yield from _traffic(services)
         yield from self._connections()
         yield simple(traffic.PURGATORY, _waiting(services))
+        yield from _fetch_sessions(services)
         yield from client_quota_metrics(services)
         yield from cluster_metrics(services)
         yield from _logs(services)
         yield from _cleaner(services)
         yield from _groups(services)
+        yield single(process.BROKER_STATE, self.state)
+        yield simple(process.BUILD, [((self._version, self._commit), 1)])
+        yield single(process.HANDLERS_IDLE, self._loop_lag.idle)
+        yield single(process.NETWORK_IDLE, self._loop_lag.idle)
+        io = disk_io()
+        yield simple(process.DISK_READ, [] if io is None else [((), io.read)])
+        yield simple(process.DISK_WRITTEN, [] if io is None else [((), io.written)])
         yield distributions(process.LOOP_LAG, [((), self._loop_lag.seconds)])
         yield single(process.LOOP_TASKS, trio.lowlevel.current_statistics().tasks_living)
 
@@ -82,11 +112,21 @@ class BrokerCollector:
         yield simple(traffic.CONNECTION_ERRORS, [((reason.value,), count) for reason, count in errors.items()])
 
 
-def _by_topic(services: Services | None, attribute: str) -> Samples:
-    totals: Counter[str] = Counter()
-    for partition in partitions_of(services):
-        totals[partition.topic] += getattr(partition, attribute)
-    return [((topic,), count) for topic, count in totals.items()]
+def _traffic(services: Services | None) -> Iterator[Metric]:
+    removed: Counter[str] = Counter() if services is None else services.replicas.counters.of_removed
+    for attribute, family in _TRAFFIC.items():
+        by_topic: Counter[str] = Counter()
+        for partition in partitions_of(services):
+            by_topic[partition.topic] += getattr(partition, attribute)
+        samples = [((topic,), count) for topic, count in by_topic.items()]
+        yield with_total(family, samples, sum(by_topic.values()) + removed[attribute])
+
+
+def _fetch_sessions(services: Services | None) -> Iterator[Metric]:
+    sessions = None if services is None else services.fetch_sessions
+    yield single(traffic.FETCH_SESSIONS, 0 if sessions is None else len(sessions))
+    yield single(traffic.FETCH_SESSION_PARTITIONS, 0 if sessions is None else sessions.partition_count)
+    yield single(traffic.FETCH_SESSION_EVICTIONS, 0 if sessions is None else sessions.evictions)
 
 
 def _waiting(services: Services | None) -> Samples:
@@ -107,8 +147,17 @@ def _logs(services: Services | None) -> Iterator[Metric]:
     yield simple(storage.LOG_START, zip(labels, [log.log_start_offset for log in logs], strict=True))
     yield simple(storage.LOG_END, zip(labels, [log.log_end_offset for log in logs], strict=True))
     yield simple(storage.LOG_SEGMENTS, zip(labels, [len(log.segments) for log in logs], strict=True))
-    failed = 0 if services is None else sum(folder.is_offline for folder in services.logs.folders)
-    yield single(storage.OFFLINE_FOLDERS, failed)
+    folders = [] if services is None else services.logs.folders
+    sizes: Counter[str] = Counter()
+    times = Distribution()
+    for log in logs:
+        sizes[log.folder.path] += log.size
+    for folder in folders:
+        times.add(folder.flush_times)
+    yield single(storage.OFFLINE_FOLDERS, sum(folder.is_offline for folder in folders))
+    yield simple(storage.OFFLINE_FOLDER, [((folder.path,), folder.is_offline) for folder in folders])
+    yield simple(storage.FOLDER_SIZE, [((folder.path,), sizes[folder.path]) for folder in folders])
+    yield distributions(storage.FLUSH_TIMES, [((), times)])
 
 
 def _cleaner(services: Services | None) -> Iterator[Metric]:
@@ -122,7 +171,7 @@ def _cleaner(services: Services | None) -> Iterator[Metric]:
 
 def _groups(services: Services | None) -> Iterator[Metric]:
     groups = [] if services is None else list(services.groups.groups())
-    states = Counter(group.state.value for group in groups)
+    states = Counter(group.state for group in groups)
     offsets: list[tuple[Labels, float]] = []
     lags: list[tuple[Labels, float]] = []
     replicas = {(p.topic, p.log.partition): p for p in partitions_of(services)}
@@ -133,7 +182,10 @@ def _groups(services: Services | None) -> Iterator[Metric]:
             if found.lag is not None:
                 lags.append((labels, found.lag))
     yield single(consumers.GROUPS, len(groups))
-    yield simple(consumers.GROUPS_BY_STATE, [((state,), count) for state, count in states.items()])
+    for state, family in _STATES.items():
+        yield single(family, states[state])
+    yield single(consumers.OFFSETS, len(offsets))
+    yield simple(consumers.GROUP_MEMBERS, [((group.group_id,), len(group.members)) for group in groups])
     yield simple(consumers.GROUP_OFFSET, offsets)
     yield simple(consumers.GROUP_LAG, lags)
 

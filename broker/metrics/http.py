@@ -24,6 +24,7 @@ from starlette.routing import Route
 from ...base.network import Network
 from ...base.seams import Clock, Workers
 from ..assembly import Assembly
+from ..broker_state import BrokerState
 from ..http.server import HttpServer
 from ..monitor import Monitor
 from .collector import BrokerCollector
@@ -39,6 +40,9 @@ class ObservedBroker(Protocol):
 
     @property
     def assembly(self) -> Assembly | None: ...
+
+    @property
+    def state(self) -> BrokerState: ...
 
     def readiness(self) -> Mapping[str, bool]: ...
 
@@ -91,6 +95,7 @@ class MetricsServer:
 
     async def _metrics(self, request: Request) -> Response:
         self._collector.monitor = self._broker.monitor
+        self._collector.state = self._broker.state
         assembly = self._broker.assembly
         self._collector.services = assembly.services if assembly is not None and assembly.is_started else None
         snapshot = Snapshot()

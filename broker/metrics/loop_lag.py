@@ -1,6 +1,9 @@
-"""How late the event loop is: a timer is set four times a second, and how late it fires goes into a histogram."""
+"""How late the event loop is, and how idle: a timer is set four times a second, and how late it fires goes into a histogram."""
 
 from __future__ import annotations
+
+import time
+from collections import deque
 
 import trio
 
@@ -8,6 +11,7 @@ from ...base.distribution import Distribution
 
 _BOUNDS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _INTERVAL_SECONDS = 0.25
+_IDLE_SECONDS = 60.0
 
 
 class LoopLag:
@@ -16,6 +20,15 @@ class LoopLag:
     def __init__(self) -> None:
         self.seconds = Distribution(_BOUNDS_SECONDS)
         self.latest = 0.0
+        self._used: deque[tuple[float, float]] = deque(maxlen=int(_IDLE_SECONDS / _INTERVAL_SECONDS))
+
+    @property
+    def idle(self) -> float:
+        """The share of the last minute, 0 to 1, in which the loop's thread used no processor; 1 before anything is known."""
+        if len(self._used) < 2:
+            return 1.0
+        (began, before), (ended, after) = self._used[0], self._used[-1]
+        return min(max(1.0 - (after - before) / max(ended - began, _INTERVAL_SECONDS), 0.0), 1.0)
 
     async def run(self) -> None:
         """Measure until cancelled."""
@@ -24,3 +37,4 @@ class LoopLag:
             await trio.sleep_until(due)
             self.latest = trio.current_time() - due
             self.seconds.note(self.latest)
+            self._used.append((time.perf_counter(), time.thread_time()))

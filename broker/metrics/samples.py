@@ -33,6 +33,15 @@ def simple(family: Family, samples: Samples) -> Metric:
     return metric
 
 
+def with_total(family: Family, samples: Samples, total: float) -> Metric:
+    """A counter by topic, and that of all topics, which has no label, as in Kafka."""
+    metric = CounterMetricFamily(family.name, family.meaning, labels=family.labels)
+    metric.add_sample(family.name, {}, total)
+    for labels, value in samples:
+        metric.add_metric(labels, value)
+    return metric
+
+
 def distributions(family: Family, found: Iterable[tuple[Labels, Distribution]]) -> Metric:
     """A histogram of values that were counted as they came."""
     return histogram(family, [(labels, each.bounds, each.cumulative(), each.sum) for labels, each in found])

@@ -2,8 +2,8 @@
 
 Where Kafka has the same thing, the name is the one that the usual configuration of Prometheus' JMX exporter makes of
 Kafka's bean (``kafka-2_0_0.yml`` of prometheus/jmx_exporter, lower case), so that dashboards and alerts need no change.
-Rates are left to Prometheus: what is a meter in Kafka (``…PerSec``) is a counter here. The lag of groups, which Kafka's
-brokers don't export, has the names of kafka_exporter. What only Ottla has begins with ``ottla_``.
+Rates are left to Prometheus: what is a meter in Kafka (``…PerSec``) is a counter here. What Kafka's brokers don't export has
+the names of kafka_exporter, the lag of groups first of all. What only Ottla has begins with ``ottla_``. Each has one name.
 """
 
 from __future__ import annotations

@@ -13,11 +13,43 @@ GROUPS = gauge(
     "Groups this broker coordinates.",
     _GROUPS + "NumGroups",
 )
-GROUPS_BY_STATE = gauge(
-    "ottla_groups",
-    "state",
-    "The same by state, as DescribeGroups names it (Kafka: NumGroupsStable, NumGroupsEmpty, …).",
+EMPTY_GROUPS = gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numgroupsempty",
+    "",
+    "Those of them that have no members.",
+    _GROUPS + "NumGroupsEmpty",
 )
+PREPARING_GROUPS = gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numgroupspreparingrebalance",
+    "",
+    "Those of them whose members are being gathered.",
+    _GROUPS + "NumGroupsPreparingRebalance",
+)
+COMPLETING_GROUPS = gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numgroupscompletingrebalance",
+    "",
+    "Those of them that wait for their leader to assign partitions.",
+    _GROUPS + "NumGroupsCompletingRebalance",
+)
+STABLE_GROUPS = gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numgroupsstable",
+    "",
+    "Those of them whose members have their partitions.",
+    _GROUPS + "NumGroupsStable",
+)
+DEAD_GROUPS = gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numgroupsdead",
+    "",
+    "Those of them that are being deleted.",
+    _GROUPS + "NumGroupsDead",
+)
+OFFSETS = gauge(
+    "kafka_coordinator_group_groupmetadatamanager_numoffsets",
+    "",
+    "Offsets they have committed.",
+    _GROUPS + "NumOffsets",
+)
+GROUP_MEMBERS = gauge("kafka_consumergroup_members", "consumergroup", "Members of a group of this broker.", _EXPORTER)
 GROUP_OFFSET = gauge(
     "kafka_consumergroup_current_offset",
     "consumergroup topic partition",

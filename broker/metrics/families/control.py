@@ -40,6 +40,12 @@ ALL_PARTITIONS = gauge(
     "Partitions of the cluster, on the controller; else 0.",
     _CONTROLLER + "GlobalPartitionCount",
 )
+TOPIC_PARTITIONS = gauge(
+    "kafka_topic_partitions",
+    "topic",
+    "Partitions of a topic of the cluster; on the controller only.",
+    "kafka_exporter",
+)
 PREFERRED_IMBALANCE = gauge(
     "kafka_controller_kafkacontroller_preferredreplicaimbalancecount",
     "",

@@ -1,9 +1,45 @@
-"""The process: its one event loop."""
+"""The broker as a process: its state, its build, its one event loop."""
 
 from __future__ import annotations
 
 from .family import Family, Kind, families_of, gauge
 
+BROKER_STATE = gauge(
+    "kafka_server_kafkaserver_brokerstate",
+    "",
+    "1 while the broker starts, 3 while it serves, 6 while it hands over what it leads, 7 while it stops.",
+    "kafka.server:type=KafkaServer,name=BrokerState",
+)
+BUILD = gauge(
+    "ottla_build_info",
+    "version commit",
+    "1, with the version and the commit of this build; the commit is unknown where it was not installed from one (Kafka: "
+    "app-info).",
+)
+HANDLERS_IDLE = gauge(
+    "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
+    "",
+    "The share of the last minute, 0 to 1, in which the event loop, which handles all requests, used no processor.",
+    "kafka.server:type=KafkaRequestHandlerPool,name=RequestHandlerAvgIdlePercent",
+)
+NETWORK_IDLE = gauge(
+    "kafka_network_socketserver_networkprocessoravgidle_percent",
+    "",
+    "The same, for the loop does the network's work, too.",
+    "kafka.network:type=SocketServer,name=NetworkProcessorAvgIdlePercent",
+)
+DISK_READ = gauge(
+    "kafka_server_kafkaserver_linux_disk_read_bytes",
+    "",
+    "Bytes that the process has read from disks; only on Linux.",
+    "kafka.server:type=KafkaServer,name=linux-disk-read-bytes",
+)
+DISK_WRITTEN = gauge(
+    "kafka_server_kafkaserver_linux_disk_write_bytes",
+    "",
+    "Bytes that it has written to disks; only on Linux.",
+    "kafka.server:type=KafkaServer,name=linux-disk-write-bytes",
+)
 LOOP_LAG = Family(
     "ottla_loop_lag_seconds",
     Kind.HISTOGRAM,

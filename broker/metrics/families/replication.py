@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .family import Family, counter, families_of, gauge
 
+_PARTITION = "kafka.cluster:type=Partition,topic=*,partition=*,name="
 _REPLICAS = "kafka.server:type=ReplicaManager,name="
 _TOPIC = "kafka.server:type=BrokerTopicMetrics,name="
 _FETCHERS = "kafka.server:type=ReplicaFetcherManager,clientId=Replica,name="
@@ -43,6 +44,48 @@ OFFLINE_REPLICAS = gauge(
     "",
     "Partitions of this broker in a data folder that has failed.",
     _REPLICAS + "OfflineReplicaCount",
+)
+REPLICAS = gauge(
+    "kafka_cluster_partition_replicascount",
+    "topic partition",
+    "Replicas of a partition this broker leads. Here and below Kafka has followers as well, with 0.",
+    _PARTITION + "ReplicasCount",
+)
+IN_SYNC_REPLICAS = gauge(
+    "kafka_cluster_partition_insyncreplicascount",
+    "topic partition",
+    "Those of them that are in sync.",
+    _PARTITION + "InSyncReplicasCount",
+)
+PARTITION_UNDER_REPLICATED = gauge(
+    "kafka_cluster_partition_underreplicated",
+    "topic partition",
+    "1 where fewer replicas are in sync than there are, else 0.",
+    _PARTITION + "UnderReplicated",
+)
+PARTITION_UNDER_MIN_ISR = gauge(
+    "kafka_cluster_partition_underminisr",
+    "topic partition",
+    "1 where fewer are in sync than min.insync.replicas, else 0.",
+    _PARTITION + "UnderMinIsr",
+)
+PARTITION_AT_MIN_ISR = gauge(
+    "kafka_cluster_partition_atminisr",
+    "topic partition",
+    "1 where just as many are, else 0.",
+    _PARTITION + "AtMinIsr",
+)
+LAST_STABLE_OFFSET_LAG = gauge(
+    "kafka_cluster_partition_laststableoffsetlag",
+    "topic partition",
+    "How many offsets transactions that have not ended keep from read_committed consumers.",
+    _PARTITION + "LastStableOffsetLag",
+)
+HIGH_WATERMARK = gauge(
+    "kafka_topic_partition_current_offset",
+    "topic partition",
+    "The high watermark of a partition this broker leads.",
+    "kafka_exporter",
 )
 ISR_SHRINKS = counter(
     "kafka_server_replicamanager_isrshrinks_total",

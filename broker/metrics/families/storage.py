@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .family import Family, counter, families_of, gauge
+from .family import Family, counter, families_of, gauge, histogram
 
 _LOG = "kafka.log:type=Log,name="
 
@@ -17,6 +17,21 @@ OFFLINE_FOLDERS = gauge(
     "",
     "Data folders that have failed.",
     "kafka.log:type=LogManager,name=OfflineLogDirectoryCount",
+)
+OFFLINE_FOLDER = gauge(
+    "kafka_log_logmanager_logdirectoryoffline",
+    "logDirectory",
+    "1 for a data folder that has failed, else 0.",
+    "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=*",
+)
+FOLDER_SIZE = gauge(
+    "ottla_log_folder_size_bytes", "logDirectory", "Bytes of the segments of all logs in a data folder."
+)
+FLUSH_TIMES = histogram(
+    "kafka_log_logflushstats_logflushrateandtimems",
+    "",
+    "How long flushes of logs took, in milliseconds.",
+    "kafka.log:type=LogFlushStats,name=LogFlushRateAndTimeMs",
 )
 UNCLEANABLE = gauge(
     "kafka_log_logcleanermanager_uncleanable_partitions_count",

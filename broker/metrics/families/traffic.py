@@ -6,6 +6,7 @@ from .family import Family, counter, families_of, gauge, histogram
 
 _REQUEST = "kafka.network:type=RequestMetrics,name="
 _TOPIC = "kafka.server:type=BrokerTopicMetrics,name="
+_FETCH_SESSIONS = "kafka.server:type=FetchSessionCache,name="
 _SOCKETS = "kafka.server:type=socket-server-metrics"
 
 
@@ -41,7 +42,7 @@ REMOTE_TIME = _times(
 BYTES_IN = counter(
     "kafka_server_brokertopicmetrics_bytesin_total",
     "topic",
-    "Bytes of record batches that were appended.",
+    "Bytes of record batches that were appended. Here and below without a topic: of all topics, also those that were deleted.",
     _TOPIC + "BytesInPerSec",
 )
 MESSAGES_IN = counter(
@@ -55,6 +56,36 @@ BYTES_OUT = counter(
     "topic",
     "Bytes of record batches in answers to consumers; those for followers are not in it.",
     _TOPIC + "BytesOutPerSec",
+)
+BYTES_REJECTED = counter(
+    "kafka_server_brokertopicmetrics_bytesrejected_total",
+    "topic",
+    "Bytes of record batches that were refused because they are too large.",
+    _TOPIC + "BytesRejectedPerSec",
+)
+PRODUCE_REQUESTS = counter(
+    "kafka_server_brokertopicmetrics_totalproducerequests_total",
+    "topic",
+    "Produce requests, each counted for every partition it names.",
+    _TOPIC + "TotalProduceRequestsPerSec",
+)
+FAILED_PRODUCE_REQUESTS = counter(
+    "kafka_server_brokertopicmetrics_failedproducerequests_total",
+    "topic",
+    "Those of them that failed; neither because of a leader elsewhere, nor of a batch that is damaged or too large.",
+    _TOPIC + "FailedProduceRequestsPerSec",
+)
+FETCH_REQUESTS = counter(
+    "kafka_server_brokertopicmetrics_totalfetchrequests_total",
+    "topic",
+    "Reads for Fetch requests, of consumers and followers, each counted for every partition it reads.",
+    _TOPIC + "TotalFetchRequestsPerSec",
+)
+FAILED_FETCH_REQUESTS = counter(
+    "kafka_server_brokertopicmetrics_failedfetchrequests_total",
+    "topic",
+    "Those of them that failed; neither because of a leader elsewhere, nor of an offset that is not there.",
+    _TOPIC + "FailedFetchRequestsPerSec",
 )
 CONNECTIONS = gauge(
     "kafka_server_socket_server_metrics_connection_count",
@@ -149,6 +180,25 @@ PURGATORY = gauge(
     "delayedOperation",
     "Requests that wait: Fetch for records, Produce for the high watermark.",
     "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize",
+)
+
+FETCH_SESSIONS = gauge(
+    "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+    "",
+    "Fetch sessions of consumers and followers.",
+    _FETCH_SESSIONS + "NumIncrementalFetchSessions",
+)
+FETCH_SESSION_PARTITIONS = gauge(
+    "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+    "",
+    "Partitions that are fetched in them.",
+    _FETCH_SESSIONS + "NumIncrementalFetchPartitionsCached",
+)
+FETCH_SESSION_EVICTIONS = counter(
+    "kafka_server_fetchsessioncache_incrementalfetchsessionevictions_total",
+    "",
+    "Sessions that had to make room for others.",
+    _FETCH_SESSIONS + "IncrementalFetchSessionEvictionsPerSec",
 )
 
 FAMILIES: tuple[Family, ...] = families_of(globals())

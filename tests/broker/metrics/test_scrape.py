@@ -156,7 +156,12 @@ def test_lag_is_what_was_not_committed(broker: ottla.Broker, scrape: Callable[[]
     consumer.commit({partition: OffsetAndMetadata(100, "", -1)})
     after = scrape()
     assert after.value("kafka_consumergroup_lag", **labels) == 0
-    assert after.value("kafka_coordinator_group_groupmetadatamanager_numgroups") == after.sum("ottla_groups") > 0
+    groups = "kafka_coordinator_group_groupmetadatamanager_num"
+    states = ("empty", "preparingrebalance", "completingrebalance", "stable", "dead")
+    assert after.value(f"{groups}groups") == sum(after.value(f"{groups}groups{state}") for state in states) > 0
+    assert after.value(f"{groups}groupsempty") > 0, "a consumer that assigns itself partitions is no member"
+    assert after.value(f"{groups}offsets") >= 1
+    assert after.value("kafka_consumergroup_members", consumergroup="slow") == 0
     consumer.close()
 
 
@@ -236,6 +241,88 @@ def test_the_time_a_fetch_waited_is_remote(client: Connection, scrape: Callable[
     assert remote >= 299  # the broker keeps the request for so long, by its own clock
     assert total == pytest.approx(local + remote)
     assert 0 < local < remote
+
+
+def test_requests_and_refused_bytes_are_counted_by_topic(client: Connection, scrape: Callable[[], Scrape]) -> None:
+    create(client, "judged", partitions=2)
+    before = scrape()
+    good = bytes(build_batch([Record(0, 1, None, b"v", [])]))
+    large = bytes(build_batch([Record(0, 1, None, b"v" * 1_100_000, [])]))
+    invalid = bytes(build_batch([Record(0, 10**16, None, b"v", [])]))  # from a far future
+    for records in (good, large, invalid):
+        data = [PartitionProduceData(index=number, records=records) for number in range(2)]
+        client.call(ProduceRequest(acks=1, topic_data=[TopicProduceData(name="judged", partition_data=data)]), 7)
+    client.call(fetch("judged", 0, partitions=2), 11)
+    after = scrape()
+
+    def more(name: str, **labels: str) -> float:
+        name = f"kafka_server_brokertopicmetrics_{name}_total"
+        return after.value(name, **labels) - before.value(name, **labels)
+
+    for labels in ({"topic": "judged"}, {}):
+        assert more("totalproducerequests", **labels) == 6
+        assert more("failedproducerequests", **labels) == 2
+        assert more("bytesrejected", **labels) == 2 * len(large)
+        assert more("totalfetchrequests", **labels) >= 2
+        assert more("failedfetchrequests", **labels) == 0
+        assert more("bytesin", **labels) == more("bytesout", **labels) == 2 * len(good)
+
+
+def test_the_sum_of_all_topics_keeps_those_that_were_deleted(
+    broker: ottla.Broker, client: Connection, scrape: Callable[[], Scrape]
+) -> None:
+    name = "kafka_server_brokertopicmetrics_messagesin_total"
+    create(client, "short-lived")
+    records = bytes(build_batch([Record(0, 1, None, b"v", [])]))
+    data = [PartitionProduceData(index=0, records=records)]
+    client.call(ProduceRequest(acks=1, topic_data=[TopicProduceData(name="short-lived", partition_data=data)]), 7)
+    before = scrape()
+    assert before.value(name, topic="short-lived") == 1
+    broker.delete_topic("short-lived")
+    after = scrape()
+    assert after.value(name, topic="short-lived") == 0
+    assert after.value(name) == before.value(name)
+
+
+def test_what_kind_of_broker_it_is_and_how_idle(broker: ottla.Broker, scrape: Callable[[], Scrape]) -> None:
+    found = scrape()
+    assert found.value("kafka_server_kafkaserver_brokerstate") == 3
+    assert found.sum("ottla_build_info", version=ottla.__version__) == 1
+    for name in (
+        "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent",
+        "kafka_network_socketserver_networkprocessoravgidle_percent",
+    ):
+        assert 0 <= found.value(name) <= 1
+    folder = str(broker.data_dir)
+    assert found.value("ottla_log_folder_size_bytes", logDirectory=folder) == found.sum("kafka_log_log_size")
+    assert ("kafka_log_logmanager_logdirectoryoffline", frozenset({("logDirectory", folder)})) in found._samples
+
+
+def test_flushes_are_counted(broker: ottla.Broker, scrape: Callable[[], Scrape]) -> None:
+    broker.create_topic("flushed", configs={"flush.messages": "1"})
+    name = "kafka_log_logflushstats_logflushrateandtimems"
+    before = scrape()
+    producer = KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+    producer.send("flushed", b"v").get(timeout=30)
+    producer.close()
+    after = scrape()
+    assert after.value(f"{name}_count") > before.value(f"{name}_count")
+    assert after.value(f"{name}_sum") > before.value(f"{name}_sum")
+
+
+def test_what_a_leader_knows_of_its_partitions(client: Connection, scrape: Callable[[], Scrape]) -> None:
+    create(client, "led", partitions=2)
+    data = [PartitionProduceData(index=1, records=bytes(build_batch([Record(0, 1, None, b"v", [])])))]
+    client.call(ProduceRequest(acks=1, topic_data=[TopicProduceData(name="led", partition_data=data)]), 7)
+    found, labels = scrape(), {"topic": "led", "partition": "1"}
+    partition = "kafka_cluster_partition_"
+    assert found.value(f"{partition}replicascount", **labels) == 1
+    assert found.value(f"{partition}insyncreplicascount", **labels) == 1
+    assert found.value(f"{partition}underreplicated", **labels) == found.value(f"{partition}underminisr", **labels) == 0
+    assert found.value(f"{partition}atminisr", **labels) == 1
+    assert found.value(f"{partition}laststableoffsetlag", **labels) == 0
+    assert found.value("kafka_topic_partition_current_offset", **labels) == 1
+    assert found.value("kafka_topic_partitions", topic="led") == 2
 
 
 def test_partitions_topics_and_the_controller(client: Connection, scrape: Callable[[], Scrape]) -> None:

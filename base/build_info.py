@@ -1,0 +1,51 @@
+"""Which build of Ottla this is: the version, and the commit it was installed or is run from."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import sys
+from pathlib import Path
+
+UNKNOWN = "unknown"
+"""What Kafka says of a build that knows no commit."""
+
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def version() -> str:
+    """The package's, which was loaded first, and which no layer imports by name: it knows all of them."""
+    return str(sys.modules[__name__.partition(".")[0]].__version__)
+
+
+def commit(package: Path = _PACKAGE) -> str:
+    """The commit of the checkout that ``package`` is, or that pip was told to install (PEP 610); else ``UNKNOWN``."""
+    return _checked_out(package / ".git") or _installed() or UNKNOWN
+
+
+def _checked_out(git: Path) -> str:
+    try:
+        if git.is_file():  # of a work tree beside the repository
+            git = Path(git.read_text().partition("gitdir: ")[2].strip())
+        head = (git / "HEAD").read_text().strip()
+        name = head.removeprefix("ref: ")
+        if name == head:
+            return head
+        shared = git / "commondir"
+        folder = git / shared.read_text().strip() if shared.exists() else git
+        if (folder / name).exists():
+            return (folder / name).read_text().strip()
+        packed = (folder / "packed-refs").read_text().splitlines()
+        return next((line.split()[0] for line in packed if line.endswith(f" {name}")), "")
+    except OSError:
+        return ""
+
+
+def _installed() -> str:
+    try:
+        origin = importlib.metadata.distribution("ottla").read_text("direct_url.json")
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+    found = json.loads(origin or "{}").get("vcs_info", {}).get("commit_id", "")
+    return str(found)

@@ -1,0 +1,14 @@
+"""How far a broker is in its life, with the numbers that Kafka's ``BrokerState`` has."""
+
+from __future__ import annotations
+
+import enum
+
+
+class BrokerState(enum.IntEnum):
+    """Recovery (2) is a part of the start here, and no state of its own."""
+
+    STARTING = 1
+    RUNNING = 3
+    PENDING_CONTROLLED_SHUTDOWN = 6
+    SHUTTING_DOWN = 7
