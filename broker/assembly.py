@@ -233,7 +233,7 @@ class Assembly:
                     await self.services.controller.resign()
                     await withdraw(self._foundation.session)
                 except StoreError as error:
-                    logger.info("Another broker is the controller once this one has left: %s", error)
+                    logger.info("Another broker becomes the controller once this one has left: %s", error)
 
     async def stop(self) -> None:
         """Flush, mark the data folders clean, and let go of everything.

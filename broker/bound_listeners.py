@@ -112,10 +112,10 @@ class BoundListeners:
                 try:
                     known[endpoint.name] = await self._bind(endpoint, securities[endpoint.name])
                 except CannotListenError as error:
-                    logger.error("There is no listener %s: %s", endpoint.name, error)
+                    logger.error("Cannot listen at %s: %s", endpoint.name, error)
                     continue
                 added.append(known[endpoint.name])
-                logger.info("There is a listener %s", known[endpoint.name].endpoint)
+                logger.info("Listening at %s", known[endpoint.name].endpoint)
         self.served = [known[endpoint.name] for endpoint in plan.endpoints if endpoint.name in known]
         if self._is_closed:
             self.close()

@@ -1,6 +1,6 @@
 """How many connections are open: in all, by listener, by the client's address; and who waits to be let in (ConnectionQuotas).
 
-- Over ``max.connections`` nobody is let in at a listener: who comes waits, until another connection ends. A listener may have
+- Over ``max.connections`` a listener accepts no more: a new connection waits until another one ends. A listener may have
   less with its prefix. The listener that brokers use among themselves is protected where there are others: it has as many of
   its own, whatever the others have, and then one of theirs has to go, the one that was quiet for longest.
 - Over ``max.connections.per.ip``, or what ``max.connections.per.ip.overrides`` has for the address, a connection is closed at

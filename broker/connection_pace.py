@@ -50,7 +50,7 @@ class ConnectionPace:
             try:
                 limit = int(text)
             except ValueError:
-                logger.warning("%s=%r of ip %s is passed over: it is no number", CONNECTION_CREATION_RATE, text, name)
+                logger.warning("%s=%r of ip %s is ignored: it is no number", CONNECTION_CREATION_RATE, text, name)
         if name == DEFAULT_ENTITY:
             self._rates.set_address_limit(None, limit)
         else:

@@ -43,7 +43,7 @@ async def hand_over(
     with trio.move_on_after(_ANSWER_SECONDS + pauses) as waiting:
         await _ask_until_nothing_is_left(channel, metadata, broker_id, broker_epoch, settings)
     if waiting.cancelled_caught:
-        logger.warning("The leaderships of this broker are not handed over, for that takes too long")
+        logger.warning("The leaderships of this broker are not handed over: that takes too long")
 
 
 async def _ask_until_nothing_is_left(

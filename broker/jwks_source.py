@@ -1,6 +1,6 @@
 """An identity provider's keys, read from a file or over HTTP off the loop, and again from time to time.
 
-``keys`` is what was read last. A login reads nothing but that, so a provider that is slow or away holds up nobody, and logins go
+``keys`` is what was read last. A login reads nothing but that, so a slow provider holds no login up, and logins go
 on with the keys that are known (Kafka: RefreshingHttpsJwks).
 """
 

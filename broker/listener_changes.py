@@ -2,7 +2,7 @@
 
 ``listeners``, ``advertised.listeners`` and ``listener.security.protocol.map`` can be set on one broker. A listener whose name
 is new is bound; one whose name is gone is closed, and its connections end after the request they are at. What stays keeps its
-address, its protocol and the settings with its prefix, but for key stores and limits. Then the broker registers what it
+address, its protocol and the settings with its prefix, except for key stores and limits. Then the broker registers what it
 advertises, and the controller tells all of it. The rules are those of Kafka's DynamicListenerConfig; Kafka takes another
 address for a listener that stays, and goes on at the old one, which is refused here.
 

@@ -18,7 +18,7 @@ from .settings import BrokerSettings
 class ListenerPlan:
     """``named``: what advertised.listeners has, maybe nothing.
 
-    ``inter_broker`` is the name of the listener at which brokers reach one another, and ``control_plane`` of that at which the
+    ``inter_broker`` is the name of the listener at which brokers reach each other, and ``control_plane`` of that at which the
     controller reaches them, the same one where nothing else is said.
     """
 

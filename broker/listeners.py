@@ -38,9 +38,9 @@ def parse_endpoints(setting_name: str, text: str, protocols: dict[str, str]) -> 
             raise SettingError(setting_name, text, f"{item!r} is not NAME://HOST:PORT")
         name = match["name"].upper()
         if name not in protocols:
-            raise SettingError(setting_name, text, f"listener.security.protocol.map says nothing of {name}")
+            raise SettingError(setting_name, text, f"listener.security.protocol.map does not name {name}")
         if name in {endpoint.name for endpoint in endpoints}:
-            raise SettingError(setting_name, text, f"the name {name} stands twice")
+            raise SettingError(setting_name, text, f"the name {name} is given twice")
         endpoints.append(Endpoint(name, match["host"].strip("[]"), int(match["port"]), protocols[name]))
     if not endpoints:
         raise SettingError(setting_name, text, "no address in it")
@@ -114,7 +114,7 @@ def configured_listeners(settings: BrokerSettings) -> tuple[list[Endpoint], list
 
 
 def inter_broker_listener(settings: BrokerSettings, advertised: Sequence[Endpoint]) -> str:
-    """The name of the listener that brokers reach one another by, on every broker the same. Raises SettingError.
+    """The name of the listener that brokers reach each other by, on every broker the same. Raises SettingError.
 
     Where none is named it is the one called as security.inter.broker.protocol says, else the first for that protocol.
     """

@@ -1,12 +1,12 @@
 """OAUTHBEARER on a listener: which tokens its settings accept, and what this broker shows to others.
 
-With ``sasl.oauthbearer.jwks.endpoint.url`` tokens are those that the identity provider has signed. Without it anybody can
-make up tokens, which is for tests; unlike Kafka, whose default this is, Ottla does so only if asked: by an option of the JAAS
-text whose name begins with ``unsecured``, or by the name of Kafka's class for it. The names of Kafka's two classes are taken
+With ``sasl.oauthbearer.jwks.endpoint.url`` tokens are those that the identity provider has signed. Without it any client
+can make up tokens, which is for tests; unlike Kafka, whose default it is, Ottla accepts them only if asked: by an option of the
+JAAS text whose name begins with ``unsecured``, or by the name of Kafka's class for it. The names of Kafka's two classes are taken
 for what they stand for; there are no others.
 
 To other brokers this one shows a token of ``sasl.oauthbearer.token.endpoint.url`` (``token_source``), or one that it makes
-itself, which nobody has signed, where those are taken.
+itself, unsigned, where those are accepted.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class OAuthBearerMechanism:
 
     async def _warn(self, _workers: Workers) -> None:
         logger.warning(
-            "Listener %s accepts OAUTHBEARER tokens that nobody has signed: anybody can be anybody there",
+            "Listener %s accepts OAUTHBEARER tokens without a signature: any client can claim to be any user there",
             self._listener,
         )
 
@@ -97,7 +97,7 @@ class OAuthBearerMechanism:
             raise SettingError(
                 "sasl.oauthbearer.jwks.endpoint.url",
                 "null",
-                f"{OAUTHBEARER} needs the key set of an identity provider; tokens that nobody has signed, for tests, are taken "
+                f"{OAUTHBEARER} needs the key set of an identity provider; unsigned tokens, for tests, are accepted "
                 "when sasl.jaas.config has an option like unsecuredLoginStringClaim_sub",
             )
         try:
@@ -149,7 +149,7 @@ class OAuthBearerMechanism:
         if self._login is not None:
             return OAuthBearerClient(await self._login.token(clock, workers), extensions)
         if self._source is not None:
-            raise AuthenticationError(f"this broker has no token to show to other brokers: {_ENDPOINT} is not given")
+            raise AuthenticationError(f"this broker has no token for other brokers: {_ENDPOINT} is not given")
         try:
             token = unsecured_token(self._options, clock.now_ms())
         except ValueError as error:

@@ -11,8 +11,8 @@ class OauthbearerSettings(Settings):
     jwks_endpoint_url: str | None = setting(
         "sasl.oauthbearer.jwks.endpoint.url",
         default=None,
-        doc="Where the provider's JSON Web Key Set is: a file, http or https URL. Without it OAUTHBEARER takes tokens that "
-        "nobody has signed, and those only if sasl.jaas.config asks for it with an unsecured option.",
+        doc="Where the provider's JSON Web Key Set is: a file, http or https URL. Without it OAUTHBEARER takes tokens "
+        "without a signature, and those only if sasl.jaas.config asks for it with an unsecured option.",
     )
     jwks_endpoint_refresh_ms: int = setting(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",

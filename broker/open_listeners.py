@@ -1,4 +1,4 @@
-"""A warning of listeners at which anybody who reaches them is let in."""
+"""A warning about listeners that let in every client that reaches them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def warn_of_open_listeners(config: Config) -> None:
     for endpoint in listeners:
         if not is_on_loopback(endpoint.host) and not _asks(endpoint, config):
             logger.warning(
-                "%s listens at %s without authentication: whoever reaches it is User:ANONYMOUS there. SASL, or a certificate "
-                "of clients (ssl.client.auth=required), tells them apart",
+                "%s listens at %s without authentication: any client that reaches it is User:ANONYMOUS. Use SASL, or client "
+                "certificates (ssl.client.auth=required)",
                 endpoint.name,
                 join_host_port(endpoint.host or "*", endpoint.port),
             )

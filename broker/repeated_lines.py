@@ -57,7 +57,7 @@ class RepeatedLines:
         return False
 
     def sum_up(self) -> None:
-        """Write how many there were of each kind whose minute is over; called every few seconds."""
+        """Write how many there were of each kind whose minute has ended; called every few seconds."""
         self._sum_up(self._elapsed())
 
     def sum_up_all(self) -> None:

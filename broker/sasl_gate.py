@@ -47,7 +47,7 @@ _REAUTHENTICATION_INTERVAL = 1.0
 class SaslListener:
     """What the conversations of one listener go by.
 
-    ``session_ms``: by mechanism, after how many milliseconds at most a client has to authenticate itself anew, 0 for never;
+    ``session_ms``: by mechanism, after how many milliseconds at most a client has to authenticate itself again, 0 for never;
     ``frame_limit``: the largest frame taken before that, in bytes.
     """
 
@@ -117,7 +117,7 @@ class SaslGate:
         expires = self._context.session_expires
         if expires is not None and self._services.clock.elapsed() > expires:
             self._count(Authentication.EXPIRED)
-            raise CloseConnection("the client has not authenticated itself anew in time")
+            raise CloseConnection("the client has not authenticated itself again in time")
 
     def _enter(self, conversation: _Conversation, outcome: Authenticated) -> None:
         self._context.principal = outcome.principal

@@ -177,4 +177,4 @@ def refuse_callbacks(config: ListenerConfig, mechanism: str, names: Sequence[str
     """No class of Java can be called here. Raises SettingError."""
     for name in names:
         if (given := config.value(name, mechanism)) is not None:
-            raise SettingError(name, given, "classes of Java cannot be run here")
+            raise SettingError(name, given, "Java classes cannot be run here")

@@ -39,5 +39,5 @@ class SaslSettings(Settings):
         "connections.max.reauth.ms",
         kind=Kind.LONG,
         default=0,
-        doc="After how long a client has to show anew who it is (KIP-368), or is cut off; 0 for never.",
+        doc="After how long a client has to show again who it is (KIP-368), or is cut off; 0 for never.",
     )

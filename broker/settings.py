@@ -83,7 +83,7 @@ class BrokerSettings(Settings):
     inter_broker_listener_name: str | None = setting(
         "inter.broker.listener.name",
         default=None,
-        doc="Name of the listener that brokers reach one another by, on every broker the same; if not given, the one that is "
+        doc="Name of the listener that brokers reach each other by, on every broker the same; if not given, the one that is "
         "named as security.inter.broker.protocol says, else the first for that protocol.",
     )
     security_inter_broker_protocol: str = setting(

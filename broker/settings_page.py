@@ -12,7 +12,7 @@ _HEAD = """\
 # Configuration
 
 Every property that Ottla reads, under Kafka's name. This page is generated from the declarations in the source:
-`make docs` writes it anew, and a test compares the two.
+`make docs` rewrites it, and a test compares the two.
 
 A property is given in a file (`ottla serve --config server.properties`, in Java's format) or on the command line
 (`--override name=value`, stronger than the file). Where a *topic property* is named, a topic may have a value of its

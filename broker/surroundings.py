@@ -14,7 +14,7 @@ from .peer_security import PeerListener
 
 @dataclasses.dataclass(frozen=True)
 class Surroundings:
-    """``inter_broker`` is the listener that brokers reach one another by, ``control_plane`` that at which a controller does."""
+    """``inter_broker`` is the listener that brokers reach each other by, ``control_plane`` that at which a controller does."""
 
     config: Config
     network: Network

@@ -1,4 +1,4 @@
-"""The TLS contexts of a listener, made from its settings, and made anew while the broker runs (KIP-226).
+"""The TLS contexts of a listener, made from its settings, and made again while the broker runs (KIP-226).
 
 A change of a listener's stores at run time, or a store's file that has changed when its location is set again, is for new
 connections; those that are open go on with what they have agreed on. What Kafka's SslFactory refuses then is refused: another
@@ -74,7 +74,7 @@ class ListenerTls:
         if self._current is None:
             self._seen = self._config.config.dynamic_broker
             self._current = self._made()
-        if self._seen is not self._config.config.dynamic_broker:  # each change makes it anew
+        if self._seen is not self._config.config.dynamic_broker:  # each change rebuilds it
             self._seen = self._config.config.dynamic_broker
             try:
                 changed = self._changed(self._config)
@@ -143,7 +143,7 @@ class ListenerTls:
         return changed
 
     def _verify(self, one: TlsContexts, other: TlsContexts) -> None:
-        """Brokers will speak to one another with these; so it is tried. Raises SettingError."""
+        """Brokers will speak to each other with these; so it is tried. Raises SettingError."""
         assert one.server is not None
         try:
             shake_hands(one.server, other.client)

@@ -51,7 +51,7 @@ class TokenSource:
         except (ProviderError, TokenError) as error:
             if clock.now_ms() < self._end_ms:
                 return self._token
-            raise AuthenticationError(f"no token to show to other brokers can be had at {self._url}: {error}") from None
+            raise AuthenticationError(f"no token for other brokers could be obtained at {self._url}: {error}") from None
         self._token, self._end_ms = token, end_ms
         self._renew_ms = begin_ms + (end_ms - begin_ms) * _PART_OF_A_TOKEN
         return token

@@ -51,7 +51,7 @@ def serve(
     ] = None,
     advertise: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="Address that clients are told to connect to, if it is another."),
+        typer.Option(metavar="HOST:PORT", help="Address that clients are told to connect to, if it differs."),
     ] = None,
     data_dir: Annotated[Path | None, typer.Option(metavar="DIR", help="Data folder. [./data]")] = None,
     config: Annotated[
@@ -71,15 +71,11 @@ def serve(
     ] = None,
     zookeeper: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOST:PORT[,…][/PATH]", help="Be a broker of the cluster whose state is there, among others."
-        ),
+        typer.Option(metavar="HOST:PORT[,…][/PATH]", help="Join the cluster whose state is in this ZooKeeper."),
     ] = None,
     log_level: Annotated[
         str,
-        typer.Option(
-            metavar="LEVELS", help="debug, info, warning or error; AREA=LEVEL behind a comma is for one part of it."
-        ),
+        typer.Option(metavar="LEVELS", help="debug, info, warning or error; AREA=LEVEL after a comma is for one area."),
     ] = "info",
     log_format: Annotated[
         str, typer.Option(metavar="FORMAT", help="text, or json: an object in a line for each event.")
@@ -138,15 +134,17 @@ def dump_log(
         bool, typer.Option("--skip-record-metadata", help="Print keys and values only.")
     ] = False,
     verify_index_only: Annotated[
-        bool, typer.Option("--verify-index-only", help="Hold the entries of indexes against the log, but print none.")
+        bool, typer.Option("--verify-index-only", help="Check the entries of indexes against the log, but print none.")
     ] = False,
     index_sanity_check: Annotated[
         bool, typer.Option("--index-sanity-check", help="Check indexes only as Apache Kafka does when it starts.")
     ] = False,
     max_message_size: Annotated[
-        int, typer.Option(metavar="BYTES", min=1, help="How much is read to find the batch of an index entry.")
+        int, typer.Option(metavar="BYTES", min=1, help="How many bytes are read to find the batch of an index entry.")
     ] = 5 << 20,
-    max_bytes: Annotated[int | None, typer.Option(metavar="BYTES", min=0, help="Read .log files only so far.")] = None,
+    max_bytes: Annotated[
+        int | None, typer.Option(metavar="BYTES", min=0, help="Read .log files only up to this many bytes.")
+    ] = None,
 ) -> None:
     """Print what is in .log, .index, .timeindex, .txnindex and .snapshot files, as kafka-dump-log does.
 

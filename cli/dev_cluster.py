@@ -1,4 +1,4 @@
-"""``ottla dev-cluster``: several brokers in this process, on ports that follow one another, until it is told to stop.
+"""``ottla dev-cluster``: several brokers in this process, on ports that follow each other, until it is told to stop.
 
 The brokers are those of ``ottla.Cluster``, on the machine's clock, with a store that is kept where ``--data-dir`` says.
 Commands at its terminal kill, stop and start single ones. Exit codes: 0 after a stop that was asked for, 1 when the store or all

@@ -14,7 +14,7 @@ _HEAD = """\
 # Command reference
 
 Every command of `ottla` and its options, as `--help` tells them. This page is generated from the declarations in the
-source: `make docs` writes it anew, and a test compares the two, and both with what the commands print. What it looks like
+source: `make docs` rewrites it, and a test compares the two, and both with what the commands print. What it looks like
 when they run is in [the command line](command-line.md).
 """
 

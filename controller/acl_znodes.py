@@ -143,7 +143,7 @@ def _instead_of(acl: Mapping[str, object]) -> set[AclEntry]:
 
 
 def change_prefix(pattern: ResourcePattern) -> str:
-    """The path of a notification, but for its number."""
+    """The path of a notification, except for its number."""
     changes = LITERAL_CHANGES if pattern.pattern_type is PatternType.LITERAL else PREFIXED_CHANGES
     return f"{changes}/{_CHANGE_PREFIX}"
 

@@ -1,7 +1,7 @@
 """Wishes that old tools, up to Kafka 2.4, leave in the store for the controller, which Kafka 3.9's honours still.
 
-``/admin/reassign_partitions`` has replicas by partition. Its moves begin, in the place of what is under way, and each is taken
-out of the node when it is over, refused, or replaced; then the node is removed (KafkaController
+``/admin/reassign_partitions`` has replicas by partition. Its moves begin, in place of what is under way, and each is taken
+out of the node when it has ended, refused, or replaced; then the node is removed (KafkaController
 ``processZkPartitionReassignment``, ``maybeRemoveFromZkReassignment``). Replicas that make no sense are refused as those of a
 request; Kafka looks at the latter's only. ``/admin/preferred_replica_election`` names partitions to be led by their preferred
 replicas, and is removed once that was tried.

@@ -83,7 +83,7 @@ class AllocatedProducerIds:
         try:
             response: AllocateProducerIdsResponse = await self._channel.send(request, timeout=_ASK_SECONDS)
         except (PeerUnavailableError, KafkaError) as error:
-            logger.warning("There is no block of producer ids to be had: %s", error)
+            logger.warning("No block of producer ids could be obtained: %s", error)
             return None
         if response.error_code:
             # The controller does not know of this broker's registration yet, or of its newest.

@@ -10,7 +10,7 @@ for all of them, and both are than those given at the start. Names fall into fou
 - unknown names: taken and kept, as in Kafka, where plugins may read them; with a warning, too.
 
 Numbers of threads may at most double or halve at a time. What is stored but malformed (the store can be written to
-directly) is passed over with an error in the log.
+directly) is ignored with an error in the log.
 """
 
 from __future__ import annotations
@@ -178,12 +178,12 @@ class BrokerConfigs:
         usable = {}
         for name, value in self._passwords.decoded(overrides).items():
             if _is_fixed(name, declared) or (not per_broker and _is_per_broker(name)):
-                logger.error("%s is stored as a dynamic config but cannot be one; it is passed over", name)
+                logger.error("%s is stored as a dynamic config but cannot be one; it is ignored", name)
                 continue
             try:
                 _check_value(name, value, declared)
             except SettingError as error:
-                logger.error("A dynamic config is passed over: %s", error)
+                logger.error("A dynamic config is ignored: %s", error)
                 continue
             base = without_prefix(name)
             if base not in declared and name not in self._told:

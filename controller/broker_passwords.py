@@ -1,7 +1,7 @@
 """Passwords among what is set on a running broker: encrypted in the cluster's store, in the clear in its configuration.
 
 They are those of listeners' key stores and login modules (DynamicBrokerConfig ``DynamicPasswordConfigs``). A broker encrypts
-and decrypts its own, with ``password.encoder.secret``; nobody else has a use for them. What it cannot decrypt it goes on
+and decrypts its own, with ``password.encoder.secret``; no other program uses them. What it cannot decrypt it goes on
 without, with an error in the log, and drops at the next change of its settings, as Kafka's broker does.
 """
 
@@ -54,7 +54,7 @@ class BrokerPasswords:
         """What is to be stored after a change, which is told the passwords in the clear. Raises what it raises, and KafkaError
         INVALID_CONFIG for a password that there is no secret for.
 
-        A password that stays is not encrypted anew: so a change that changes nothing writes nothing else.
+        A password that stays is not encrypted again: so a change that changes nothing writes nothing else.
         """
         known = self.decoded(stored)
         return {
@@ -95,5 +95,5 @@ class BrokerPasswords:
             return PasswordEncoder(secret).decode(value)
         except PasswordError as error:
             if is_told:
-                logger.error("%s is stored as a dynamic config, and passed over: %s", name, error)
+                logger.error("%s is stored as a dynamic config, and ignored: %s", name, error)
             return None

@@ -139,7 +139,7 @@ class Candidate:
         await self._events.ask(self._elect)
 
     async def resign(self) -> None:
-        """The session is over: drop what waits, and all that is known; return when nothing is under way any more.
+        """The session has ended: drop what waits, and all that is known; return when nothing is under way any more.
 
         It is no candidate until ``elect``: the broker registers first, or it would be dead to its own controller.
         """
@@ -363,14 +363,14 @@ class Candidate:
             await withdraw(self._store)
 
     async def _stand_down(self, term: Term) -> None:
-        """The term is over, and this broker a candidate as any other."""
+        """The term has ended, and this broker a candidate as any other."""
         await self._give_up()
         self._events.put(self._check_controller)
 
     async def _give_up(self) -> None:
         """Be the controller no more, and forget everything."""
         if self._term is not None:
-            logger.info("Controller no more, with epoch %d", self._term.context.epoch)
+            logger.info("No longer the controller, epoch %d", self._term.context.epoch)
             self._set_term(None)
             self._senders.follow({})
 

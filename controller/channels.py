@@ -21,7 +21,7 @@ class BrokerChannel(Protocol):
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse: ...
 
     def close(self) -> None:
-        """The registration is over, or this broker is the controller no more: nothing is sent after."""
+        """The registration has ended, or this broker is the controller no more: nothing is sent after."""
         ...
 
 

@@ -50,7 +50,7 @@ KINDS = (TOPICS, BROKERS, USERS, CLIENTS, IPS)
 _ALWAYS_LEFT = (TOPICS, BROKERS)
 """The kinds whose nodes stay when nothing is set on an entity any more."""
 DEFAULT_BROKER = znodes.DEFAULT_ENTITY
-"""In the place of a broker's id: what holds for all brokers."""
+"""In place of a broker's id: what holds for all brokers."""
 
 ConfigListener = Callable[[str, Mapping[str, str]], None]
 """(the name of the entity, all of its overrides), called after a change."""
@@ -220,7 +220,7 @@ class ConfigStore:
                 if _is_entity(kind, name):
                     changed[kind][name] = None
                 elif entity is not None:
-                    logger.warning("A change of %r is passed over: there is no such kind of settings", entity)
+                    logger.warning("A change of %r is ignored: there is no such kind of settings", entity)
         for kind, entities in changed.items():
             await self._load(kind, entities)
         if unseen:
@@ -239,7 +239,7 @@ class ConfigStore:
 
 
 def _is_entity(kind: str, name: str) -> bool:
-    """Whether something can be set there: a name has no further parts, but for a user's clients."""
+    """Whether something can be set there: a name has no further parts, except for a user's clients."""
     parts = name.split("/")
     if kind == USERS and len(parts) == 3 and parts[1] == CLIENTS:
         return all(parts)

@@ -55,7 +55,7 @@ async def is_controller(store: ClusterStore, watch: Watch) -> bool:
 
 
 async def withdraw(store: ClusterStore) -> None:
-    """Remove this session's own node, if there is one: it belongs to an epoch that is over. Raises StoreError.
+    """Remove this session's own node, if there is one: it belongs to an epoch that has ended. Raises StoreError.
 
     Every ``/controller`` has the same version. That it is not another broker's by now the epoch says, which that one has
     raised (KafkaZkClient.deleteController).

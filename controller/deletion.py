@@ -102,7 +102,9 @@ class Deletions:
 
     async def _unmark(self, names: Collection[str]) -> None:
         if names:
-            logger.warning("Not deleted, for they do not exist or delete.topic.enable is false: %s", ", ".join(names))
+            logger.warning(
+                "Not deleted, because they do not exist or delete.topic.enable is false: %s", ", ".join(names)
+            )
             operations = [Delete(znodes.delete_topic_path(name)) for name in names]
             await fenced_multi(self._store, self._context, operations)
 

@@ -177,7 +177,7 @@ class EmbeddedSession(SessionLife):
 
     async def _take_time(self) -> None:
         if self._link.latency is not None:
-            # In the order they were sent: a session's requests do not overtake one another.
+            # In the order they were sent: a session's requests do not overtake each other.
             arrives_at = trio.current_time() + self._link.latency()
             self._arrives_at = max(arrives_at, self._arrives_at + _APART_SECONDS)
             await trio.sleep_until(self._arrives_at)

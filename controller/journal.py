@@ -17,7 +17,7 @@ A crash can leave a torn last frame in the journal: it was never acknowledged an
 frame, because the next is written after the sync of the one before; pages of one frame may well arrive out of order. A
 bad frame with good ones behind it, or any in the snapshot, is damage that must not be papered over:
 ``CorruptStateError``. The snapshot is written beside the old one and renamed; the journal is emptied after that, and
-transactions that a snapshot already holds are passed over by their zxid, so a crash between the two steps does no harm.
+transactions that a snapshot already holds are ignored by their zxid, so a crash between the two steps does no harm.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class StateFiles(Protocol):
         ...
 
     def replace(self, name: str, data: bytes) -> None:
-        """Put a file with this content in the place of ``name``: after a crash it is the old or the new one, whole."""
+        """Put a file with this content in place of ``name``: after a crash it is the old or the new one, whole."""
         ...
 
 

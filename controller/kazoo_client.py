@@ -130,7 +130,7 @@ class KazooConnection:
         self._client.add_listener(self._state_changed)
 
     def start(self, listener: ZooKeeperSession) -> None:
-        """Connect, and again whenever the connection is lost, until the session is over."""
+        """Connect, and again whenever the connection is lost, until the session has ended."""
         self._listener = listener
         self._client.start_async()
 
@@ -256,7 +256,7 @@ class KazooConnection:
         self._stop(None)
 
     def abandon(self) -> None:
-        """Be gone for ZooKeeper, too, which is not told that the session is over."""
+        """Be gone for ZooKeeper, too, which is not told that the session has ended."""
         self.is_over = True
         self.drop()
         self.stop()
@@ -322,7 +322,7 @@ class KazooConnection:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """Kazoo's threads, but for those of watches and answers, which the loop takes the place of."""
+    """Kazoo's threads, except for those of watches and answers, which the loop takes the place of."""
 
     def __init__(self, tell: Callable[..., None], connect: Callable[[Any, str], socket.socket]) -> None:
         super().__init__()

@@ -1,12 +1,12 @@
 """``/ottla_known_brokers``: which registrations of brokers the controllers before this one have taken account of.
 
-A controller that sees a broker registered anew takes its replicas out of the in-sync ones, as far as there are others (see
+A controller that sees a broker registered again takes its replicas out of the in-sync ones, as far as there are others (see
 ``leadership``). One that dies before it looks leaves that to the next one, which has to find out who was away. The states of
 partitions don't tell: any may have been written between the registration and the look, because a leader asked for other in-sync
 replicas, or another broker died. So each controller writes down here which registrations it goes by, after it has written
 what follows from them, and under the fence of its epoch: a broker with another registration than that was away.
 
-Kafka knows no such node, and its controllers pass over a bounce that none of them has seen. What a state that one of them
+Kafka knows no such node, and its controllers ignore a bounce that none of them has seen. What a state that one of them
 has written says of its replicas is judged by the order of the transactions: who registered before it had not been away then.
 """
 

@@ -1,6 +1,6 @@
 """Who leads, for the controller's term: decides by the pure rules, writes, and has brokers told.
 
-A decision is made for each partition by itself; where another writer was faster it is made anew for what that one wrote.
+A decision is made for each partition by itself; where another writer was faster it is made again for what that one wrote.
 Brokers are told once a whole set of decisions was written: replicas by LeaderAndIsr, then every broker by UpdateMetadata.
 """
 
@@ -121,7 +121,7 @@ class Leaders:
         try:
             settings = self.log_settings.with_topic_overrides(overrides) if overrides else self.log_settings
         except SettingError as error:
-            logger.error("Topic %s goes by no setting of its own, for one is not understood: %s", topic, error)
+            logger.error("Topic %s uses none of its own settings, because one is not understood: %s", topic, error)
             settings = self.log_settings
         return settings.unclean_leader_election_enable
 
@@ -178,7 +178,7 @@ class Leaders:
             self._figures.unclean += len(unclean - conflicts)
             if not conflicts:
                 return changed
-            logger.info("Decided anew, for another writer was faster: %s", ", ".join(map(str, conflicts)))
+            logger.info("Decided again, because another writer was faster: %s", ", ".join(map(str, conflicts)))
             partitions = [(key, self._context.partition(key)) for key in sorted(conflicts)]
 
     def _is_unclean(self, key: TopicPartition, state: LeaderState) -> bool:

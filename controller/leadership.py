@@ -14,7 +14,7 @@ Each raises the leader epoch by one. *Online* is a replica whose broker is regis
 A broker that has registered again has been away. What it had not synced may be gone, if its machine went down; the controller
 cannot know. So it counts as gone if another in-sync replica was not away, and does not lead on: as a leader it would have the
 others cut off what they have and it has lost. Kafka 3.9 does so for a bounce that its controller sees; one that no controller
-saw it passes over, and ``known_brokers`` tells Ottla's of. If every in-sync replica was away there is none to be preferred.
+saw it ignores, and ``known_brokers`` tells Ottla's of. If every in-sync replica was away there is none to be preferred.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def elected_state(
     *,
     unclean_allowed: bool,
 ) -> LeaderState | None:
-    """A first leader, or one in the place of a leader that is not online; None too when no replica may lead."""
+    """A first leader, or one in place of a leader that is not online; None too when no replica may lead."""
     state, replicas = partition.state, partition.assignment.replicas
     if state is None:
         first = elect_first(replicas, eligible)

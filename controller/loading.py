@@ -1,6 +1,6 @@
 """Reading the cluster from the store into a controller's context.
 
-What cannot be decoded is logged and passed over: a node of one broker or topic, which any client of the store may
+What cannot be decoded is logged and ignored: a node of one broker or topic, which any client of the store may
 write, must not leave the cluster without a controller.
 """
 
@@ -28,7 +28,7 @@ def decoded(path: str, node: Node, decode: Callable[[bytes], T]) -> T | None:
     try:
         return decode(node.data)
     except NOT_UNDERSTOOD as error:
-        logger.error("%s is passed over, for it is not understood: %r", path, error)
+        logger.error("%s is ignored, for it is not understood: %r", path, error)
         return None
 
 

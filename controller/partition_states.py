@@ -99,7 +99,7 @@ async def write_states(
     """Write new states of known partitions, and take them over into the context.
 
     The partitions where another writer was faster: the context has their states as they are stored now, and they are to be
-    decided anew. Raises StoreError.
+    decided again. Raises StoreError.
     """
     unborn = [key for key in states if context.partition(key).state is None]
     if unborn:

@@ -21,7 +21,7 @@ class PasswordEncoderSettings(Settings):
         "password.encoder.old.secret",
         kind=Kind.PASSWORD,
         default=None,
-        doc="The secret before this one: passwords that are encrypted with it are encrypted anew at the start.",
+        doc="The secret before this one: passwords that are encrypted with it are encrypted again at the start.",
     )
     key_factory: str | None = setting(
         "password.encoder.keyfactory.algorithm",

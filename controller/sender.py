@@ -145,7 +145,7 @@ class BrokerSender:
         self._arrived.set()
 
     def end(self) -> None:
-        """The registration is over: send nothing more."""
+        """The registration has ended: send nothing more."""
         self._ended.set()
         self._scope.cancel()
         self._channel.close()
@@ -196,7 +196,7 @@ class BrokerSender:
             except OSError as error:
                 failures += 1
                 level = logging.WARNING if failures == 1 else logging.DEBUG
-                logger.log(level, "Broker %d is not reached, and tried again: %s", self._broker_id, error)
+                logger.log(level, "Broker %d cannot be reached and is tried again: %s", self._broker_id, error)
                 await trio.sleep(RETRY_SECONDS)
                 continue
             if failures:

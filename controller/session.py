@@ -83,7 +83,7 @@ class BrokerSession:
 
     @property
     def connects(self) -> int:
-        """How often there was a connection to the store anew, the first one counted."""
+        """How often there was a connection to the store again, the first one counted."""
         return self._connects_before + 1 + (self._session.changes - self._has_expired) // 2
 
     @property

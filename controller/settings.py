@@ -24,7 +24,7 @@ class ControllerSettings(Settings):
         "controller.socket.timeout.ms",
         default=30000,
         at_least=1,
-        doc="How long the controller waits for the answer of another broker, before it connects anew and asks again.",
+        doc="How long the controller waits for the answer of another broker, before it connects again and asks again.",
     )
     auto_leader_rebalance_enable: bool = setting(
         "auto.leader.rebalance.enable",

@@ -206,7 +206,7 @@ def _by_replica(
 ) -> dict[int, list[_TopicState]]:
     """By live broker, the states of the partitions that it holds a replica of, in topics that ``topic_state`` makes.
 
-    ``replicas`` stand in the place of those that partitions have; ``exceptions`` are states for one broker only.
+    ``replicas`` stand in place of those that partitions have; ``exceptions`` are states for one broker only.
     """
     found: dict[int, dict[str, Any]] = {}
     for key, state in states.items():

@@ -6,7 +6,7 @@ made it; a *sequence* node gets a ten-digit number appended to its name. A ``mul
 
 A *watch* is set by a read (``get``, ``exists``, ``children``) and called once, on the event loop, at the first change
 after that read: of the node's data or existence for the first two, of the list of names for ``children``. A watch that
-is set again before it fired still fires once. A watch is set only if the node exists, but for that of ``exists``.
+is set again before it fired still fires once. A watch is set only if the node exists, except for that of ``exists``.
 
 ``ClusterStore`` is one session at such a store. What was answered is durable. The rules are those of ZooKeeper's
 programmer's guide, cut down to what Kafka's ZooKeeper mode uses, so that a real ZooKeeper can stand behind the protocol.

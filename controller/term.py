@@ -115,7 +115,7 @@ class Term:
         marked = await self._store.children(znodes.DELETE_TOPICS, self._watches.deletions)
         await self.deletions.load(marked, is_allowed=self._settings.delete_topic_enable)
         self._senders.follow(context.brokers)
-        self._leaders.tell_all_brokers(())  # they have to know one another before they replicate
+        self._leaders.tell_all_brokers(())  # they have to know each other before they replicate
         await self._known_brokers.load()
         await self._known_brokers.begin()
         await self._leaders.fail_over(self._known_brokers.stayed)

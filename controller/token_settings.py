@@ -44,7 +44,7 @@ class DelegationTokenSettings(Settings):
         kind=Kind.LONG,
         default=3600 * 1000,
         at_least=1,
-        doc="How often delegation tokens that are over are removed; nobody can authenticate with them before that either.",
+        doc="How often expired delegation tokens are removed; no client can authenticate with them before that either.",
     )
 
     @property

@@ -3,7 +3,7 @@
 Any broker makes, renews and ends tokens, straight in the cluster's store. The node of a token is written together with a
 numbered notification under ``/delegation_token/token_changes`` that has the token's id as text; every broker watches that
 folder and reads again what is named there. Notifications older than 15 minutes are removed, and tokens that are over once in
-``delegation.token.expiry.check.interval.ms``, by each broker. A token that is over is as good as removed before that.
+``delegation.token.expiry.check.interval.ms``, by each broker. An expired token is as good as removed before that.
 
 A token is changed as it is stored, on the condition that it is so still, and one that was removed is never written again: a
 renewal that comes at the same time does not bring it back.
@@ -205,7 +205,7 @@ class DelegationTokens:
         self._look.again()
 
     async def run(self) -> None:
-        """Follow what other brokers do, and remove what is over, for as long as there is a store."""
+        """Follow what other brokers do, and remove expired tokens, for as long as there is a store."""
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._remove_those_over)
@@ -251,10 +251,12 @@ class DelegationTokens:
                 except KafkaError as error:
                     if error.code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND:
                         continue  # another broker was faster
-                    logger.warning("Delegation token %s is over and stays: %s", known.token_id, error.message)
+                    logger.warning(
+                        "Delegation token %s has ended and could not be removed: %s", known.token_id, error.message
+                    )
                     break
                 if left is None:
-                    logger.info("Delegation token %s of %s is over", known.token_id, known.owner)
+                    logger.info("Delegation token %s of %s has ended", known.token_id, known.owner)
 
     def _unless_over(self, token: DelegationToken) -> DelegationToken | None:
         return None if token.is_over(self._clock.now_ms()) else token

@@ -25,7 +25,7 @@
 ``/isr_change_notification/isr_change_N``  a leader of an older Kafka has written states itself; the controller removes it
 ==================================== ==================================================================
 
-Keys keep the order in which Kafka was seen to write them. Readers pass over keys they don't know.
+Keys keep the order in which Kafka was seen to write them. Readers ignore keys they don't know.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ PERSISTENT_PATHS = (
 """Nodes that exist, without data, in every cluster; parents first."""
 
 DEFAULT_ENTITY = "<default>"
-"""In the place of a name under ``/config``: what holds for all that have nothing of their own."""
+"""In place of a name under ``/config``: what holds for all that have nothing of their own."""
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 
@@ -133,7 +133,7 @@ class ReplicaAssignment(NamedTuple):
 
     @property
     def target(self) -> tuple[int, ...]:
-        """The replicas when the move is over."""
+        """The replicas when the move has ended."""
         return tuple(replica for replica in self.replicas if replica not in self.removing)
 
     @property
@@ -142,7 +142,7 @@ class ReplicaAssignment(NamedTuple):
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
     def moved_to(self, target: Sequence[int]) -> ReplicaAssignment:
-        """A move to ``target``, in the place of the one under way if there is one."""
+        """A move to ``target``, in place of the one under way if there is one."""
         origin = self.origin
         replicas = tuple(dict.fromkeys((*target, *origin)))
         adding = tuple(replica for replica in replicas if replica not in origin)

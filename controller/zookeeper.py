@@ -79,7 +79,7 @@ class ZooKeeper:
 
 
 async def _unknown_names(address: ZooKeeperAddress) -> str:
-    """Which hosts have no address, since kazoo passes over these without a word; '' where all have one or it takes long."""
+    """Which hosts have no address, since kazoo ignores these without a word; '' where all have one or it takes long."""
     unknown = []
     with trio.move_on_after(_LOOK_UP_SECONDS):
         for host, port in address.servers:

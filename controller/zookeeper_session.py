@@ -12,7 +12,7 @@ Rules
    where the connection's loss was noticed late, so that a look after a ConnectionLossError tells.
 3. A session that was not answered for two thirds of its time-out is *suspected*, whatever the connection looks like: it is
    reckoned from when a request was sent that was answered since, so from a time at which ZooKeeper did know the broker. A
-   process that was stopped for that long sends nothing before it has connected anew. While nothing is asked a look at the
+   process that was stopped for that long sends nothing before it has connected again. While nothing is asked a look at the
    root is, often enough for several of them to fall into that time.
 4. An answer arms its watch in the same step in which it arrives, so no event overtakes it.
 """

@@ -136,7 +136,7 @@ def read_batch(batch: RecordBatch) -> Iterator[tuple[int, CoordinatorRecord]]:
             value = None if record.value is None else decode_coordinator_value(key, record.value)
             yield record.offset, _typed(key, value)
         else:
-            logger.debug("Passed over a record of another kind at offset %d", record.offset)
+            logger.debug("Ignored a record of another kind at offset %d", record.offset)
 
 
 def _typed(key: LegacyOffsetCommitKey | OffsetCommitKey | GroupMetadataKey, value: Message | None) -> CoordinatorRecord:

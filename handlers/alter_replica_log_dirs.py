@@ -2,7 +2,7 @@
 
 Behaviour: the answer comes at once, the move follows in the background; DescribeLogDirs shows how far it is. A path that
 is no data folder is LOG_DIR_NOT_FOUND, one that has failed KAFKA_STORAGE_ERROR; so is any move while some folder is
-offline. Another folder named while a partition is on its way starts that move anew, the folder it is in ends it. A
+offline. Another folder named while a partition is on its way starts that move again, the folder it is in ends it. A
 partition that this broker doesn't have yet is REPLICA_NOT_AVAILABLE, or UNKNOWN_TOPIC_OR_PARTITION where no broker has; it
 is made in the folder named here when it comes. A partition that is named for two folders gets the last one.
 

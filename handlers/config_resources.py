@@ -13,7 +13,7 @@ from .rights import CLUSTER, GROUP, TOPIC, check
 from .services import Services
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,10}")
-"""What Java's ``parseInt`` takes, but for leading zeros without end and figures of other scripts."""
+"""What Java's ``parseInt`` takes, except for leading zeros without end and figures of other scripts."""
 
 
 class ResourceType(IntEnum):

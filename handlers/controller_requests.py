@@ -1,6 +1,6 @@
 """What requests from the controller, and to it, have in common.
 
-What was meant for this broker before it registered anew is refused by the broker epoch; and early versions name the topic with
+What was meant for this broker before it registered again is refused by the broker epoch; and early versions name the topic with
 each partition, where later ones have the partitions by topic.
 """
 

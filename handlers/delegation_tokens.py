@@ -8,7 +8,7 @@ from ..security.delegation import check_may_ask
 from .call import Call
 
 NO_TIME = -1
-"""In the place of a time, beside an error."""
+"""In place of a time, beside an error."""
 
 
 def asked_tokens(call: Call) -> DelegationTokens:

@@ -37,7 +37,7 @@ async def handle(call: Call, request: InitProducerIdRequest) -> InitProducerIdRe
 
 
 def _check_rights(call: Call, request: InitProducerIdRequest) -> None:
-    """Raises KafkaError. Whoever may write to some topic may do so idempotently (KIP-679)."""
+    """Raises KafkaError. A client that may write to some topic may do so idempotently (KIP-679)."""
     if request.transactional_id is not None:
         check(call, Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
     elif not may(call, Operation.IDEMPOTENT_WRITE, CLUSTER, log_if_denied=False) and not may_with_any(

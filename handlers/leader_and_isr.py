@@ -39,7 +39,7 @@ async def handle(call: Call, request: LeaderAndIsrRequest) -> LeaderAndIsrRespon
         states = [(state.topic_name, state) for state in request.ungrouped_partition_states]
         request = replace(request, topic_states=by_topic(states, LeaderAndIsrTopicState))
     await _load_configs(call.broker, request)
-    check_broker_epoch(call, request.broker_epoch)  # meanwhile the broker may have been registered anew
+    check_broker_epoch(call, request.broker_epoch)  # meanwhile the broker may have been registered again
     response = call.broker.replicas.leader_and_isr(request)
     return response if call.version >= _TOPIC_IDS_FROM else _by_name(request, response)
 

@@ -8,7 +8,7 @@ record with the largest timestamp, -4 the earliest local offset (the log start: 
 consumers saw of the leader before: until it has reached the offset at which the epoch began, they are answered
 OFFSET_NOT_AVAILABLE for -1 and for a timestamp beyond (KIP-207). A partition that is named twice is answered once, with
 INVALID_REQUEST. An isolation level that does not exist is INVALID_REQUEST too (Kafka: UNKNOWN_SERVER_ERROR). A segment
-whose records have no timestamps is passed over; Kafka, which takes the time of its file for theirs, may look no further
+whose records have no timestamps is ignored; Kafka, which takes the time of its file for theirs, may look no further
 than there.
 
 Version notes: 1 is the first with one offset per partition; 2 adds the isolation level; 4 leader epochs; 5 admits

@@ -6,11 +6,11 @@ sent at once, and for that time nothing is read from the connection (KIP-219).
 
 Rules (KafkaApis, RequestHandlerHelper, ClientRequestQuotaManager):
 
-- A Produce costs its size in bytes. With acks=0 its time is not held against the client.
+- A Produce costs its size in bytes. With acks=0 its time is not counted against the client.
 - A Fetch of a consumer costs the size of its answer. One that is beyond the quota is answered empty, with its session as it
   was, and costs nothing. No fetch reads more than could be had at all without being held up.
 - Every request costs the time that it is worked on before it first waits, in percent of one thread: of the one loop's time.
-  What brokers ask of one another costs nothing.
+  What brokers ask of each other costs nothing.
 - Topics that are created or deleted cost their partitions (KIP-599): where the quota is exhausted, ``is_strict`` versions of the
   requests are refused with THROTTLING_QUOTA_EXCEEDED; in others they are made, and the client is held up. A topic that is made
   because a client named it is counted, and the client not held up for it.

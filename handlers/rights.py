@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 NOT_ASKED = -(1 << 31)
-"""In the place of a bit field of operations that the client did not ask for."""
+"""In place of a bit field of operations that the client did not ask for."""
 
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
 TRANSACTIONAL_ID = ResourceType.TRANSACTIONAL_ID

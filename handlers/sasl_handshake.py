@@ -2,7 +2,7 @@
 
 Behaviour: the conversation is that of ``broker.sasl_gate``, which takes this request where it has its place. Here it arrives out
 of place: on a listener without SASL, or from a client that has shown already who it is and for good, or has just begun to
-anew. It is answered ILLEGAL_SASL_STATE.
+again. It is answered ILLEGAL_SASL_STATE.
 
 Version notes: the tokens that follow version 0 are bare, those that follow version 1 are in SaslAuthenticate requests.
 """

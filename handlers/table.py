@@ -134,7 +134,7 @@ HANDLERS = (
     Handler(ApiKey.SASL_AUTHENTICATE, 0, 2, rights=NOTHING),
     Handler(ApiKey.CREATE_PARTITIONS, 0, 3, rights=of_topic(_O.ALTER)),
     Handler(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3, rights=(Right(ResourceType.USER, _O.CREATE_TOKENS),)),
-    # A token's owner and its renewers may; nobody else does, whatever the rights.
+    # Only a token's owner and its renewers may, whatever the rights.
     Handler(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2, rights=NOTHING),
     Handler(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2, rights=NOTHING),
     Handler(

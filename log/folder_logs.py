@@ -134,7 +134,7 @@ class FolderLogs:
         try:
             return read_offsets(self.folder.disk, join(self.folder.path, name))
         except CorruptFileError as error:
-            logger.warning("%s; doing without it", error)
+            logger.warning("%s; continuing without it", error)
             return {}
 
     def _add(self, partition_log: PartitionLog) -> None:

@@ -154,7 +154,7 @@ class LogManager:
                 if (other := logs.get(key)) is not None:
                     raise LogStartError(
                         f"{key[0]}-{key[1]} is in two data folders, {other.directory} and {partition_log.directory}; "
-                        "one of them has to be removed, rather the one of a folder that has failed lately"
+                        "one of them has to be removed, preferably the one of a folder that failed recently"
                     )
                 logs[key] = partition_log
         if not self.has_offline_folder:

@@ -2,7 +2,7 @@
 
 Its logger has Kafka's name, so that tools which read such a log find it. A client can have itself be denied as often as it
 likes; so within a minute the same denial has one line, and there are at most ``MOST_LINES`` lines. How many more there were is
-said once the minute is over. Of a long name the beginning is written only, and tells it from others.
+said once the minute has ended. Of a long name the beginning is written only, and tells it from others.
 """
 
 from __future__ import annotations

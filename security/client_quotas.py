@@ -195,13 +195,13 @@ class ClientQuotas:
         self.is_on = False
 
     def update(self, entity: QuotaEntity, values: Mapping[str, str]) -> None:
-        """Everything that is set on an entity now. What is no finite number, in a node of the store, is passed over."""
+        """Everything that is set on an entity now. What is no finite number, in a node of the store, is ignored."""
         for kind in self.kinds:
             limit = None
             if (text := values.get(kind.key)) is not None:
                 limit = _finite(text)
                 if limit is None:
-                    logger.warning("%s=%r of %s is passed over: it is no number", kind.key, text, entity)
+                    logger.warning("%s=%r of %s is ignored: it is no number", kind.key, text, entity)
             kind.set_limit(entity, limit)
         self.is_on = any(kind.is_on for kind in self.kinds)
 

@@ -61,7 +61,7 @@ def is_about_security(name: str) -> bool:
 
 
 def read_client_security(properties: Mapping[str, str], read: Read) -> ClientSecurity:
-    """From Kafka's client properties; others among them are passed over. Raises ValueError."""
+    """From Kafka's client properties; others among them are ignored. Raises ValueError."""
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         raise ValueError(f"security.protocol is one of {', '.join(PROTOCOLS)}, not {protocol}")

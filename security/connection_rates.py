@@ -60,7 +60,7 @@ class ConnectionRates:
         return max(waits)
 
     def admit_address(self, listener: str, address: str, now_ms: int, *, is_protected: bool) -> int:
-        """Count a connection of an address; 0: it is taken, else it is to be closed after so long, and counts for nobody."""
+        """Count a connection of an address; 0: it is taken, else it is to be closed after so long, and is not counted."""
         address = canonical_address(address)
         limit = self._address_limit(address)
         if limit == UNLIMITED:

@@ -1,7 +1,7 @@
 """Delegation tokens (KIP-48, KIP-373): what one is, how long it lives, and who may do what with it.
 
 A token is an id and, as its password, an HMAC of that id under ``delegation.token.secret.key``, which all brokers of a cluster
-share; so the password is written down nowhere. Whoever has both authenticates by SCRAM as the token's owner.
+share; so the password is written down nowhere. A client that has both authenticates by SCRAM as the token's owner.
 
 Times are milliseconds since the epoch. A token ends at its expiry, which can be moved (it is *renewed*), but never beyond its
 maximum. The rules are those of Kafka's DelegationTokenManager and KafkaApis.

@@ -1,6 +1,6 @@
 """The keys with which an identity provider signs tokens: a JSON Web Key Set (RFC 7517), and when to read it again.
 
-Keys that cannot be used for checking signatures are passed over: those for encryption, of other kinds, or malformed. Only
+Keys that cannot be used for checking signatures are ignored: those for encryption, of other kinds, or malformed. Only
 algorithms with a public key are taken. Which one a token names has to fit the key: its type, its curve, and the algorithm
 that the set names for it, if it does. So no token chooses how it is checked.
 
@@ -96,7 +96,7 @@ def _parse_key(entry: dict[str, Any]) -> VerificationKey | None:
     try:
         key = jwt.get_algorithm_by_name(usable).from_jwk(public)
     except Exception as error:  # what the two libraries raise over another's text is theirs to say
-        logger.warning("A key of the JSON Web Key Set is passed over, for it is malformed: %s", type(error).__name__)
+        logger.warning("A key of the JSON Web Key Set is ignored, for it is malformed: %s", type(error).__name__)
         return None
     return VerificationKey(key_id if isinstance(key_id, str) else None, algorithm, key_type, curve, key)
 

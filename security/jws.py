@@ -1,6 +1,6 @@
 """JSON Web Tokens in compact form (RFC 7515, 7519), as clients send them: read, not believed.
 
-Whoever connects may send one, so what is read here is bounded: ``MAX_TOKEN_CHARACTERS``, and no error but ``TokenError``
+Any client may send one, so what is read here is bounded: ``MAX_TOKEN_CHARACTERS``, and no error but ``TokenError``
 leaves. No message has anything of a token in it.
 """
 

@@ -21,7 +21,7 @@ OAUTHBEARER = "OAUTHBEARER"
 MAX_MESSAGE_BYTES = 2 * MAX_TOKEN_CHARACTERS
 """Of a client's first message: a token, and extensions."""
 
-# Nothing is tried twice (++, *+): whoever connects may send 128 KiB of what almost matches.
+# Nothing is tried twice (++, *+): any client may send 128 KiB of what almost matches.
 _KEY_VALUE = "[A-Za-z]++=[\\x21-\\x7e \\t\\r\\n]++\\x01"
 _NAME = "(?:[\\x01-\\x2b\\x2d-\\x3c\\x3e-\\x7f]++|=2C|=3D)++"
 _CLIENT_FIRST = re.compile(f"n,(?:a=({_NAME}))?,\\x01((?:{_KEY_VALUE})*+)\\x01")

@@ -1,5 +1,5 @@
 """Which tokens are accepted with OAUTHBEARER: signed ones by the rules of Kafka's ValidatorAccessTokenValidator, and unsecured
-ones, which anybody can make up, by those of its OAuthBearerUnsecuredValidatorCallbackHandler.
+ones, which any client can make up, by those of its OAuthBearerUnsecuredValidatorCallbackHandler.
 
 A validator takes a token and gives a ``BearerToken``, or raises TokenError. It reads nothing but memory. Times are those of
 the clock that is handed in.
@@ -125,7 +125,7 @@ class UnsecuredTokenRules:
 
 
 class UnsecuredTokens:
-    """Accepts tokens that nobody has signed."""
+    """Accepts unsigned tokens."""
 
     def __init__(self, rules: UnsecuredTokenRules, now_ms: Callable[[], int]) -> None:
         self._rules = rules

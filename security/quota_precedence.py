@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 DEFAULT = "<default>"
 ANY = ""
-"""In the place of a user or client id: the quota is for all of them together with the other."""
+"""In place of a user or client id: the quota is for all of them together with the other."""
 
 
 class QuotaEntity(NamedTuple):

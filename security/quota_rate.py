@@ -5,7 +5,7 @@ Rules (Kafka's Rate, TokenBucket, QuotaUtils, StrictControllerMutationQuota):
 - A rate is the sum of the samples over the time since the oldest of them began; where that is less than ``samples - 1`` whole
   windows, the missing windows are added, so that a client that has just begun is not taken for a fast one.
 - The client is held up until, with nothing more recorded, the average would be down at its limit: the excess over the limit,
-  as a share of the limit, of the time that the rate is over. Under a limit of 0 that has no end: it is the longest time where
+  as a share of the limit, of the time that the rate has ended. Under a limit of 0 that has no end: it is the longest time where
   there is one, and none at all where there is not, because in Kafka the number overflows.
 - A token bucket holds as many tokens as the limit allows in all windows together, and is refilled at the limit's pace. It may
   be overdrawn by one request, and is then exhausted until it is refilled to 0. Under a limit of 0 or less that is never: the

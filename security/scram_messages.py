@@ -1,7 +1,7 @@
 """The four messages of SCRAM (RFC 5802 section 7), read as strictly as Kafka's ScramMessages does.
 
-Each pattern is one that takes no longer than in proportion to the message, whoever made it. Extensions are
-read past, but for ``tokenauth=true``: the user's name is a delegation token's id then (KIP-48).
+Each pattern is one that takes time at most proportional to the message, even a hostile one. Extensions are
+read past, except for ``tokenauth=true``: the user's name is a delegation token's id then (KIP-48).
 """
 
 from __future__ import annotations

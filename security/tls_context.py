@@ -68,7 +68,7 @@ def _context(kind: int, settings: TlsSettings, material: TlsMaterial) -> ssl.SSL
             versions = [version for version in versions if version is ssl.TLSVersion.TLSv1_3]
     if not versions:
         given = ",".join(settings.enabled_protocols)
-        raise SettingError("ssl.enabled.protocols", given, "nothing of it is spoken here, with these cipher suites")
+        raise SettingError("ssl.enabled.protocols", given, "none of them is available with these cipher suites")
     context.minimum_version, context.maximum_version = min(versions), max(versions)
     if suites is not None and suites.up_to_1_2:
         try:

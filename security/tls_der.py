@@ -24,7 +24,7 @@ class Element(NamedTuple):
 
 
 def elements(data: bytes) -> Iterator[Element]:
-    """The elements that follow one another in ``data``. Raises ValueError."""
+    """The elements that follow each other in ``data``. Raises ValueError."""
     position = 0
     while position < len(data):
         start = position

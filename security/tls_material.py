@@ -1,6 +1,6 @@
 """What a listener shows of itself and whom it trusts: the settings of TLS with the stores that they name, read and checked.
 
-Which settings exclude one another is Kafka's to say (DefaultSslEngineFactory), in its words. Reading a file is the caller's:
+Which settings exclude each other is Kafka's to say (DefaultSslEngineFactory), in its words. Reading a file is the caller's:
 ``read`` gives its bytes, or raises OSError.
 """
 

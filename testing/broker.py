@@ -1,7 +1,7 @@
 """A broker in a thread of its own, for any program, and what a test may do to it.
 
 Everything that touches the broker's parts runs in the broker's loop; the calling thread waits. No call needs a client, and
-all may be made from synchronous code, from asyncio and from trio tasks alike: they take milliseconds, but for those that
+all may be made from synchronous code, from asyncio and from trio tasks alike: they take milliseconds, except for those that
 are told to wait for something.
 """
 

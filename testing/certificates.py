@@ -1,4 +1,4 @@
-"""An authority that signs certificates for tests, made anew for each run and good for a day."""
+"""An authority that signs certificates for tests, made again for each run and good for a day."""
 
 from __future__ import annotations
 

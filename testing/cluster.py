@@ -125,7 +125,7 @@ class Cluster:
         self.clock = BrokerClock(time, self._loop.call, self._do_upkeep)
 
     def start(self) -> Cluster:
-        """Start; returns when clients can connect, and all brokers know one another. Raises StartError, SettingError."""
+        """Start; returns when clients can connect, and all brokers know each other. Raises StartError, SettingError."""
         self._loop.start(self._serve)
         members = self._running.members
         self.brokers = {

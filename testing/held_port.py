@@ -13,7 +13,7 @@ _ADDRESSES = ("listeners", "metrics.listener")
 class HeldPort:
     """A port for a server of the test's own: it is not given away before the server listens, or between two starts of it.
 
-    It is bound here, without a listener: a server that sets SO_REUSEADDR, as all do, can listen there all the same. It is a
+    It is bound here, without a listener: a server that sets SO_REUSEADDR, as all do, can listen there anyway. It is a
     free one unless ``number`` says which; OSError where that is taken, or ``host`` is none of this machine's.
     """
 

@@ -78,7 +78,7 @@ class Interception:
 
 
 class _Intercepted(Handler):
-    """A handler that is called through the interception; its module is loaded on its first request, as ever."""
+    """A handler that is called through the interception; its module is loaded on its first request, as usual."""
 
     __slots__ = ("_interception",)
 

@@ -1,4 +1,4 @@
-"""Errors for some partitions of a request, while the others are handled as ever.
+"""Errors for some partitions of a request, while the others are handled as usual.
 
 Where the request lists partitions by topic, those at fault are taken out of it and answered by the API's own error answer,
 and both answers are put together. A fetch and a Metadata request are handled whole, and the entries of the partitions or
@@ -44,7 +44,7 @@ _LISTS = {
 
 
 async def answer(handler: Handler, handle: Handle, call: Call, request: Any, error: KafkaError, is_hit: IsHit) -> Any:
-    """Handle ``request`` with ``handle`` but for the partitions at fault. Raises ``error`` where they cannot be told apart."""
+    """Handle ``request`` with ``handle`` except for the partitions at fault. Raises ``error`` where they cannot be told apart."""
     api = handler.api_key
     if api is ApiKey.FETCH:
         return await _fetch(handle, call, request, error, is_hit)

@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None]:
-    """Fail a test that has passed, but for faults that never struck."""
+    """Fail a test that has passed, except for faults that never struck."""
     yield
     missed = _take_never_struck()
     if missed:

@@ -64,7 +64,7 @@ async def wait_for_records(
 
 
 def unknown_topic(topic: str, known: Iterable[str]) -> KafkaError:
-    """The error of asking for a topic that does not exist; it names those that do, but for Kafka's own."""
+    """The error of asking for a topic that does not exist; it names those that do, except for Kafka's own."""
     names = sorted(name for name in known if not name.startswith("__"))
     more = f" and {len(names) - _MOST_NAMES} more" if names[_MOST_NAMES:] else ""
     others = f"; there are: {', '.join(names[:_MOST_NAMES])}{more}" if names else ", nor any other"
@@ -76,7 +76,7 @@ async def _wait_for_more(partitions: list[Partition]) -> None:
     for partition in partitions:
         partition.fetch_waiters.add(waiter)
     try:
-        # Now and then all the same: the topic may not be there yet, or get more partitions.
+        # Now and then anyway: the topic may not be there yet, or get more partitions.
         with trio.move_on_after(_LOOK_AGAIN_SECONDS):
             await waiter.event.wait()
     finally:

@@ -119,7 +119,7 @@ class RunningCluster:
         await self.until(self._all_met, 30, f"broker {broker_id} is not part of the cluster")
 
     def _all_met(self) -> bool:
-        """Whether all brokers that are in reach know one another, and the controller."""
+        """Whether all brokers that are in reach know each other, and the controller."""
         in_reach = {broker_id for broker_id, _ in self.in_reach()}
         return all(
             in_reach <= set(services.metadata.broker_ids()) and services.metadata.controller_id in in_reach

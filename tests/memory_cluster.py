@@ -38,7 +38,7 @@ SECONDS = 20.0
 
 
 class SharedZooKeeper(SharedHome):
-    """A store in memory in the place of a ZooKeeper."""
+    """A store in memory in place of a ZooKeeper."""
 
     zookeeper = "zookeeper:2181/kafka"
 

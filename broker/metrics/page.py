@@ -1,4 +1,4 @@
-"""``python -m ottla.broker.metrics.page FILE`` writes the table of all metrics anew, between its two marks in a page."""
+"""``python -m ottla.broker.metrics.page FILE`` rewrites the table of all metrics, between its two marks in a page."""
 
 from __future__ import annotations
 

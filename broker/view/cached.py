@@ -15,7 +15,7 @@ _SHARE = 20
 
 
 class Cached(Generic[T]):
-    """The newest result of ``read``. It is read anew when it is asked for and older than a second, or 20 times what it took."""
+    """The newest result of ``read``. It is read again when it is asked for and older than a second, or 20 times what it took."""
 
     def __init__(self, read: Callable[[], Awaitable[T]]) -> None:
         self._read = read

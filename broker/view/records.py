@@ -29,7 +29,7 @@ from .pace import Pace
 
 READ_BYTES = 256 * 1024
 MOST_DECOMPRESSED = 32 << 20
-"""A batch with more is passed over, and told as a problem."""
+"""A batch with more is ignored, and told as a problem."""
 KEPT_BYTES = 2048
 _INLINE_BYTES = 16 * 1024
 _RECORDS_PER_SLICE = 1000

@@ -1,6 +1,6 @@
 """What comes in and goes out, by topic and in all, looked at once a second.
 
-The counts are those of ``Partition``. They begin anew when a replica comes anew, which counts as nothing rather than as less.
+The counts are those of ``Partition``. They begin again when a replica comes again, which counts as nothing rather than as less.
 """
 
 from __future__ import annotations

@@ -28,11 +28,11 @@ Tokens = Annotated[Names, typer.Option("--delegation-token", metavar="ID", help=
 Users = Annotated[
     Names, typer.Option("--user-principal", metavar="User:NAME", help="A user whose tokens are meant; likewise.")
 ]
-Prefixed = Annotated[bool, typer.Option("--prefixed", help="Names are how the names of resources begin.")]
+Prefixed = Annotated[bool, typer.Option("--prefixed", help="Names are prefixes of the names of resources.")]
 Principals = Annotated[
-    Names, typer.Option("--principal", metavar="User:NAME", help="For whom, 'User:*' for everybody; may be repeated.")
+    Names, typer.Option("--principal", metavar="User:NAME", help="The principal, 'User:*' for all; may be repeated.")
 ]
-Hosts = Annotated[Names, typer.Option("--host", metavar="IP", help="From where; may be repeated.")]
+Hosts = Annotated[Names, typer.Option("--host", metavar="IP", help="The client's host; may be repeated.")]
 Operations = Annotated[
     Names, typer.Option("--operation", metavar="NAME[,…]", help="read, write, create, describe, …, all.")
 ]
@@ -57,7 +57,9 @@ def add(
     consumer: Annotated[
         bool, typer.Option("--consumer", help="What a consumer needs of the topics and groups.")
     ] = False,
-    deny: Annotated[bool, typer.Option("--deny", help="Deny it; that is stronger than any rule that allows.")] = False,
+    deny: Annotated[
+        bool, typer.Option("--deny", help="Deny instead of allow; stronger than any rule that allows.")
+    ] = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
@@ -106,7 +108,8 @@ def list_acls(
     host: Hosts = None,
     operation: Operations = None,
     affecting: Annotated[
-        bool, typer.Option("--affecting", help="All that is about resources of these names: prefixes and '*', too.")
+        bool,
+        typer.Option("--affecting", help="Every rule that applies to resources of these names: prefixes and '*', too."),
     ] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,

@@ -14,7 +14,7 @@ app = typer.Typer(name="certs", add_completion=False, rich_markup_mode=None)
 
 @app.command(context_settings=HELP)
 def certs(
-    directory: Annotated[Path, typer.Option(metavar="DIR", help="Where the files are, or are to be.")] = Path("certs"),
+    directory: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the files.")] = Path("certs"),
     host: Annotated[
         list[str] | None,
         typer.Option(
@@ -24,7 +24,8 @@ def certs(
         ),
     ] = None,
     client: Annotated[
-        list[str] | None, typer.Option("--client", metavar="NAME", help="A client to make one for; may be repeated.")
+        list[str] | None,
+        typer.Option("--client", metavar="NAME", help="A client to make a certificate for; may be repeated."),
     ] = None,
     days: Annotated[int, typer.Option(metavar="N", min=1, help="How long they are valid.")] = 365,
     debug: Debug = False,

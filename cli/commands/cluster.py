@@ -37,7 +37,7 @@ def describe(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Describe the cluster: its id, brokers and controller, and how its partitions are.
+    """Describe the cluster: its id, brokers and controller, and the state of its partitions.
 
     Of each broker: how many partitions it leads, how many replicas it has, and how many of these are not in sync. One that is
     down and has replicas is listed, too, without an address.
@@ -88,13 +88,13 @@ def elect_leaders(
         ),
     ] = None,
     all_topics: Annotated[
-        bool, typer.Option("--all-topics", help="Every topic; with --unclean this has to be said.")
+        bool, typer.Option("--all-topics", help="Every topic; --unclean needs this, or --topic.")
     ] = False,
     unclean: Annotated[
         bool,
         typer.Option(
             "--unclean",
-            help="Where no replica in sync is left, have any other lead: records are lost that it lacks.",
+            help="Where no replica in sync is left, elect any other: the records that it lacks are lost.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -129,7 +129,7 @@ def wait(
 ) -> None:
     """Wait until every partition has a leader, and all its replicas are in sync.
 
-    Exit status: 0 it is so, 1 it was not in time.
+    Exit status: 0 they are, 1 they were not in time.
 
     \b
     Examples:
@@ -145,7 +145,7 @@ def wait(
 @app.command()
 def reassign(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Which replicas are to be where. [what is under way]")
+        Path | None, typer.Argument(metavar="[FILE]", help="The wanted replicas. [the moves under way]")
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     throttle: Throttle = None,
@@ -172,9 +172,9 @@ def reassign(
 ) -> None:
     """Move replicas between brokers, as a file says that kafka-reassign-partitions takes, too; wait until they have arrived.
 
-    Progress is told on the standard error. The cluster moves by itself: after Ctrl-C the same command takes up the waiting,
-    and without a file it waits for all that is under way. A throttle is removed at the end. Exit status: 0 all replicas are
-    where the file has them, 1 they are not, 2 the options make no sense.
+    Progress is printed on standard error. The cluster moves by itself: after Ctrl-C the same command takes up the
+    waiting, and without a file it waits for all that is under way. A throttle is removed at the end. Exit status: 0 all
+    replicas are where the file has them, 1 they are not, 2 the options make no sense.
 
     \b
     Examples:
@@ -198,7 +198,7 @@ def add_replicas(
         list[str],
         typer.Option("--topic", metavar="NAME[:0,1,…]", help="A topic, or some partitions of it; may be repeated."),
     ],
-    replication_factor: Annotated[int, typer.Option(metavar="N", min=1, help="How many replicas there are to be.")],
+    replication_factor: Annotated[int, typer.Option(metavar="N", min=1, help="The number of replicas.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     throttle: Throttle = None,
     timeout_ms: MoveTimeout = None,
@@ -207,7 +207,7 @@ def add_replicas(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Have partitions get more replicas, in other racks where there are any; wait until they are in sync.
+    """Give partitions more replicas, in other racks if possible; wait until they are in sync.
 
     What has as many already stays as it is. Progress, interruptions and the throttle are as with 'ottla cluster reassign'.
 
@@ -229,10 +229,10 @@ def drain(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     force: Annotated[
         bool,
-        typer.Option("--force", help="Also where fewer replicas in sync are left than min.insync.replicas."),
+        typer.Option("--force", help="Even if fewer replicas in sync are left than min.insync.replicas."),
     ] = False,
     replicas: Annotated[
-        bool, typer.Option("--replicas", help="Every replica goes to another broker: this one is not to come back.")
+        bool, typer.Option("--replicas", help="Move every replica to other brokers: this one will not come back.")
     ] = False,
     throttle: Throttle = None,
     timeout_ms: Annotated[
@@ -252,7 +252,7 @@ def drain(
     """Move what a broker leads to other replicas in sync, before it is stopped; with --replicas all it has, before it goes.
 
     The broker is then as one that is about to stop: where it follows it is not in sync any more, and it is not elected again
-    before it is started anew. Nothing is moved if producers with acks=all would be refused by that. Works with Ottla, and with
+    before it is started again. Nothing is moved if producers with acks=all would be refused by that. Works with Ottla, and with
     Kafka in ZooKeeper mode. Exit status: 0 it leads nothing that another replica could, 1 it does, or nothing was done.
 
     With --replicas the broker is left alone otherwise, and may even be down. Its replicas go to other racks than those beside

@@ -30,7 +30,7 @@ def describe(
     topic: Topic = None,
     broker: Broker = None,
     broker_defaults: Defaults = False,
-    show_all: Annotated[bool, typer.Option("--all", help="Those left at their default, too.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Also those at their default.")] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,

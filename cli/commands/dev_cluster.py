@@ -19,12 +19,12 @@ def dev_cluster(
     port: Annotated[
         int,
         typer.Option(
-            metavar="PORT", min=0, max=65535, help="That of broker 1; those behind it follow. 0 takes free ones."
+            metavar="PORT", min=0, max=65535, help="The port of broker 1; the others follow. 0 takes free ones."
         ),
     ] = 9092,
     data_dir: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep everything there, for the next start. [a folder that goes at the end]"),
+        typer.Option(metavar="DIR", help="Keep everything there, for the next start. [a temporary folder]"),
     ] = None,
     override: Annotated[
         list[str] | None,
@@ -36,9 +36,9 @@ def dev_cluster(
 ) -> None:
     """Run a cluster of brokers in this process until SIGTERM or Ctrl-C, to develop against.
 
-    They replicate and fail over as brokers in processes of their own do, with three replicas of each topic, on 127.0.0.1. What
-    ZooKeeper would keep is kept in the process, so none is needed. Lines of standard input are commands, to see what clients
-    make of it: 'kill N', 'stop N' and 'start N' for broker N. A session ends a second after a kill.
+    They replicate and fail over like brokers in separate processes, with three replicas of each topic, on 127.0.0.1.
+    What ZooKeeper would keep is kept in the process, so none is needed. Lines on standard input are commands, to see
+    how clients react: 'kill N', 'stop N' and 'start N' for broker N. A session ends a second after a kill.
 
     \b
     Examples:

@@ -20,13 +20,11 @@ from .options import (
 app = group_app("quotas", "Describe, set and unset the quotas of users, client ids and addresses.")
 
 User = Annotated[str | None, typer.Option("--user", metavar="NAME", help="A user's.")]
-UserDefault = Annotated[bool, typer.Option("--user-default", help="Those of each user that is not named.")]
+UserDefault = Annotated[bool, typer.Option("--user-default", help="The default of every user.")]
 ClientId = Annotated[str | None, typer.Option("--client-id", metavar="NAME", help="A client id's.")]
-ClientIdDefault = Annotated[
-    bool, typer.Option("--client-id-default", help="Those of each client id that is not named.")
-]
+ClientIdDefault = Annotated[bool, typer.Option("--client-id-default", help="The default of every client id.")]
 Ip = Annotated[str | None, typer.Option("--ip", metavar="ADDRESS", help="An IP address's.")]
-IpDefault = Annotated[bool, typer.Option("--ip-default", help="Those of each address that is not named.")]
+IpDefault = Annotated[bool, typer.Option("--ip-default", help="The default of every address.")]
 
 
 @app.command()

@@ -28,7 +28,7 @@ Mechanisms = Annotated[
 ]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", metavar="DIR", help="The data folder of a broker that is stopped, in place of brokers."),
+    typer.Option("--data-dir", metavar="DIR", help="The data folder of a stopped broker, instead of asking brokers."),
 ]
 Config = Annotated[
     Path | None,

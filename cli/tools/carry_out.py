@@ -79,7 +79,7 @@ class Outcome:
 
 
 def carry_out(admin: Admin, layout: Layout, targets: Mapping[Key, Replicas], limits: Limits) -> Outcome:
-    """Have partitions get these replicas; return when they have, or the time is over. Raises ToolError.
+    """Have partitions get these replicas; return when they have, or the time has ended. Raises ToolError.
 
     One that is on its way there already is waited for.
     """

@@ -1,7 +1,7 @@
 """Clients of kafka-python from a bootstrap address and Kafka's own client properties.
 
 Properties come from ``--command-config`` and then ``--command-property``. Names are Kafka's; a name of kafka-python with
-dots in place of underscores goes, too. A property that the client at hand has no use for is passed over, because one file
+dots in place of underscores goes, too. A property that the client at hand has no use for is ignored, because one file
 serves producers, consumers and admin clients; one that none of them knows is an error. What says how a client gets in
 (``security.protocol``, ``sasl.*``, ``ssl.*``) is read as Kafka's own clients do, stores and JAAS text among it.
 """
@@ -90,7 +90,7 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
     def ask_controller(self, request: Any, errors: Callable[[Any], list[Any]] | None = None) -> Any:
         """The controller's answer to a request, one of kafka-python's or a ``WireRequest``; ``errors`` finds those in an answer.
 
-        An error in it is the caller's, but for NOT_CONTROLLER: then the broker that is it by now is asked. Raises ToolError
+        An error in it is the caller's, except for NOT_CONTROLLER: then the broker that is it by now is asked. Raises ToolError
         when the controller is not reached, IncompatibleBrokerVersion when it does not know such requests.
         """
 

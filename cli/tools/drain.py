@@ -2,7 +2,7 @@
 
 It asks the controller what a broker asks itself when it is sent SIGTERM (ControlledShutdown), under broker epoch -1, which
 stands for any. So it means the same: from then on the broker leads nothing that another replica in sync can lead, and is in
-sync where it follows no more; it is not elected again, and does not join, before it is registered anew by a restart. What
+sync where it follows no more; it is not elected again, and does not join, before it is registered again by a restart. What
 this adds to SIGTERM is that nothing is done where it would leave too few replicas in sync, and that the outcome is told
 before the broker is gone. Kafka's controller has it in ZooKeeper mode only.
 """
@@ -122,7 +122,7 @@ def _request(broker_id: int) -> ControlledShutdownRequest:
 
 
 def _wait_until_told(admin: Admin, broker_id: int, expected: set[Key], until: float) -> Partitions:
-    """What clients are told that the broker leads, once that is no more than ``expected`` or the time is over."""
+    """What clients are told that the broker leads, once that is no more than ``expected`` or the time has ended."""
     while True:
         led = {key: partition for key, partition in _led(admin, broker_id).items() if len(partition.replicas) > 1}
         if led.keys() <= expected or time.monotonic() >= until:

@@ -3,7 +3,7 @@
 The JSON is what ``ottla consume --json`` prints. ``value`` and ``key`` are a string (UTF-8 on the wire), null, or any
 other JSON, which is written as compact JSON; bytes that are not UTF-8 are ``value_base64``, ``key_base64``. Headers are a
 list of objects with ``key`` and ``value`` (or ``value_base64``), or one object. What else is in the object (topic, offset)
-is passed over.
+is ignored.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class Progress:
 
 
 def wait(admin: Admin, keys: Collection[Key], timeout_s: float) -> Mapping[Key, Move]:
-    """Return when none of these partitions is on its way any more, or the time is over: those that still are.
+    """Return when none of these partitions is on its way any more, or the time has ended: those that still are.
 
     On the standard error stands how far it is. Raises ToolError, KafkaError, when the controller has not answered for a minute.
     """

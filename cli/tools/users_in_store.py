@@ -1,6 +1,6 @@
 """Users in the cluster's store itself: the data folder of a broker that is stopped, or a ZooKeeper.
 
-That is how the first user gets into a cluster that lets nobody in without a password, as ``kafka-configs --zookeeper`` does it. A
+So the first user is added to a cluster whose listeners all ask for a password, as ``kafka-configs --zookeeper`` does it. A
 data folder may be one that no broker has used yet.
 """
 

@@ -70,7 +70,7 @@ async def test_any_broker_describes_what_a_topic_was_made_with(autojump_clock: t
 
 
 async def test_a_replica_is_not_made_for_an_earlier_registration(autojump_clock: trio.testing.MockClock) -> None:
-    """The broker is registered anew while it reads what was set on a topic that was then deleted."""
+    """The broker is registered again while it reads what was set on a topic that was then deleted."""
     async with running(1, 2) as cluster:
         broker = cluster.services(2)
         reading, may_go_on = trio.Event(), trio.Event()

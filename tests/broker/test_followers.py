@@ -1,4 +1,4 @@
-"""Brokers that follow one another over their network: what a leader has, its followers get, and one of them can take over."""
+"""Brokers that follow each other over their network: what a leader has, its followers get, and one of them can take over."""
 
 from __future__ import annotations
 

@@ -220,7 +220,7 @@ async def test_a_token_is_shown_as_long_as_it_lasts_while_there_is_no_other(prov
 )
 async def test_what_is_no_token_is_not_shown(provider: Provider, content: bytes) -> None:
     provider.content = content
-    with pytest.raises(AuthenticationError, match="no token to show") as refused:
+    with pytest.raises(AuthenticationError, match="no token for other brokers") as refused:
         await TokenSource(provider.url, LOGIN, None).token(SettableClock(), TrioWorkers())
     assert "hunter2" not in str(refused.value)
 

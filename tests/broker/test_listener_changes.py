@@ -166,7 +166,7 @@ async def test_an_address_that_is_taken_leaves_the_other_listeners_as_they_are(
     async with running(1) as cluster:
         taken = await cluster.network.listen("outside1", PORT, 1)
         assert await change(cluster, listeners=BOTH, listener_security_protocol_map=MAP) == 0
-        await until(lambda: "There is no listener OUTSIDE" in caplog.text)
+        await until(lambda: "Cannot listen at OUTSIDE" in caplog.text)
         assert not cluster.services(1).metadata.nodes("OUTSIDE")
         taken.close()
         third = ",THIRD://outside1:9094"

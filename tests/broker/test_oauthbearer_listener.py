@@ -118,7 +118,7 @@ async def test_a_token_that_nobody_has_signed_is_enough_where_that_is_asked_for(
     async with running(**UNSECURED) as cluster:
         _, response = await authenticated(cluster, unsigned())
         assert (response.error_code, bytes(response.auth_bytes)) == (0, b"")
-    assert caplog.text.count("anybody can be anybody") == 1
+    assert caplog.text.count("any client can claim to be any user") == 1
 
 
 async def test_brokers_show_each_other_tokens(autojump_clock: trio.testing.MockClock) -> None:
@@ -192,7 +192,7 @@ def test_the_names_of_kafkas_classes_for_a_brokers_own_token(
 def test_other_classes_are_refused(name: str, key_file: Path) -> None:
     with pytest.raises(SettingError, match="only"):
         mechanism(**{URL: key_file.as_uri(), name: "com.example.Handler"})
-    with pytest.raises(SettingError, match="classes of Java"):
+    with pytest.raises(SettingError, match="Java classes"):
         mechanism(**{URL: key_file.as_uri(), "sasl.login.class": "com.example.Login"})
 
 
@@ -223,7 +223,7 @@ def test_settings_may_be_of_one_listener(key_file: Path) -> None:
 
 
 async def test_a_broker_without_a_token_of_its_own_cannot_reach_others(key_file: Path) -> None:
-    with pytest.raises(AuthenticationError, match="no token to show to other brokers"):
+    with pytest.raises(AuthenticationError, match="no token for other brokers"):
         await mechanism(**{URL: key_file.as_uri()}).client(InlineWorkers())
     handler = {HANDLER: HANDLERS + "internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"}
     with pytest.raises(AuthenticationError, match="unsecuredLoginStringClaim_sub"):

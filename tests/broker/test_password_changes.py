@@ -98,7 +98,7 @@ async def test_a_password_is_in_force_at_once_and_after_restarts_and_encrypted_i
         assert PasswordEncoder("one").decode(first) == SECOND
 
         assert await alter(cluster, **{"log.retention.ms": "1000"}) == (ErrorCode.NONE, None)
-        assert stored(cluster) == first, "it is encrypted anew though it is the same"
+        assert stored(cluster) == first, "it is encrypted again though it is the same"
 
         for more in (
             {"password_encoder_secret": "one"},
@@ -144,6 +144,6 @@ async def test_a_password_that_cannot_be_decrypted_is_said_and_not_gone_by(
         configs = cluster.services(1).configs
         for text in (PasswordEncoder("two").encode("hunter2"), "hunter2"):
             await configs.change(BROKERS, "1", lambda _, text=text: {PASSWORD: text})  # type: ignore[misc]
-            await until(lambda: "is stored as a dynamic config, and passed over" in caplog.text)
+            await until(lambda: "is stored as a dynamic config, and ignored" in caplog.text)
             assert await shown(cluster) == der(broker())
         assert "hunter2" not in caplog.text

@@ -57,7 +57,7 @@ def librdkafka(broker: ottla.Broker, who: dict[str, str]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ottla.Broker]:
-    """As the page says, but for the port, the data folder, and sessions that end sooner."""
+    """As the page says, except for the port, the data folder, and sessions that end sooner."""
     folder = tmp_path_factory.mktemp("sasl")
     page = PAGE.read_text()
     (text,) = re.findall(r"```properties\n(listeners=SASL_PLAINTEXT.*?)```", page, re.DOTALL)
@@ -117,7 +117,7 @@ def test_a_wrong_password(broker: ottla.Broker, who: dict[str, str], caplog: pyt
 
 
 def test_sessions_end_and_clients_go_on(broker: ottla.Broker) -> None:
-    """The libraries show anew who they are, and nothing is lost."""
+    """The libraries show again who they are, and nothing is lost."""
     who = USERS[1]
     producer = confluent_kafka.Producer(librdkafka(broker, who))
     with KafkaProducer(**settings(broker, who)) as other:

@@ -1,4 +1,4 @@
-"""Brokers that show one another by SASL who they are: three of them, on a network in memory, with a listener for that."""
+"""Brokers that show each other by SASL who they are: three of them, on a network in memory, with a listener for that."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def test_a_broker_with_a_wrong_password_takes_no_part(
         ),
         (
             {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "sasl.server.callback.handler.class": "com.example.Handler"},
-            "classes of Java cannot be run here",
+            "Java classes cannot be run here",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Sessions that end (KIP-368): for how long a client is known, how it shows anew who it is, and what becomes of others."""
+"""Sessions that end (KIP-368): for how long a client is known, how it shows again who it is, and what becomes of others."""
 
 from __future__ import annotations
 

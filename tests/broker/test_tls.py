@@ -210,7 +210,7 @@ async def test_a_suite_that_is_not_named_is_refused() -> None:
 
 
 class Stores:
-    """A key store and a trust store in PEM, of which the one is written anew at times."""
+    """A key store and a trust store in PEM, of which the one is rewritten at times."""
 
     def __init__(self, folder: Path) -> None:
         self.key = folder / "key.pem"

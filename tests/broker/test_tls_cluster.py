@@ -17,7 +17,7 @@ from ..security.certificates import authority, broker, now, settings_of
 
 
 class TlsCluster(MemoryCluster):
-    """Clients are at PLAINTEXT listeners; brokers ask one another for certificates."""
+    """Clients are at PLAINTEXT listeners; brokers ask each other for certificates."""
 
     protocol = "SSL"
 

@@ -24,7 +24,7 @@ _PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "listeners.md"
 
 @contextmanager
 def _on_ports_of_the_tests() -> Iterator[str]:
-    """The page, with ports that are kept in the place of those it names."""
+    """The page, with ports that are kept in place of those it names."""
     held = {port: HeldPort() for port in ("9091", "9092", "9093")}
     try:
         yield re.sub("|".join(held), lambda found: str(held[found[0]].number), _PAGE.read_text())

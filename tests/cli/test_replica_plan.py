@@ -57,7 +57,9 @@ def test_a_broker_is_emptied(cluster: tuple[Racks, Assignment], broker: int) -> 
         assert len(set(replicas)) == len(before)
         (new,) = set(replicas) - set(before)
         assert new in racks
-        assert [r for r in replicas if r != new] == [r for r in before if r != broker], "all else stays, in its order"
+        assert [r for r in replicas if r != new] == [r for r in before if r != broker], (
+            "everything else stays, in its order"
+        )
         stay = tuple(r for r in before if r != broker)
         if is_rack_aware(racks):
             assert not could_be_elsewhere({b: rack for b, rack in racks.items() if b != broker}, stay, new)

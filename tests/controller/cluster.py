@@ -157,7 +157,7 @@ class Cluster:
                 await trio.sleep(0.005)
 
     async def restart(self, *broker_ids: int) -> None:
-        """Brokers are registered anew, between two looks of the controller."""
+        """Brokers are registered again, between two looks of the controller."""
         self.controller.suspend()
         for broker_id in broker_ids:
             await self.sessions[broker_id].expire()

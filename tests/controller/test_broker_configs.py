@@ -1,4 +1,4 @@
-"""What is stored for brokers and is no good: it is passed over, and the rest is in force."""
+"""What is stored for brokers and is no good: it is ignored, and the rest is in force."""
 
 from __future__ import annotations
 

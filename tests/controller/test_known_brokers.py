@@ -25,7 +25,7 @@ WRITTEN = 50
 
 
 async def restart_while_written(cluster: Cluster, broker_id: int, isr: list[int]) -> None:
-    """A broker is registered anew while a leader's wish is on its way to the store; then the controller's session ends."""
+    """A broker is registered again while a leader's wish is on its way to the store; then the controller's session ends."""
     cluster.link.latency = lambda: 1.0
     async with trio.open_nursery() as nursery:
         nursery.start_soon(cluster.controller.alter_partition, ask(cluster, 2, "t", isr), 3)

@@ -350,7 +350,7 @@ async def test_moves_that_an_old_tool_asks_for(autojump_clock: trio.testing.Mock
         with trio.fail_after(5):
             while (await cluster.session.get(path)).data != wish(t=[3, 2], u=[4, 2]):
                 await trio.sleep(0.01)
-        assert await move(cluster, [3, 1], TopicPartition("u", 0)) == ErrorCode.NONE  # in the place of the other
+        assert await move(cluster, [3, 1], TopicPartition("u", 0)) == ErrorCode.NONE  # in place of the other
         assert (await cluster.session.get(path)).data == wish(t=[3, 2])
         await in_sync(cluster, [1, 2, 3])
         await until_stored(cluster, ReplicaAssignment((3, 2)))

@@ -1,4 +1,4 @@
-"""A controller that is not what it thinks: its session has ended, its epoch is over, another writer was faster."""
+"""A controller that is not what it thinks: its session has ended, its epoch has ended, another writer was faster."""
 
 from __future__ import annotations
 

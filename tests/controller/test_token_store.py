@@ -160,7 +160,7 @@ async def test_tokens_move_into_a_zookeeper_and_notifications_do_not() -> None:
 
 @asynccontextmanager
 async def one_that_has_not_heard() -> AsyncIterator[tuple[EmbeddedSession, DelegationTokens, DelegationTokens]]:
-    """Two brokers that know the same, and do not follow one another from then on."""
+    """Two brokers that know the same, and do not follow each other from then on."""
     clock = SimulatedClock()
     store = EmbeddedStore(clock)
     await store.open()

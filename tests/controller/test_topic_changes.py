@@ -254,11 +254,11 @@ async def test_a_topic_that_is_not_understood_is_passed_over_and_the_others_are_
             ]
         )
         await cluster.create(NewTopic("later"))
-        assert "/brokers/topics/topic is passed over" in caplog.text
+        assert "/brokers/topics/topic is ignored" in caplog.text
         assert cluster.controller.is_active
     async with running(store=store) as cluster:
         assert sorted(cluster.brokers[1].metadata.topics) == ["config", "good", "later"]
-        assert "/brokers/topics/state/partitions/0/state is passed over" in caplog.text
+        assert "/brokers/topics/state/partitions/0/state is ignored" in caplog.text
         await cluster.create(NewTopic("more"))
         refused = (await cluster.controller.create_topics([NewTopic("state")]))["state"]
         assert isinstance(refused, KafkaError)

@@ -83,7 +83,7 @@ class SecuredServer:
 
 
 def _make_keys(folder: Path) -> dict[str, str]:
-    """A server's and a broker's key, in stores that trust one another; and PEM files of what a broker has."""
+    """A server's and a broker's key, in stores that trust each other; and PEM files of what a broker has."""
     # The JVM lives for a moment, so it is not worth compiling.
     keytool = (toolchains.java().with_name("keytool"), "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC")
     openssl = shutil.which("openssl")

@@ -73,7 +73,7 @@ class Member(Client):
 
 class KafkaPythonMember(Member):
     """It believes brokers that were cut off, for it takes metadata with older leader epochs over newer ones: a former leader,
-    asked by it, does not know the epoch it has read. It would begin anew then; so it is not let, and its next life goes on, for
+    asked by it, does not know the epoch it has read. It would begin again then; so it is not let, and its next life goes on, for
     which its group needs committed offsets (``begin_group``).
     """
 

@@ -141,7 +141,7 @@ def doubled(events: Sequence[Event], value: int) -> list[Event]:
 
 
 def replaced(events: Sequence[Event], value: int, other: int) -> list[Event]:
-    """At the end another value is in the place of one."""
+    """At the end another value is in place of one."""
     return [
         dataclasses.replace(
             event,

@@ -1,7 +1,7 @@
 """Whether what one process sent, or read, of a partition is in the order of its offsets, with nothing left out.
 
 *Internal* is within one transaction or one poll, external from one to the next of the same process. A consumer that was given
-its partitions anew goes on from what its group has committed, so what it reads after an assignment is compared to what it
+its partitions again goes on from what its group has committed, so what it reads after an assignment is compared to what it
 reads later, and to nothing before. Only acknowledged sends are compared: one whose outcome is unknown may be done at any time.
 """
 

@@ -36,7 +36,7 @@ _UNCOMMITTED = "uncommitted"
 
 
 class Run:
-    """A run of ``seconds`` with faults, in ``folder``, which is made anew; ``faults`` are names, all if there are none."""
+    """A run of ``seconds`` with faults, in ``folder``, which is made again; ``faults`` are names, all if there are none."""
 
     def __init__(self, kind: str, seed: int, seconds: float, folder: Path, faults: Sequence[str] = ()) -> None:
         self.kind = kind

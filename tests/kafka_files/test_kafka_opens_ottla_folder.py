@@ -128,7 +128,7 @@ def test_read_and_go_on(by_ottla, opened, read_all, kafka_dump_log, tmp_path):
 
 
 def same_small_files(before: Path, after: Path) -> None:
-    """What Kafka wrote anew, or left as it was, is what Ottla wrote."""
+    """What Kafka wrote again, or left as it was, is what Ottla wrote."""
     assert (after / ".kafka_cleanshutdown").read_bytes() == (before / ".kafka_cleanshutdown").read_bytes()
     disk = OsDisk()
     for name in ("recovery-point-offset-checkpoint", "log-start-offset-checkpoint", "replication-offset-checkpoint"):

@@ -3,10 +3,10 @@
 Random batches go to both: with times that are missing, below zero, past and to come, with a base timestamp that is not
 the first record's, and with a largest timestamp that is not that of the records. Compared are the answers of produce, the
 stored batches, the segments (which roll by time), ListOffsets by time, and where retention by time leaves the start of
-the log; after a crash once more, which has the time indexes made anew.
+the log; after a crash once more, which has the time indexes made again.
 
 Left out, because Ottla believes it (``ottla.log.validation``): a largest timestamp of several records that is wrong, but
-neither below the base timestamp nor too far in the future; but for topics that have every record's time looked at.
+neither below the base timestamp nor too far in the future; except for topics that have every record's time looked at.
 """
 
 from __future__ import annotations

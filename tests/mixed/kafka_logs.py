@@ -1,4 +1,4 @@
-"""What the brokers of a mixed cluster have logged: errors and exceptions, but for those that are known and no trouble.
+"""What the brokers of a mixed cluster have logged: errors and exceptions, except for those that are known and no trouble.
 
 Kafka's broker has one log here, with what its server.log, controller.log and state-change.log would have from WARN on.
 """

@@ -1,4 +1,4 @@
-"""Transactions, groups and producer ids in a mixed cluster: coordinators of either kind, which hand over to one another."""
+"""Transactions, groups and producer ids in a mixed cluster: coordinators of either kind, which hand over to each other."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A live cluster is moved from Apache Kafka to Ottla and back, as docs/mixed-cluster.md says, while clients write and read.
 
-What they wrote is held against what they were told, and audited by Spark, as the page says.
+What they wrote is checked against what they were told, and audited by Spark, as the page says.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ def test_kafkas_own_case_of_a_client_quota() -> None:
         assert rate.throttle_ms(500, now) == 0
         now += 1000
     now += 500
-    rate.record(2300, now)  # half a second of the last window is over: (4000 + 2300) / 10.5 s is 600 a second
+    rate.record(2300, now)  # half a second of the last window has ended: (4000 + 2300) / 10.5 s is 600 a second
     assert rate.per_second(now) == 600
     assert rate.throttle_ms(500, now) == 2100
     now += 2100

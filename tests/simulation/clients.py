@@ -148,5 +148,5 @@ class Administrator(Actor):
 
 
 def _unknown_codes(topics: Iterable[Any]) -> list[int]:
-    """The errors of CreateTopics but for that of an earlier try whose answer was lost."""
+    """The errors of CreateTopics except for that of an earlier try whose answer was lost."""
     return [topic.error_code for topic in topics if topic.error_code != ErrorCode.TOPIC_ALREADY_EXISTS]

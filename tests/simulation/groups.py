@@ -56,7 +56,7 @@ class Member(Actor):
                 await self._go()
 
     async def _join(self) -> list[TopicPartition] | None:
-        """The partitions that are ours from now on; None when joining has to begin anew. Raises Lost."""
+        """The partitions that are ours from now on; None when joining has to begin again. Raises Lost."""
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=_SESSION_MS,

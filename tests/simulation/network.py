@@ -110,7 +110,7 @@ class TroubledConnection:
 
 
 class Client:
-    """One client: it speaks as brokers do to one another, over a network with trouble."""
+    """One client: it speaks as brokers do to each other, over a network with trouble."""
 
     def __init__(self, network: SimulatedNetwork, name: str, rng: random.Random) -> None:
         self.name = name

@@ -139,7 +139,7 @@ class Simulation:
         await self._recover_disk()
 
     async def _recover_disk(self) -> None:
-        """The disk is well again: who has given up on it starts anew."""
+        """The disk is well again: who has given up on it starts again."""
         world = self.world
         world.log("disk", "is well")
         if world.machine.is_offline:

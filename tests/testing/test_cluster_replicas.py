@@ -170,7 +170,7 @@ def test_what_a_failed_folder_led_is_led_elsewhere_and_filled_again_when_it_is_r
         assert produce(cluster, "t", b"c" * 900) == ErrorCode.NONE
         assert cluster.isr_of("t") == {2, 3}
         assert (cluster.leader_of("t", 1), cluster.isr_of("t", 1)) == (1, ALL)
-        cluster.restart(1)  # which makes the folder anew
+        cluster.restart(1)  # which makes the folder again
         cluster.wait_in_sync("t")
         assert cluster.isr_of("t") == ALL
         assert (failing / "t-0").is_dir()

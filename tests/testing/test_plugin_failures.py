@@ -1,4 +1,4 @@
-"""What pytest prints of a test that fails by what the plugin says, held against docs/testing.md; and when it says nothing."""
+"""What pytest prints of a test that fails by what the plugin says, checked against docs/testing.md; and when it says nothing."""
 
 from __future__ import annotations
 

@@ -193,4 +193,4 @@ def check_group(reader: Reader, logs: dict[int, list[int]], *, may_repeat: bool)
 
 def _disorder(numbers: list[int]) -> str:
     pairs = ((one, other) for one, other in itertools.pairwise(numbers) if one >= other)
-    return "after one another came " + ", ".join(f"{one}, {other}" for one, other in pairs)
+    return "after each other came " + ", ".join(f"{one}, {other}" for one, other in pairs)

@@ -189,7 +189,7 @@ def test_requests_are_counted_by_api_and_version(client: Connection, scrape: Cal
 def test_a_version_of_api_versions_that_is_not_served_is_not_counted(
     client: Connection, scrape: Callable[[], Scrape]
 ) -> None:
-    """It is answered all the same, and is the first request of a client that is newer than the broker."""
+    """It is answered anyway, and is the first request of a client that is newer than the broker."""
     before = scrape().sum("kafka_network_requestmetrics_requests_total")
     client.send_frame(encode_request_header(ApiKey.API_VERSIONS, 99, 1, "newer"))
     client.receive_frame()

@@ -91,7 +91,7 @@ async def test_one_page_after_another_has_each_record_once(autojump_clock: trio.
 
 
 async def test_records_are_counted_and_not_offsets(autojump_clock: trio.testing.MockClock) -> None:
-    """Compaction leaves gaps: the newest n are n records all the same."""
+    """Compaction leaves gaps: the newest n are n records anyway."""
     async with topic() as (partition,):
         chosen = sorted(random.Random(1).sample(range(10_000), 40))
         for offset in chosen:

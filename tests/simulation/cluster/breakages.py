@@ -1,6 +1,6 @@
 """Rules of replication, the controller and coordinators, each broken on purpose: what the simulation has to find out.
 
-A breakage takes one rule away from the product, by another function in the place of the one that keeps it.
+A breakage takes one rule away from the product, by another function in place of the one that keeps it.
 ``test_broken_rules`` has a scenario for each, and ``make simulate CLUSTER=1 BREAK=no_epoch_truncation SEEDS=500`` runs seeds
 with one until a checker catches it.
 """

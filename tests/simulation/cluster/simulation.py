@@ -1,7 +1,7 @@
 """One seed of a cluster: clients and faults for a while, then quiet, and then everything is looked at.
 
 The seed decides what machines may lose, how many there are, who the clients are, and when what goes wrong. Faults of machines
-and faults between them come independently of one another.
+and faults between them come independently of each other.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ class ClusterSimulation:
         await self._recover_disk(machine)
 
     async def _recover_disk(self, machine: Machine) -> None:
-        """The disk is well again: a broker that has given up on it starts anew."""
+        """The disk is well again: a broker that has given up on it starts again."""
         await self._until_whole()
         self.world.log(machine.name, "its disk is well")
         with trio.move_on_after(15):

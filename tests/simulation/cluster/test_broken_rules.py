@@ -81,7 +81,7 @@ async def words_for_an_earlier_life(stage: Stage) -> None:
 
 
 async def a_controller_of_the_past(stage: Stage) -> None:
-    """A controller is replaced while it deletes a topic, which its successor deletes, and a client makes anew."""
+    """A controller is replaced while it deletes a topic, which its successor deletes, and a client makes again."""
     places = stage.world.places
     stage.nursery.start_soon(stage.delete_topic)
     await stage.until(lambda: stage.end_of(2) == NOTHING)
@@ -169,7 +169,7 @@ async def a_move_to_a_replica_that_hears_nothing(stage: Stage) -> None:
 
 
 async def a_move_from_a_broker_that_is_dead(stage: Stage) -> None:
-    """A replica on a dead broker is replaced; the broker is back when that is over, under the next controller."""
+    """A replica on a dead broker is replaced; the broker is back when that has ended, under the next controller."""
     writer = await stage.writer("w")
     await writer.write(5)
     stage.kill(3)
