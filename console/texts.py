@@ -34,6 +34,11 @@ def visible(text: str) -> Markup:
     return Markup('<bdi dir="ltr">{}</bdi>').format(Markup("").join(parts))
 
 
+def plain(text: str) -> str:
+    """The same where there can be no elements: in titles."""
+    return _UNSEEN.sub(lambda found: _code(found.group()), text)
+
+
 def _code(character: str) -> str:
     return {"\0": "\\0", "\r": "\\r", "\x1b": "\\e"}.get(character) or (
         f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{{{ord(character):x}}}"
@@ -111,4 +116,4 @@ def indented(text: str) -> str | None:
     return "".join(out)
 
 
-FILTERS = {"visible": visible}
+FILTERS = {"visible": visible, "plain": plain}

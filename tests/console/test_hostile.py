@@ -1,0 +1,93 @@
+"""Whatever clients put into records, names and settings, a page has no element, attribute or direction of theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import urlencode
+
+from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.records import Record
+
+from .browsing import Browsing, browsing
+from .test_pages import OFFSETS_AT_ONCE, ask, commit
+
+EVIL = "\"><script>alert(1)</script><img src=x onerror=alert(1)>\u202egnp.\u2066\0\x1b[31m' onmouseover='alert(1)"
+UNSEEN = set("\0\x1b\u202e\u2066")
+
+
+async def check(browser: Browsing, target: str, *named: str) -> None:
+    """The page shows what is named, and is made of the console's own elements only."""
+    answer = await browser.get(target)
+    assert answer.status in (200, 400, 404), target
+    page = answer.page
+    for tag, attributes in page.elements:
+        assert tag != "img", target
+        assert tag != "style", target
+        if tag == "script":
+            source = attributes["src"]
+            assert source is not None
+            assert source.startswith("/static/"), target
+        assert not any(name.startswith("on") or name == "style" for name in attributes), (target, attributes)
+        href = attributes.get("href")
+        assert href is None or href.startswith(("/", "#", "?")), (target, href)
+        assert href is None or not href.startswith("//")
+        shown = [value or "" for name, value in attributes.items() if (tag, name) != ("input", "value")]
+        assert not UNSEEN & set("".join(shown)), target
+    assert not UNSEEN & set(page.text), target
+    for text in named:
+        assert text in page.text, (target, text)
+
+
+async def test_nothing_of_a_clients_gets_into_a_page(tmp_path: Path) -> None:
+    evil = EVIL.encode()
+    async with browsing(tmp_path, **OFFSETS_AT_ONCE) as browser:
+        await browser.create("t")
+        browser.put(
+            "t",
+            Record(timestamp=(1 << 63) - 1, key=evil, value=evil, headers=[(EVIL, evil), (EVIL, evil)]),
+            Record(timestamp=-5, key=b"\xff\x00" + evil, value=bytes(range(256)), headers=[("\udcff", b"\xff")]),
+            Record(timestamp=1, key=b"{" * 50_000, value=b'{"' + evil.replace(b'"', b"") + b'": 1}'),
+            Record(timestamp=1, key=None, value=b"[" * 100_000),
+        )
+        await commit(browser, EVIL, "t", 1, EVIL)
+        await ask(browser, ListGroupsRequest(), 4, EVIL)
+        keeps_open = await browser.network.connect("test", 9092)
+        query = urlencode(dict.fromkeys(("q", "sort", "page", "id", "key", "header", "contains", "x", EVIL), EVIL))
+        shown = "alert(1)"
+        for target in ("/", "/topics", "/topics/t", "/topics/t/0/segments", "/connections"):
+            await check(browser, target)
+            await check(browser, f"{target}?{query}")
+        await check(browser, "/groups", shown)
+        await check(browser, f"/groups?{query}", shown)
+        await check(browser, "/requests", shown)
+        await check(browser, f"/group?{urlencode({'id': EVIL})}", shown, "\\u{202e}")
+        await check(browser, f"/group?{urlencode({'id': EVIL + 'x'})}", shown)
+        await check(browser, f"/topics/{EVIL.replace('/', '').encode().hex()}")
+        for show in ("auto", "text", "json", "hex"):
+            await check(browser, f"/topics/t/records?show={show}")
+            for offset in range(4):
+                await check(browser, f"/topics/t/0/{offset}?show={show}")
+        await check(browser, "/topics/t/records", shown, "\\u{202e}")
+        await check(browser, "/topics/t/0/0", shown, "\\0")
+        await check(browser, f"/topics/t/records?{urlencode({'contains': EVIL})}", shown)
+        for name in ("from", "show", "at", "partition", "n", "rest"):
+            await check(
+                browser,
+                f"/topics/t/records?{urlencode({name: EVIL, 'from': 'time'} if name != 'from' else {name: EVIL})}",
+            )
+        found = (await browser.get(f"/topics/t/search?{urlencode({'contains': EVIL})}")).body.decode()
+        assert "<script" not in found
+        assert "<img" not in found
+        assert not UNSEEN & set(found)
+        keeps_open.close()
+
+
+async def test_a_record_of_ten_megabytes(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await browser.create("t", configs={"max.message.bytes": "20000000"})
+        browser.put("t", Record(timestamp=1, key=b"k", value=b"<b>" * 3_500_000))
+        answer = await browser.get("/topics/t/records")
+        assert len(answer.body) < 100_000
+        assert "10.0 MiB" in answer.page.text
+        assert len((await browser.get("/topics/t/0/0")).body) < 20_000_000
+        assert len((await browser.get("/topics/t/0/0/value")).body) == 10_500_000

@@ -1,0 +1,213 @@
+"""Records are read by offset, time and number, filtered and searched for, as their page's address says."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import h11
+import pytest
+import trio
+
+from ottla.broker.view.records import Search
+from ottla.wire.compression import ZSTD
+from ottla.wire.records import Record, build_batch
+
+from .browsing import Browsing, browsing
+
+
+async def numbered(browser: Browsing, count: int, topic: str = "t", partitions: int = 1) -> None:
+    """Records ``v0``, ``v1``, … with a key of ten and a header, a second apart, in turns on the partitions."""
+    await browser.create(topic, partitions)
+    for number in range(count):
+        browser.put(
+            topic,
+            Record(
+                timestamp=1_700_000_000_000 + number * 1000,
+                key=b"k%d" % (number % 10),
+                value=b"v%d." % number,
+                headers=[("trace", b"%d" % number), ("all", None)],
+            ),
+            number=number % partitions,
+        )
+
+
+async def read(browser: Browsing, query: str, topic: str = "t") -> list[str]:
+    """The values on a page, in its order."""
+    answer = await browser.get(f"/topics/{topic}/records?{query}")
+    assert answer.status == 200, answer.body
+    return [word for word in answer.page.text.split() if word.startswith("v") and word.endswith(".")]
+
+
+async def test_where_a_page_begins(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await numbered(browser, 30)
+        assert await read(browser, "n=3") == ["v29.", "v28.", "v27."]
+        assert await read(browser, "from=oldest&n=2") == ["v0.", "v1."]
+        assert await read(browser, "from=offset&at=7&n=2") == ["v7.", "v8."]
+        assert await read(browser, "from=time&at=1700000012000&n=2") == ["v12.", "v13."]
+        assert await read(browser, "from=time&at=2023-11-14T22:13:25Z&n=1") == ["v5."]
+        assert await read(browser, "from=time&at=2023-11-14T23:13:25%2B01:00&n=1") == ["v5."]
+        assert await read(browser, "from=time&at=2100-01-01") == []
+
+
+@pytest.mark.parametrize("start", ["newest", "oldest"])
+@pytest.mark.parametrize("partitions", [1, 3])
+async def test_one_page_leads_to_the_next_and_nothing_is_left_out(start: str, partitions: int, tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await numbered(browser, 40, partitions=partitions)
+        seen: list[str] = []
+        target: str | None = f"/topics/t/records?from={start}&n=7"
+        pages = 0
+        while target is not None:
+            page = (await browser.get(target)).page
+            seen += [word for word in page.text.split() if word.startswith("v") and word.endswith(".")]
+            target = page.links.get("Older ones", page.links.get("Newer ones"))
+            pages += 1
+        expected = [f"v{number}." for number in range(40)]
+        assert seen == (expected[::-1] if start == "newest" else expected)
+        assert pages == 6
+
+
+async def test_filters(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await numbered(browser, 30)
+        assert await read(browser, "key=k3") == ["v23.", "v13.", "v3."]
+        assert await read(browser, "key=hex:6b33&from=oldest") == ["v3.", "v13.", "v23."]
+        assert await read(browser, "header=trace%3D17") == ["v17."]
+        assert await read(browser, "header=nothing") == []
+        assert len(await read(browser, "header=all")) == 30
+        assert await read(browser, "contains=29") == ["v29."]
+        assert await read(browser, "key=k3&contains=v1") == ["v13."]
+        assert await read(browser, "partition=0&key=k3&n=1") == ["v23."]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "from=nowhere",
+        "show=xml",
+        "partition=x",
+        "n=-1",
+        "from=offset&at=x",
+        "from=offset&at=99999999999999999999",
+        "from=time",
+        "from=time&at=yesterday",
+        "from=time&at=99999999999999999",
+        "key=hex:zz",
+        "rest=1-2",
+    ],
+)
+async def test_a_question_that_cannot_be_is_a_page_that_says_so(query: str, tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await browser.create("t")
+        answer = await browser.get(f"/topics/t/records?{query}")
+        assert answer.status == 400
+        assert answer.page.text.startswith("400")
+        assert (await browser.get(f"/topics/t/search?{query}")).status == 400
+
+
+async def test_numbers_far_out_are_an_empty_page(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await numbered(browser, 3)
+        assert await read(browser, "from=offset&at=9223372036854775807") == []
+        assert await read(browser, "from=time&at=9999999999999999") == []
+        assert await read(browser, "rest=0:5-3.7:0-9.0:1-9223372036854775807&from=oldest") == ["v1.", "v2."]
+        assert len(await read(browser, "n=9999999")) == 3
+
+
+async def test_one_record_with_all_of_its_bytes(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await browser.create("t")
+        value = json.dumps({"id": (1 << 63) - 1, "text": "ü" * 5000}, ensure_ascii=False).encode()
+        record = Record(timestamp=1_700_000_000_000, key=b"\xff\x00", value=value, headers=[("h", b"1"), ("h", None)])
+        browser.partition("t").append(build_batch([record], compression=ZSTD), now_ms=1, internal=True)
+        page = (await browser.get("/topics/t/0/0")).page
+        assert '"id": 9223372036854775807' in page.text
+        assert "00000000 ff 00" in page.text
+        assert "Compression zstd" in page.text
+        assert "kafka-console-consumer.sh --bootstrap-server test:9092 --topic t --partition 0 --offset 0" in page.text
+        assert (await browser.get("/topics/t/0/0?show=hex")).page.text.count("c3 bc") > 100
+        downloaded = await browser.get("/topics/t/0/0/value")
+        assert downloaded.body == value
+        assert downloaded.headers["content-type"] == "application/octet-stream"
+        assert downloaded.headers["content-disposition"].startswith("attachment")
+        assert (await browser.get("/topics/t/0/0/key")).body == b"\xff\x00"
+        assert (await browser.get("/topics/t/0/0/nothing")).status == 404
+        assert (await browser.get("/topics/t/0/1")).status == 404
+
+
+async def test_tombstones_and_gaps_are_shown(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await browser.create("t")
+        browser.put("t", Record(timestamp=1, key=b"k", value=None))
+        records = [Record(timestamp=2, offset=0, value=b"v0."), Record(timestamp=3, offset=5, value=b"")]
+        browser.partition("t").append(build_batch(records), now_ms=1, internal=True)
+        page = (await browser.get("/topics/t/records?from=oldest&partition=0")).page
+        assert "tombstone" in page.text
+        assert "4 offsets without a record" in page.text
+        assert "empty" in page.text
+
+
+async def events(browser: Browsing, target: str) -> list[tuple[str, str]]:
+    body = (await browser.get(target)).body.decode()
+    found = []
+    for event in body.split("\n\n")[:-1]:
+        name, *data = event.split("\n")
+        found.append((name.removeprefix("event: "), "\n".join(line.removeprefix("data: ") for line in data)))
+    return found
+
+
+async def test_a_search_tells_what_it_finds_and_ends(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await numbered(browser, 30)
+        *_, (rows, html), (done, told) = await events(browser, "/topics/t/search?key=k3&from=oldest")
+        assert rows == "rows"
+        assert [html.index(f"v{number}.") for number in (3, 13, 23)] == sorted(
+            html.index(f"v{number}.") for number in (3, 13, 23)
+        )
+        assert done == "done"
+        end = json.loads(told)
+        assert end["more"] is None
+        assert end["progress"] == {
+            "records": "30",
+            "bytes": end["progress"]["bytes"],
+            "found": "3",
+            "percent": 100,
+            "problems": [],
+        }
+        *_, (_, told) = await events(browser, "/topics/t/search?key=k3&n=2")
+        assert await read(browser, json.loads(told)["more"].partition("?")[2]) == ["v3."]
+
+
+async def test_a_search_whose_reader_goes_away_ends(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await browser.create("t")
+        browser.put("t", *[Record(timestamp=1, value=b"x")] * 1000)
+        searches = browser.console.view
+        is_under_way = trio.Event()
+        stepped = 0
+        step = Search.step
+
+        async def endless(search: Search) -> None:
+            nonlocal stepped
+            stepped += 1
+            is_under_way.set()
+            await trio.sleep(0.01)
+
+        Search.step = endless  # type: ignore[method-assign]
+        try:
+            stream, protocol = await browser.open("/topics/t/search?contains=nothing")
+            with trio.fail_after(20):
+                await is_under_way.wait()
+                while not isinstance(protocol.next_event(), h11.Response):
+                    protocol.receive_data(await stream.receive())
+                stream.close()
+                before = -1
+                while before != stepped:
+                    before = stepped
+                    await trio.sleep(0.3)
+        finally:
+            Search.step = step  # type: ignore[method-assign]
+        assert searches.services is not None, "the broker goes on"
+        assert (await browser.get("/topics/t")).status == 200
