@@ -20,7 +20,7 @@ from .server import BrokerFailedError, BrokerServer, StartError
 
 @dataclasses.dataclass(frozen=True)
 class RunningBroker:
-    """What a program may know of a broker it runs; ``metrics_address`` with the property ``metrics.listener`` only."""
+    """What a program may know about its broker; ``metrics_address`` is set with the property ``metrics.listener`` only."""
 
     bootstrap_servers: str
     cluster_id: str

@@ -46,14 +46,15 @@ __tracebackhide__ = True  # a failure points at the caller's line
 class Broker:
     """A broker in a thread of its own, for ``with``; or ``start`` and ``stop``.
 
-    ``users`` are names with passwords, by which clients have to log in then (SASL with PLAIN or SCRAM), and with ``tls``
-    connections are encrypted: ``client_properties`` says what a client needs. What users may do is for an authorizer to say,
-    which the broker has with the property ``authorizer.class.name``. ``data_dir`` None is a temporary folder that goes with
-    the broker; ``listen`` is ``HOST:PORT``, where port 0 picks a free one; ``properties`` are Kafka's broker properties by
-    name; ``version`` ("3.9") lets it serve the API versions of that
-    release of Apache Kafka (``kafka_versions``), those that Ottla does not serve left out.
+    With ``users`` (names with passwords) clients have to log in by SASL with PLAIN or SCRAM; with ``tls``
+    connections are encrypted. ``client_properties`` has what a client needs for both. Every user may do everything,
+    unless the property ``authorizer.class.name`` names an authorizer.
 
-    ``faults`` lets requests fail, ``requests`` records them, ``clock`` is the broker's time.
+    ``data_dir`` None is a temporary folder that is removed with the broker; ``listen`` is ``HOST:PORT``, where port
+    0 picks a free one; ``properties`` are Kafka's broker properties by name; ``version`` ("3.9") limits it to the
+    API versions of that release of Apache Kafka.
+
+    ``faults`` makes requests fail, ``requests`` records them, ``clock`` is the broker's time.
     """
 
     bootstrap_servers: str
@@ -141,19 +142,19 @@ class Broker:
 
     @property
     def ca_file(self) -> Path | None:
-        """What clients trust, a file in PEM that is there while the broker runs; None without TLS."""
+        """The certificate that clients have to trust, a PEM file that exists while the broker runs; None without TLS."""
         return self._access.ca_file
 
     def client_properties(self, user: str | None = None) -> dict[str, str]:
-        """Kafka's client properties by which a user gets in, the first if none is named. KeyError for one that is unknown."""
+        """Kafka's client properties for a user, the first if none is named. Raises KeyError for an unknown user."""
         return {"bootstrap.servers": self.bootstrap_servers, **self._access.client_properties(user)}
 
     def create_topic(self, name: str, partitions: int = 1, configs: Mapping[str, str] | None = None) -> None:
-        """Make a topic; ``configs`` are Kafka's topic configs by name. Raises KafkaError."""
+        """Create a topic; ``configs`` are Kafka's topic configs by name. Raises KafkaError."""
         self._call(lambda services: administration.create_topic(services, name, partitions, configs))
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic and all in it. Raises KafkaError."""
+        """Delete a topic with its records. Raises KafkaError."""
         self._call(lambda services: administration.delete_topic(services, name))
 
     def delete_group(self, group: str) -> None:
@@ -161,7 +162,7 @@ class Broker:
         self._call(lambda services: administration.delete_group(services, group))
 
     def records(self, topic: str, count: int = 0, timeout: float = 10.0) -> list[KafkaRecord]:
-        """What a read_committed consumer would get of a topic from its beginning, by partition and offset.
+        """The records that a read_committed consumer would get from the beginning, by partition and offset.
 
         Waits, at most ``timeout`` seconds, until there are ``count``. Raises TimeoutError; KafkaError for a topic that does
         not exist, with the names of those that do.
@@ -176,10 +177,10 @@ class Broker:
         return self._call(read)
 
     def move_leader(self, topic: str, partition: int = 0) -> int:
-        """Let the partition's leadership go elsewhere, as clients see it: the new leader epoch.
+        """Move the partition's leadership, as clients see it. Returns the new leader epoch.
 
-        Produce, Fetch and ListOffsets of this partition are answered NOT_LEADER_OR_FOLLOWER to each client id until that
-        has asked for the topic's metadata. Raises KafkaError.
+        Each client id gets NOT_LEADER_OR_FOLLOWER for Produce, Fetch and ListOffsets of this partition until it has
+        asked for the topic's metadata. Raises KafkaError.
         """
 
         async def move(services: Services) -> int:
@@ -191,10 +192,10 @@ class Broker:
         return self._call(move)
 
     def expire_session(self, group: str, member: str | None = None) -> list[str]:
-        """End the session of a member as if it had been silent for too long; of every member when ``member`` is None.
+        """End the session of a member as if it had sent no heartbeat for too long; of every member when ``member`` is None.
 
-        ``member`` is a member id, a client id or a group.instance.id. The ids of the members that are gone; one that
-        waits for a rebalance to end is spared, as always. Raises KafkaError.
+        ``member`` is a member id, a client id or a group.instance.id. Returns the ids of the members that are gone; a
+        member that waits for a rebalance to end stays, as always. Raises KafkaError.
         """
         return self._call(lambda services: administration.expire_session(services, group, member))
 

@@ -73,10 +73,10 @@ class BrokerClock:
         return self._time.now_ms()
 
     def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0) -> None:
-        """Let that much time go by; returns when what fell due has happened, retention and expiry of offsets too.
+        """Advance the clock; returns when everything that fell due has happened, including retention and expiry of offsets.
 
-        No client is heard meanwhile: sessions shorter than this end, and idle connections are closed. Clients keep their own
-        time. Time does not go back. Raises ValueError.
+        No client is heard meanwhile: sessions shorter than the step end, and idle connections are closed. Clients keep
+        their own time. Time does not go back. Raises ValueError.
         """
         total = seconds + 60 * minutes + 3600 * hours + 86_400 * days
         if total < 0:

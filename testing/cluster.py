@@ -69,7 +69,7 @@ class ClusterBroker:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and neither stopped nor killed since; one that is paused runs."""
+        """Whether it runs, paused or not."""
         return self._member.services is not None
 
     def start(self) -> None:
@@ -77,7 +77,7 @@ class ClusterBroker:
         self._call(lambda: self._start(self.broker_id))
 
     def stop(self) -> None:
-        """Stop it as SIGTERM does: its leaderships go to other brokers, and all is flushed. One that is paused goes on."""
+        """Stop it as SIGTERM does: its leaderships go to other brokers, and everything is flushed. A paused broker is resumed."""
         self._call(self._member.stop)
 
     def kill(self) -> None:
@@ -95,13 +95,13 @@ class ClusterBroker:
 
 
 class Cluster:
-    """A cluster of ``brokers`` in a thread of its own, for ``with``; or ``start`` and ``stop``. Their ids begin at 1.
+    """A cluster of ``brokers`` in a thread of its own, for ``with``; or ``start`` and ``stop``. Broker ids begin at 1.
 
     ``properties`` are Kafka's broker properties by name, for all brokers, over those of ``QUICK``; topics have as many
     replicas as there are brokers, at most 3, unless told otherwise. ``broker_properties`` are those of single brokers, by id,
     such as their racks.
 
-    ``brokers`` are the single ones, by id; ``clock`` is the time of all of them.
+    The attribute ``brokers`` has the single brokers by id; ``clock`` is the time of all of them.
     """
 
     bootstrap_servers: str
@@ -136,7 +136,7 @@ class Cluster:
         return self
 
     def stop(self) -> None:
-        """End all brokers at once, and remove their folders. Raises what made a broker end by itself."""
+        """Stop all brokers at once and remove their folders. Raises the error of a broker that ended by itself."""
         for member in self._running.members.values():
             member.interception.faults.clear()
         self._loop.stop()
@@ -158,7 +158,7 @@ class Cluster:
         replication_factor: int = -1,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Make a topic; returns when every broker that can be told knows its leaders.
+        """Create a topic; returns when every broker that can be reached knows its leaders.
 
         ``replication_factor`` -1: as many replicas as there are brokers, at most 3. ``configs`` are Kafka's topic configs
         by name. Raises KafkaError, TimeoutError.
@@ -174,7 +174,7 @@ class Cluster:
         self._loop.call(create)
 
     def delete_topic(self, name: str) -> None:
-        """Delete a topic and all in it; a replica on a broker that is down goes when that is back.
+        """Delete a topic with its records; a replica on a broker that is down is deleted when that broker is back.
 
         Raises KafkaError, TimeoutError.
         """
@@ -205,7 +205,7 @@ class Cluster:
         return self._loop.call(lambda: wait_for_records(lambda: self._running.leading(topic), topic, count, timeout))
 
     def leader_of(self, topic: str, partition: int = 0) -> int | None:
-        """The broker that leads a partition, None where there is none now. Raises KafkaError."""
+        """The broker that leads a partition, or None. Raises KafkaError."""
 
         async def find() -> int | None:
             state = await self._running.state(topic, partition)
@@ -223,7 +223,7 @@ class Cluster:
         return self._loop.call(find)
 
     def move_leader(self, topic: str, partition: int = 0, to: int | None = None) -> int:
-        """Have another in-sync replica lead a partition, ``to`` or any: the new leader, of which every broker knows.
+        """Make another in-sync replica the leader of a partition, ``to`` or any. Returns the leader once every broker knows it.
 
         Raises KafkaError, TimeoutError.
         """
@@ -246,10 +246,10 @@ class Cluster:
         return self._loop.call(move)
 
     def wait_in_sync(self, topic: str, timeout: float = 30.0) -> None:
-        """Wait until a topic is as well as it can be, at most ``timeout`` seconds.
+        """Wait until a topic is as healthy as it can be, at most ``timeout`` seconds.
 
-        That is: each partition has a leader, its in-sync replicas are all those on brokers that are neither down nor paused
-        nor isolated, and these brokers know. Raises TimeoutError, KafkaError.
+        That is: each partition has a leader, all its replicas on brokers that are neither down nor paused nor isolated
+        are in sync, and these brokers know it. Raises TimeoutError, KafkaError.
         """
         self._loop.call(lambda: self._running.wait_in_sync(topic, timeout))
 
@@ -260,7 +260,7 @@ class Cluster:
         return self._loop.call(self._running.controller_id)
 
     def coordinator_of(self, group: str) -> int | None:
-        """The broker that coordinates a consumer group, None where there is none now. Raises KafkaError."""
+        """The broker that coordinates a consumer group, or None. Raises KafkaError."""
 
         async def find() -> int | None:
             state = await self._running.state(OFFSETS_TOPIC, self._any_services().groups.partition_for(group))
@@ -286,7 +286,7 @@ class Cluster:
     # Faults
 
     def kill(self, broker: int) -> None:
-        """End a broker as SIGKILL does: no clean mark, and its session at the store is left to time out."""
+        """Kill a broker as SIGKILL does: no clean shutdown, and its session at the store has to time out."""
         self.brokers[broker].kill()
 
     def restart(self, broker: int) -> None:
@@ -298,26 +298,26 @@ class Cluster:
         self.brokers[broker].restart()
 
     def pause(self, broker: int) -> None:
-        """Have a broker neither read nor write, as one that was sent SIGSTOP: its session at the store times out.
+        """Stop a broker from reading and writing, as SIGSTOP does: its session at the store times out.
 
         Clients and other brokers can connect to it, and get no answer.
         """
         self._at_network(lambda: self._running.members[broker].pause())
 
     def resume(self, broker: int) -> None:
-        """The end of ``pause``."""
+        """End ``pause``."""
         self._at_network(lambda: self._running.members[broker].resume())
 
     def cut(self, one: int, other: int) -> None:
-        """Let nothing pass between two brokers. Both reach the store, the other brokers and the clients."""
+        """Drop everything between two brokers. Both reach the store, the other brokers and the clients."""
         self._at_network(lambda: self._around.network.cut(one, other))
 
     def isolate(self, broker: int) -> None:
-        """Let nothing pass between a broker and the other brokers, nor the store. Clients reach it."""
+        """Drop everything between a broker and the other brokers and the store. Clients reach it."""
         self._at_network(lambda: self._around.network.isolate(broker))
 
     def heal(self) -> None:
-        """The end of every ``cut`` and ``isolate``: what was sent arrives."""
+        """End every ``cut`` and ``isolate``: what was sent arrives."""
         self._at_network(self._around.network.heal)
 
     def _at_network(self, change: Callable[[], None]) -> None:

@@ -64,7 +64,7 @@ class Fault:
         """Set, in the broker's loop, when the fault was removed: no request is kept waiting any longer."""
 
     def remove(self) -> None:
-        """Strike no more. Requests in the black hole have their connections closed. Nothing happens the second time."""
+        """End the fault. Connections of requests in the black hole are closed. A second call does nothing."""
         self._owner._remove(self)
 
     def wait(self, hits: int = 1, timeout: float = 10.0) -> None:
@@ -134,7 +134,7 @@ class Faults:
         throttle_time_ms: int = 0,
         required: bool = True,
     ) -> Fault:
-        """Let requests fail, from now on; ``count`` None: until the fault is removed.
+        """Make matching requests fail from now on; with ``count`` None until the fault is removed.
 
         A test during which it was added, and never struck, fails at its end under pytest, unless ``required`` is false.
 

@@ -20,7 +20,7 @@ __tracebackhide__ = True  # a failure points at the caller's line
 class SentRequest:
     """One request. ``body`` is the decoded message, with Kafka's fields in snake_case (``body.group_id``).
 
-    ``topics`` are those it names; of a fetch, those of its session too.
+    ``topics`` are the topics it names; for a fetch also those of its session.
     """
 
     api: str
@@ -49,12 +49,12 @@ class Requests:
         self._changed()
 
     def stop(self) -> None:
-        """Record no more; what was recorded stays."""
+        """Stop recording; recorded requests are kept."""
         self.is_recording = False
         self._changed()
 
     def clear(self) -> None:
-        """Forget what was recorded."""
+        """Forget the recorded requests."""
         self._sent.clear()
 
     def recording(self) -> Requests:

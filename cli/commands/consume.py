@@ -71,7 +71,7 @@ def consume(
         bool, typer.Option("--until-end", "-e", help="End where the topics end at the start of the run.")
     ] = False,
     timeout_ms: Annotated[
-        int | None, typer.Option(metavar="MS", min=1, help="End when nothing comes for so long.")
+        int | None, typer.Option(metavar="MS", min=1, help="End when no record comes for this long.")
     ] = None,
     isolation_level: Annotated[
         Literal["read_uncommitted", "read_committed"],

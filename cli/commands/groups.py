@@ -51,7 +51,7 @@ def describe(
     groups: Groups,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     members: Annotated[
-        bool, typer.Option("--members", help="A row for each member in place of each partition.")
+        bool, typer.Option("--members", help="A row for each member instead of each partition.")
     ] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
@@ -93,9 +93,11 @@ def reset_offsets(
             autocompletion=completion.topics,
         ),
     ] = None,
-    all_topics: Annotated[bool, typer.Option("--all-topics", help="Every topic the group has offsets of.")] = False,
+    all_topics: Annotated[
+        bool, typer.Option("--all-topics", help="Every topic that the group has offsets for.")
+    ] = False,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the oldest record.")] = False,
-    to_latest: Annotated[bool, typer.Option("--to-latest", help="Behind the newest record.")] = False,
+    to_latest: Annotated[bool, typer.Option("--to-latest", help="After the newest record.")] = False,
     to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed, else to the end.")] = False,
     to_datetime: Annotated[
         str | None,
@@ -106,11 +108,13 @@ def reset_offsets(
     by_duration: Annotated[
         str | None, typer.Option(metavar="DURATION", help="To the first record of the last PT1H30M, or 1h30m.")
     ] = None,
-    shift_by: Annotated[int | None, typer.Option(metavar="N", help="By so many; back if below 0.")] = None,
+    shift_by: Annotated[int | None, typer.Option(metavar="N", help="By this many; back if negative.")] = None,
     to_offset: Annotated[int | None, typer.Option(metavar="OFFSET", min=0, help="To this offset.")] = None,
     from_file: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="To what a CSV file says: topic,partition,offset, the group before them."),
+        typer.Option(
+            metavar="FILE", help="To the offsets in a CSV file: topic,partition,offset, the group before them."
+        ),
     ] = None,
     execute: Annotated[
         bool, typer.Option("--execute", help="Do it. Without this, only show what would be done.")
@@ -128,8 +132,8 @@ def reset_offsets(
 ) -> None:
     """Move groups' committed offsets, in every way that kafka-consumer-groups has.
 
-    It only shows where to, until --execute is given. An offset outside of the log becomes the nearest one inside. A group with
-    members is refused, and the others are done.
+    Without --execute it only shows the new offsets. An offset outside of the log becomes the nearest one inside. A
+    group with members is refused, and the others are done.
 
     \b
     Examples:

@@ -33,7 +33,7 @@ def produce(
         bool, typer.Option("--numbered", help="Values are the numbers from 0, filled up with blanks.")
     ] = False,
     throughput: Annotated[
-        float | None, typer.Option(metavar="N", min=0.001, help="Records in a second. [as many as go]")
+        float | None, typer.Option(metavar="N", min=0.001, help="Records a second. [as fast as possible]")
     ] = None,
     acks: Annotated[
         Literal["0", "1", "all"], typer.Option(metavar="0|1|all", help="Replicas that must have a record.")
@@ -84,7 +84,9 @@ def consume(
         int | None,
         typer.Option("--num-records", "-n", metavar="N", min=1, help="Records to read. [all there are]"),
     ] = None,
-    timeout_ms: Annotated[int, typer.Option(metavar="MS", min=1, help="End when nothing comes for so long.")] = 10_000,
+    timeout_ms: Annotated[
+        int, typer.Option(metavar="MS", min=1, help="End when no record comes for this long.")
+    ] = 10_000,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,

@@ -24,7 +24,7 @@ def produce(
     ] = None,
     key_separator: Annotated[
         str | None,
-        typer.Option("--key-separator", "-K", metavar="TEXT", help="What stands between key and value; \\t is a tab."),
+        typer.Option("--key-separator", "-K", metavar="TEXT", help="What separates key and value; \\t is a tab."),
     ] = None,
     header: Annotated[
         list[str] | None,
@@ -40,7 +40,9 @@ def produce(
     partition: Annotated[
         int, typer.Option("--partition", "-p", metavar="N", min=-1, help="Where to; -1 is by key, else any.")
     ] = -1,
-    rate: Annotated[float | None, typer.Option(metavar="N", min=0.001, help="Records in a second, at most.")] = None,
+    rate: Annotated[
+        float | None, typer.Option(metavar="N", min=0.001, help="At most this many records a second.")
+    ] = None,
     acks: Annotated[
         Literal["0", "1", "all"], typer.Option(metavar="0|1|all", help="Replicas that must have a record.")
     ] = "all",

@@ -36,7 +36,7 @@ Configs = Annotated[
 def list_topics(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     exclude_internal: Annotated[
-        bool, typer.Option("--exclude-internal", help="Leave out the topics that the brokers keep for themselves.")
+        bool, typer.Option("--exclude-internal", help="Leave out the brokers' internal topics.")
     ] = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
@@ -75,7 +75,7 @@ def create(
     config: Configs = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="A topic that is there is no error.")] = False,
     validate_only: Annotated[
-        bool, typer.Option("--validate-only", "-d", help="Only check whether it would go.")
+        bool, typer.Option("--validate-only", "-d", help="Only check whether it would succeed.")
     ] = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
@@ -134,7 +134,7 @@ def describe(
         typer.Option(
             "--at-min-isr",
             "--at-min-isr-partitions",
-            help="Only partitions with just as many: acks=all is refused once another one is lost.",
+            help="Only partitions with exactly as many: acks=all is refused once another one is lost.",
         ),
     ] = False,
     as_json: AsJson = False,
@@ -173,7 +173,7 @@ def alter(
     config: Configs = None,
     delete_config: Annotated[
         list[str] | None,
-        typer.Option("--delete-config", metavar="NAME", help="A setting that goes back to its default."),
+        typer.Option("--delete-config", metavar="NAME", help="A setting to set back to its default."),
     ] = None,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
@@ -245,7 +245,7 @@ def trim(
 def delete(
     topics: Topics,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
-    if_exists: Annotated[bool, typer.Option("--if-exists", help="A topic that is not there is no error.")] = False,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="A missing topic is not an error.")] = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,
