@@ -35,6 +35,9 @@ class SetClock:
     def now_ms(self) -> int:
         return self.now
 
+    def elapsed(self) -> float:
+        return self.now_ms() / 1000
+
 
 _worlds: list[World] = []
 
