@@ -39,6 +39,9 @@ OPEN = "open-"
 PRIVATE = "private"
 """A topic to which they have none."""
 _ADMINISTERED_BY = "SASL_PLAINTEXT"
+_MUTUAL = "MUTUAL"
+"""The listener that requires certificates. Where they are requested only, a broker of Kafka names the authorities that it trusts,
+and many clients then show no certificate of another one: so they get in, as ANONYMOUS."""
 _TIMEOUT_S = 30.0
 _ITERATIONS = 4096
 _LOGIN = "org.apache.kafka.common.security"
@@ -49,7 +52,7 @@ class SecuredBroker:
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.process: BrokerProcess = (OttlaProcess if kind == "ottla" else KafkaProcess)(folder)
-        self._more_ports = {protocol: HeldPort() for protocol in ("PLAINTEXT", "SSL", "SASL_SSL")}
+        self._more_ports = {listener: HeldPort() for listener in ("PLAINTEXT", "SSL", "SASL_SSL", _MUTUAL)}
         self._ports = {each: port.number for each, port in self._more_ports.items()}
         self._ports[_ADMINISTERED_BY] = self.process.port
         self._folder = folder
@@ -65,10 +68,11 @@ class SecuredBroker:
             self.process.system_properties = {"org.apache.kafka.sasl.oauthbearer.allowed.urls": allowed}
 
     def _properties(self) -> dict[str, str]:
-        listeners = ",".join(f"{protocol}://127.0.0.1:{port}" for protocol, port in self._ports.items())
+        listeners = ",".join(f"{listener}://127.0.0.1:{port}" for listener, port in self._ports.items())
         return {
             "listeners": listeners,
             "advertised.listeners": listeners,
+            "listener.security.protocol.map": ",".join(_protocol_map()),
             "inter.broker.listener.name": _ADMINISTERED_BY,
             "sasl.mechanism.inter.broker.protocol": "PLAIN",
             "sasl.enabled.mechanisms": ",".join(MECHANISMS),
@@ -80,7 +84,7 @@ class SecuredBroker:
             "ssl.keystore.location": self._certificate_file("broker", self._authority),
             "ssl.truststore.type": "PEM",
             "ssl.truststore.location": self._write("ca.pem", self._authority.certificate_pem),
-            "listener.name.ssl.ssl.client.auth": "requested",
+            f"listener.name.{_MUTUAL.lower()}.ssl.client.auth": "required",
             "ssl.principal.mapping.rules": "RULE:^CN=(.*?)$/$1/,DEFAULT",
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:admin",
@@ -95,9 +99,9 @@ class SecuredBroker:
         file.write_bytes(content)
         return str(file)
 
-    def address(self, protocol: str) -> str:
-        """host:port of the listener of a protocol."""
-        return f"127.0.0.1:{self._ports[protocol]}"
+    def address(self, protocol: str, how: str | None = None) -> str:
+        """host:port of the listener of a protocol, or of the one that requires certificates."""
+        return f"127.0.0.1:{self._ports[_MUTUAL if how == MUTUAL_TLS else protocol]}"
 
     def way_in(self, protocol: str, how: str | None = None, user: str = "alice", *, wrong: bool = False) -> Security:
         """``how`` is a mechanism or ``MUTUAL_TLS``; ``wrong`` is with a password, token or certificate that is not right."""
@@ -149,12 +153,14 @@ def _login_modules(listener: str) -> dict[str, str]:
     }
 
 
+def _protocol_map() -> list[str]:
+    return [*(f"{each}:{each}" for each in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")), f"{_MUTUAL}:SSL"]
+
+
 def _properties_of_a_kafka_controller() -> dict[str, str]:
     """The controller has no rights as ANONYMOUS here, so it is admin, too."""
-    protocols = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
     return {
-        "listener.security.protocol.map": ",".join(f"{each}:{each}" for each in protocols)
-        + ",CONTROLLER:SASL_PLAINTEXT",
+        "listener.security.protocol.map": ",".join([*_protocol_map(), "CONTROLLER:SASL_PLAINTEXT"]),
         "sasl.mechanism.controller.protocol": "PLAIN",
         "listener.name.controller.sasl.enabled.mechanisms": "PLAIN",
         "listener.name.controller.plain.sasl.jaas.config": f"{_LOGIN}.plain.PlainLoginModule required username="

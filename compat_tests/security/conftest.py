@@ -56,7 +56,7 @@ def session(
     made: list[ClientSession] = []
 
     def open_session(name: str, protocol: str, how: str | None, *, wrong: bool = False) -> ClientSession:
-        driver = secured_drivers.at(name, secured.address(protocol))
+        driver = secured_drivers.at(name, secured.address(protocol, how))
         request.config.stash[record.KEY].versions[name] = driver.version()
         driver.secure(secured.way_in(protocol, how, wrong=wrong))
         made.append(ClientSession(name, driver))

@@ -37,7 +37,7 @@ def kcat(secured: SecuredBroker, way: Way) -> Kcat:
     def run(*arguments: str, stdin: str = "", wrong: bool = False) -> subprocess.CompletedProcess[str]:
         login = librdkafka_properties(secured.way_in(*way, wrong=wrong))
         options = [word for item in login.items() for word in ("-X", "=".join(item))]
-        command = [str(toolchains.kcat()), "-b", secured.address(way.protocol), *options, *arguments]
+        command = [str(toolchains.kcat()), "-b", secured.address(*way), *options, *arguments]
         return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=60)
 
     return run

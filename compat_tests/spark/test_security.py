@@ -29,7 +29,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def options(secured: SecuredBroker, way: Way, *, wrong: bool = False) -> dict[str, str]:
     login = client_properties(secured.way_in(*way, wrong=wrong))
-    properties = {"bootstrap.servers": secured.address(way.protocol), "max.block.ms": "20000", **login}
+    properties = {"bootstrap.servers": secured.address(*way), "max.block.ms": "20000", **login}
     return {f"kafka.{name}": value for name, value in properties.items()}
 
 
