@@ -24,7 +24,7 @@ from ..wire.schema import replace
 logger = logging.getLogger(__name__)
 
 _SIZE = struct.Struct(">i")
-_SMALL_BODY = 4096  # copied behind its header rather than sent as a part of its own
+_SMALL_BODY = 4096  # copied after its header rather than sent as a part of its own
 
 
 async def answer(call: Call, frame: memoryview) -> list[Part] | None:

@@ -54,7 +54,7 @@ class StateFiles(Protocol):
         ...
 
     def append(self, name: str, data: bytes) -> None:
-        """Write ``data`` behind the end of the file and sync it; after a failure the file is as before or torn."""
+        """Write ``data`` after the end of the file and sync it; after a failure the file is as before or torn."""
         ...
 
     def truncate(self, name: str, size: int) -> None:
@@ -139,7 +139,7 @@ def _load_snapshot(tree: ZnodeTree, snapshot: bytes) -> None:
 
 
 def _frames(name: str, buffer: bytes) -> Iterator[tuple[int, Any]]:
-    """(position behind the frame, payload) of each good frame, up to the end or to a torn tail."""
+    """(position after the frame, payload) of each good frame, up to the end or to a torn tail."""
     position = 0
     while position < len(buffer):
         payload = _frame_at(buffer, position)

@@ -1,6 +1,6 @@
 """Moving replicas between brokers (KIP-455), for the controller's term.
 
-A move is kept in the topic's node: the replicas wanted, behind them those that will go, and which are which. So the next
+A move is kept in the topic's node: the replicas wanted, after them those that will go, and which are which. So the next
 controller goes on with it. It has these steps (KafkaController ``onPartitionReassignment``):
 
 1. The topic's node is written, the leader epoch raised, and all replicas are told; those added begin to fetch.

@@ -10,7 +10,7 @@ in Kafka; where the transaction begins in a partition, its coordinator is asked 
 coordinators' topics only clients with the id ``__admin_client`` write.
 
 Other than Kafka: errors carry a text wherever there is something to say; null records are refused (Kafka never answers),
-and so are records behind the first batch when they are cut short (Kafka drops them and answers no error); a partition
+and so are records after the first batch when they are cut short (Kafka drops them and answers no error); a partition
 that is named twice is appended to twice (Kafka forgets the first one); a repeated batch of a CreateTime topic has no
 append time (Kafka gives the time of its last record, which is not that of the others); a header's largest timestamp is
 believed where it can be true (Kafka always takes the records'; ``log.validation`` says when that is done here).

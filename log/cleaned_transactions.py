@@ -16,7 +16,7 @@ from ..wire.records import RecordBatch
 if TYPE_CHECKING:
     from .transaction_index import AbortedTransaction
 
-_ABORT = b"\0\0"  # behind the version, in the key of an end marker
+_ABORT = b"\0\0"  # after the version, in the key of an end marker
 _COMMIT = b"\0\1"
 
 

@@ -98,7 +98,7 @@ class LogSegments(Sequence[LogSegment]):
     # --- changes ------------------------------------------------------------------------------------------------------
 
     def begin(self, base_offset: int, settings: LogSettings) -> LogSegment:
-        """Make an empty segment behind the others, from now on the active one. Raises OSError."""
+        """Make an empty segment after the others, from now on the active one. Raises OSError."""
         folder = self.folder
         segment = LogSegment(folder, self.directory, base_offset, folder.clock.now_ms())
         jitter = min(settings.segment_jitter_ms, settings.segment_ms)

@@ -173,7 +173,7 @@ class PartitionLog(StoredLog):
         self.write_stamped(batch, leader_epoch, now_ms)
 
     def write_stamped(self, batch: RecordBatch, leader_epoch: int, now_ms: int) -> None:
-        """Append a batch that has its offsets, at or behind the log's end, and its leader epoch. Raises KafkaError."""
+        """Append a batch that has its offsets, at or after the log's end, and its leader epoch. Raises KafkaError."""
         settings = self.settings
         size = batch.size
         last_offset = batch.last_offset

@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 RETAINED_BATCHES = 5
 _MARKER = Struct(">hi")
-_COMMIT = b"\0\1"  # behind the version, in the key of a commit marker
+_COMMIT = b"\0\1"  # after the version, in the key of a commit marker
 _STRICT_MARKER_EPOCHS_FROM = 2  # transaction.version whose markers carry a higher epoch than the batches (KIP-890)
 _MAX_SEQUENCE = (1 << 31) - 1
 

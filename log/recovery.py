@@ -53,7 +53,7 @@ class LogRecovery:
         self._index_interval_bytes = index_interval_bytes
 
     def run(self, recovery_point: int, *, was_compacted: bool) -> None:
-        """Scan the doubtful segments and cut the log behind the last valid batch. Raises UnsupportedLogError."""
+        """Scan the doubtful segments and cut the log after the last valid batch. Raises UnsupportedLogError."""
         segments, producers = self._segments, self._producers
         first = max((i for i, s in enumerate(segments) if s.base_offset <= recovery_point), default=0)
         doubtful = segments[first:]
@@ -81,7 +81,7 @@ class LogRecovery:
                 segment.next_offset = following.base_offset
 
     def _recover_segment(self, segment: LogSegment) -> None:
-        """Scan one segment: cut it behind its last valid batch, build its indexes, follow producers and epochs."""
+        """Scan one segment: cut it after its last valid batch, build its indexes, follow producers and epochs."""
         epochs = self._leader_epochs
         file = self._disk.open(segment.path)
         try:
@@ -136,7 +136,7 @@ class LogRecovery:
 
 def remove_segment(disk: Disk, segment: LogSegment, producers: ProducerStateManager) -> None:
     """Remove a segment's files at once; the caller syncs the folder. Raises OSError."""
-    logger.warning("%s is behind the end of the log and is removed", segment.path)
+    logger.warning("%s is after the end of the log and is removed", segment.path)
     for suffix in SEGMENT_SUFFIXES:
         disk.remove(segment.file.path_of(suffix))
     producers.remove_snapshot(segment.base_offset)
@@ -176,7 +176,7 @@ def batches_of(segment: LogSegment) -> Iterable[RecordBatch]:
 
 
 def find_clean_end(disk: Disk, log_path: str, index_path: str, base_offset: int) -> int:
-    """The offset behind the last batch of an active segment that was closed, by its index and the headers that follow it.
+    """The offset after the last batch of an active segment that was closed, by its index and the headers that follow it.
 
     Raises CorruptIndexError, KafkaError or FileNotFoundError where these do not fit together, and OSError.
     """

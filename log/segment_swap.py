@@ -118,7 +118,7 @@ def _end_of(disk: Disk, path: str) -> int:
         for _, batch in scan_batches(file, 0, file.size()):
             end = batch.next_offset
     except KafkaError as error:
-        logger.warning("%s is damaged behind offset %d: %s", path, end, error)
+        logger.warning("%s is damaged after offset %d: %s", path, end, error)
     finally:
         file.close()
     return end

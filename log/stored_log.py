@@ -150,7 +150,7 @@ class StoredLog:
         self.high_watermark = max(self.high_watermark, min(offset, self.log_end_offset))
 
     def delete_first(self, count: int) -> None:
-        """Delete the first segments; the log starts behind them then."""
+        """Delete the first segments; the log starts after them then."""
         if count == len(self.segments):
             self.roll()  # a log keeps a segment, whose name says where it ends
         deleted = self.segments.take_first(count)

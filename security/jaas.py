@@ -62,7 +62,7 @@ def parse_jaas(text: str) -> LoginModule:
 def _parse_module(name: str, tokens: Iterator[tuple[str, str]]) -> LoginModule:
     flag = next(tokens, None)
     if flag is None or flag[1].lower() not in _FLAGS:
-        raise JaasError(f"behind the login module a control flag is expected: {', '.join(_FLAGS)}")
+        raise JaasError(f"after the login module a control flag is expected: {', '.join(_FLAGS)}")
     options: dict[str, str] = {}
     for kind, key in tokens:
         if (kind, key) == ("sign", ";"):

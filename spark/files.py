@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class File:
-    """``uri`` is encoded as Spark's own lists have it; ``path`` is the part of it behind the host, decoded."""
+    """``uri`` is encoded as Spark's own lists have it; ``path`` is the part of it after the host, decoded."""
 
     uri: str
     path: str

@@ -4,7 +4,7 @@ The client is confluent-kafka, which executors need, as they need this package. 
 where the Java client would send it: by murmur2 of the key, anywhere without a key.
 
 A replay writes each source partition in transactions, and each of them also commits, to a group of that partition, the
-source offset behind the last record. A task reads that offset when it begins, with its predecessor of the same
+source offset after the last record. A task reads that offset when it begins, with its predecessor of the same
 transactional id fenced off, and leaves out what is behind it: whatever is repeated, no record is written twice.
 """
 

@@ -2,7 +2,7 @@
 
 The codec number stands in bits 0-2 of the batch's attributes; the compressed bytes are all that follows its header.
 
-- gzip: a gzip container; several members in a row are one stream, and bytes behind the last member that do not begin a
+- gzip: a gzip container; several members in a row are one stream, and bytes after the last member that do not begin a
   new one are ignored, as Java does.
 - snappy: xerial framing is written: a 16-byte header (magic ``82 "SNAPPY" 00``, version 1, compatible version 1), then
   blocks of at most 32 KiB, each a big-endian int32 length and raw snappy. Read are framed streams, also several in a

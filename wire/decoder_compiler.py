@@ -1,7 +1,7 @@
 """Compiles the decoder of one version of a message: source text, made once, run from then on.
 
 The text is straight code: nested structs are inlined, fields of fixed size that stand together, and the length or tag
-count behind them, are read by one ``unpack_from``. Every count and length is checked against the bytes that are left
+count after them, are read by one ``unpack_from``. Every count and length is checked against the bytes that are left
 before anything is allocated; reading past the end raises IndexError or struct.error, which ``codec`` translates.
 
 A decoder is ``run(buf, pos, size) -> (message, position after it)``. ``buf`` is bytes; for a message that holds records it

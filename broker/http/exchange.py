@@ -150,7 +150,7 @@ class Exchange:
 
     async def _send_body(self, body: bytes, has_more: bool) -> None:
         if self._head is None or self._is_over:
-            raise RuntimeError("a body belongs behind the start of an answer and before its end")
+            raise RuntimeError("a body belongs after the start of an answer and before its end")
         data = b""
         if not self._is_begun:
             data = self._protocol.send(self._head) or b""

@@ -86,7 +86,7 @@ def consume(
 ) -> None:
     """Print the records of topics, from the oldest on and as they come, until Ctrl-C: the value and a line's end.
 
-    Where (--offset): start, end, 47; -10 the last ten; +10 ten behind the start; 10:20 from and up to, but not with; :end up to
+    Where (--offset): start, end, 47; -10 the last ten; +10 ten after the start; 10:20 from and up to, but not with; :end up to
     the present end; @TIME and @TIME:TIME from the first record as new as that, where a time is 2026-01-31, 2026-01-31T12:00:00Z,
     milliseconds since 1970, or -1h for an hour ago. s@MS and e@MS, one --offset each, are kcat's.
 

@@ -225,7 +225,7 @@ def trim(
 ) -> None:
     """Delete the oldest records of topics, up to an offset or a time. It only shows what would go, until --execute is given.
 
-    end is behind the newest record, so that nothing stays; -10 leaves the last ten.
+    end is after the newest record, so that nothing stays; -10 leaves the last ten.
 
     \b
     Examples:

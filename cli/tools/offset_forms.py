@@ -1,8 +1,8 @@
 """Where in a partition, as the tools take it behind ``--offset``: the forms of rpk and of kcat.
 
 ========================  ==========================================================================
-``start`` ``end``         the oldest record; behind the newest (also ``beginning``, ``oldest``, ``newest``)
-``47`` ``+10`` ``-10``    an offset; ten behind the start; the last ten
+``start`` ``end``         the oldest record; after the newest (also ``beginning``, ``oldest``, ``newest``)
+``47`` ``+10`` ``-10``    an offset; ten after the start; the last ten
 ``10:20`` ``:20`` ``5:``  from, and up to but not with; each side may be any of the above
 ``@TIME`` ``@T1:T2``      the first record as new as that; up to, but not with, the first one as new as T2
 ``s@MS`` ``e@MS``         kcat's: from and up to, in milliseconds since 1970
@@ -65,7 +65,7 @@ class Offsets(Protocol):
         ...
 
     def ends(self, wanted: Collection[TopicPartition]) -> Mapping[TopicPartition, int]:
-        """The offset behind the newest record of each."""
+        """The offset after the newest record of each."""
         ...
 
     def at_time(self, wanted: Collection[TopicPartition], time_ms: int) -> Mapping[TopicPartition, int | None]:

@@ -141,7 +141,7 @@ def test_an_open_transaction(
         for _ in range(30):
             producer.send(topic, b"in a transaction", partition=0)
         producer.flush()
-        fill(stock, topic, 5)  # of no transaction, and behind the open one
+        fill(stock, topic, 5)  # of no transaction, and after the open one
         assert positions(kafka.read(subscribe=topic)) == span(topic, 45)
         assert positions(kafka.read(subscribe=topic, **COMMITTED)) == span(topic, 10)
         assert rows.all() == span(topic, 10)

@@ -167,7 +167,7 @@ def dump_snapshot(disk: Disk, path: str, report: Report) -> str | None:
 
 
 def _entries(data: bytes, layout: Struct) -> list[tuple[int, int]]:
-    """Whole entries; bytes behind the last one are left out."""
+    """Whole entries; bytes after the last one are left out."""
     return list(layout.iter_unpack(data[: len(data) // layout.size * layout.size]))
 
 

@@ -184,7 +184,7 @@ class PartitionCheck:
             )
 
     def _follows(self, base_offset: int) -> bool:
-        """Whether a segment that begins there comes right behind the last one."""
+        """Whether a segment that begins there comes right after the last one."""
         end = self._segments[-1].next_offset
         return base_offset == end or (base_offset > end and self._was_compacted)
 
@@ -233,13 +233,13 @@ class PartitionCheck:
             self._findings.add(LEADER_EPOCH_CHECKPOINT, problem, "believes the file" if found == known else consequence)
             return
         if said and said[-1][1] > start.end_offset:
-            problem = f"an epoch begins at {said[-1][1]}, behind the end of the log, {start.end_offset}"
+            problem = f"an epoch begins at {said[-1][1]}, after the end of the log, {start.end_offset}"
             self._findings.add(LEADER_EPOCH_CHECKPOINT, problem, "drops that epoch")
 
     def _judge_snapshots(self, offsets: list[int], start: Start) -> None:
         for offset in [offset for offset in offsets if offset > start.end_offset]:
             name = file_name(offset, SNAPSHOT_SUFFIX)
-            problem = f"it is of an offset behind the end of the log, {start.end_offset}"
+            problem = f"it is of an offset after the end of the log, {start.end_offset}"
             self._findings.add(name, problem, "removes it")
 
     def _judge_neighbours(self, previous: SegmentCheck, segment: SegmentCheck, slot: int, start: Start) -> None:
@@ -269,7 +269,7 @@ class PartitionCheck:
             later = len(self._segments) - slot - 1
             if later:
                 consequence += f" and removes {later} segment{'s' if later > 1 else ''} behind it"
-        problem = f"behind offset {segment.next_offset}, at position {segment.valid_size}, no valid batch follows"
+        problem = f"after offset {segment.next_offset}, at position {segment.valid_size}, no valid batch follows"
         self._findings.add(segment.log_name, f"{problem}: {segment.damage}", consequence)
 
     def _judge_indexes(self, slot: int, start: Start) -> None:

@@ -35,7 +35,7 @@ PRODUCE_CALLS = 53
 FETCH_CALLS = 45
 NEW_SESSION_CALLS = 55
 SESSION_CALLS = 47
-_SESSION_ID_AT = 4 + 2  # in the body, behind the throttle time and the error code
+_SESSION_ID_AT = 4 + 2  # in the body, after the throttle time and the error code
 
 
 async def test_the_calls_of_a_produce_and_of_a_fetch(tmp_path: Path) -> None:

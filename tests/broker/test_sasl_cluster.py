@@ -121,7 +121,7 @@ async def test_a_broker_with_a_wrong_password_takes_no_part(
         ),
         (
             {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "listener.name.inside.scram-sha-256.sasl.jaas.config": "x"},
-            "behind the login module a control flag is expected",
+            "after the login module a control flag is expected",
         ),
         (
             {"sasl.enabled.mechanisms": "SCRAM-SHA-256", "sasl.mechanism.inter.broker.protocol": "PLAIN"},

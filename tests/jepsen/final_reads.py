@@ -20,7 +20,7 @@ _READ_S = 120.0
 _LOOK_S = 0.5
 
 Ends = Mapping[str, Mapping[Partition, int]]
-"""By isolation level: the offset behind the last record of each partition."""
+"""By isolation level: the offset after the last record of each partition."""
 
 
 def read_everything(system: System, recorder: Recorder) -> Ends:

@@ -269,7 +269,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "leader epochs ahead": (
         add_epoch,
-        "begins at 9999, behind the end of the log",
+        "begins at 9999, after the end of the log",
     ),
     "leader epochs descend": (
         lambda w: write_leader_epochs(OsDisk(), str(folder(w) / "leader-epoch-checkpoint"), [(1, 0), (0, 200)]),

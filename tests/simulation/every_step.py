@@ -49,7 +49,7 @@ def run(mode: Mode, *, is_v2: bool, at: int) -> tuple[list[str], int, int]:
                 world.machine.crash_at(at, lambda path: True, power_lost=mode is not Mode.KILLS)
             for _ in range(_TRANSACTIONS):
                 await producer.transaction()
-            await trio.sleep(0.5)  # the last markers are written behind the answer
+            await trio.sleep(0.5)  # the last markers are written after the answer
             changes = world.machine.disk.operations - before
             await world.machine.wait_ready()
             await producer.init()

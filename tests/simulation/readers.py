@@ -78,7 +78,7 @@ class Reader(Actor):
                 self.world.violate(f"{self.name} is at {position} of {partition}, which ends at {piece.high_watermark}")
             return 0 if piece.log_start_offset < 0 else piece.log_start_offset
         if piece.is_damaged:
-            self.world.violate(f"{partition} has a wrong CRC behind offset {piece.next_offset}")
+            self.world.violate(f"{partition} has a wrong CRC after offset {piece.next_offset}")
         for stored in piece.records:
             self.note(partition, stored)
         return piece.next_offset
