@@ -57,7 +57,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
             response = await handler.handle(call, request)
         except KafkaError as error:
             call.fail(error.message)
-            response = _error(handler, request, error)
+            response = error_answer(handler, version, request, error)
         if call.cost is not None:
             response = _settle(call, call.cost, route.api_key, len(frame), response)
         parts = None if response is None else framed(route.encode_response_header(correlation_id), version, response)
@@ -67,7 +67,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
         # Encoding too can fail: an answer may hold what its version cannot carry.
         call.fail()
         logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.connection.peer)
-        response = _error(handler, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
+        response = error_answer(handler, version, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         parts = framed(route.encode_response_header(correlation_id), version, response)
     if call.is_plain:
         call.answered += 1
@@ -103,9 +103,14 @@ def framed(header: bytes, version: int, response: Any) -> list[Part]:
     return [_SIZE.pack(size) + header, *parts]
 
 
-def _error(handler: Handler, request: Any, error: KafkaError) -> Any:
+def error_answer(handler: Handler, version: int, request: Any, error: KafkaError) -> Any:
+    """The answer to a request that failed as a whole; what its version has no field for is left out."""
     assert handler.error_response is not None
-    return handler.error_response(request, error)
+    response = handler.error_response(request, error)
+    for spec in response.fields:
+        if version not in spec.versions:
+            setattr(response, spec.name, spec.make_default())
+    return response
 
 
 def _unsupported_api_version(correlation_id: int, served: ServedApis) -> list[Part]:
