@@ -34,6 +34,7 @@ LAZY = {
     "users": Lazy(".commands.users", "Add, list and remove users with SCRAM passwords."),
     "quotas": Lazy(".commands.quotas", "Describe, set and unset the quotas of users, client ids and addresses."),
     "acls": Lazy(".commands.acls", "Add, list and remove access rules: who may do what."),
+    "top": Lazy(".commands.top", "Show what a broker is doing: traffic, busiest topics, lag, errors."),
     "cluster": Lazy(".commands.cluster", "Describe the cluster, elect leaders, drain a broker."),
     "log-dirs": Lazy(".commands.log_dirs", "Show the data folders of brokers, and what is in them."),
     "certs": Lazy(".commands.certs", "Make certificates for development: an authority, brokers, clients."),

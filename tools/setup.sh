@@ -6,7 +6,7 @@
 #   tools/setup.sh check    the first, and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
 #   tools/setup.sh docs     the run-time dependencies, and what builds the site
 #   tools/setup.sh test     all of that, and the next three, of which clients can run beside the others
-#   tools/setup.sh packages Spark, the jars, kcat, and .venv-kafka-python-2 (the last 2.x in a venv of its own)
+#   tools/setup.sh packages Spark, the jars, kcat, Chromium, and .venv-kafka-python-2 (the last 2.x in a venv of its own)
 #   tools/setup.sh classes  archives of the classes that the Java of packages loads
 #   tools/setup.sh clients  clients in other languages
 #   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
@@ -97,15 +97,33 @@ install_kafka_python_2() {
     fi
 }
 
+install_browser() { # for the tests of the console; Debian's, for playwright would fetch its own from elsewhere
+    if command -v chromium >/dev/null 2>&1; then
+        return
+    fi
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "setup: installing chromium" >&2
+        apt-get update -qq >.venv/chromium.log 2>&1 || true
+        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >>.venv/chromium.log 2>&1 || true
+    fi
+    if ! command -v chromium >/dev/null 2>&1; then
+        echo "setup: this needs what is not here: Chromium (chromium)" >&2
+        exit 1
+    fi
+}
+
 packages() { # side by side, for each waits for its registry half of the time
     tools/fetch_jars.sh wire kafka zookeeper streams connect spark &
     jars=$!
     tools/fetch_kcat.sh &
     kcat=$!
-    install test --editable '.[compat,metrics,console,spark]' --group dev --group docs
+    install_browser &
+    browser=$!
+    install test --editable '.[compat,metrics,console,spark]' --group dev --group docs --group browser
     install_kafka_python_2
     wait $jars
     wait $kcat
+    wait $browser
 }
 
 clients() {
@@ -201,7 +219,7 @@ test)
     wait $clients
     ;;
 bench)
-    install test --editable '.[compat,metrics,console,spark]' --group dev --group docs
+    install test --editable '.[compat,metrics,console,spark]' --group dev --group docs --group browser
     tools/fetch_jars.sh kafka
     ;;
 esac

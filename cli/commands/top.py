@@ -1,0 +1,39 @@
+"""``ottla top``: the options."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .options import HELP, AsJson, Debug, run
+
+app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=None)
+
+
+@app.command()
+def top(
+    console: Annotated[
+        str,
+        typer.Option("--console", metavar="HOST:PORT", envvar="OTTLA_CONSOLE", help="Where the broker's console is."),
+    ] = "127.0.0.1:8080",
+    interval: Annotated[
+        float, typer.Option("--interval", metavar="SECONDS", min=0.5, max=3600, help="How often to look.")
+    ] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Look once, and end; so it is into a pipe.")] = False,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show what a broker is doing: traffic, the busiest topics, groups by lag, errors of clients; until Ctrl-C.
+
+    The broker has to have its console on, with 'ottla serve --console 127.0.0.1:8080', whose numbers these are.
+
+    \b
+    Examples:
+      ottla top
+      ottla top --console 127.0.0.1:8081 --interval 5
+      ottla top --json | jq -r '.groups[] | [.group_id, .lag] | @tsv'
+    """
+    from ..tools.top import show
+
+    run(debug, show, console, interval, once=once, as_json=as_json)
