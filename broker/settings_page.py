@@ -16,8 +16,8 @@ Every property that Ottla reads, under Kafka's name. This page is generated from
 
 A property is given in a file (`ottla serve --config server.properties`, in Java's format) or on the command line
 (`--override name=value`, stronger than the file). Where a *topic property* is named, a topic may have a value of its
-own under that name, given when it is created or altered later. A property that Kafka has and Ottla doesn't use is passed
-over with a warning, and in a file an unknown one, too; a malformed value stops the start.
+own under that name, given when it is created or altered later. A property that Kafka has and Ottla doesn't use is ignored with a
+warning, and so is an unknown one in a file; a malformed value stops the start.
 
 A property marked *dynamic* can be set while brokers run, on one of them or on all (`ottla configs set`,
 `kafka-configs --alter`). It is then stronger than what was given at the start, and outlives restarts. What Kafka lets a

@@ -18,18 +18,20 @@ from ottla.compat_tests.record import Cell, Report
 INTRODUCTION = """\
 # Compatibility
 
-What stock clients, used as their users use them, can do on Ottla; and by the same tests on Apache Kafka, because a test
-that Kafka fails is wrong. This page is made by
+The tables show what stock clients can do on Ottla and, by the same tests, on Apache Kafka: a test that Kafka fails is wrong.
 
-    make compat-oracle
+| in a cell | means |
+| --- | --- |
+| pass | all tests passed |
+| fail 2/7 | two of seven failed |
+| n/a | the client's public API has no way to ask for it, or what it has does not work |
+| pass, 1 n/a | one of the row's tests is n/a, the rest passed |
+| skipped | the toolchain was missing |
+| not run | it restarts the broker, which the run had not started |
+| nothing | no test of that kind for this client |
 
-and each of its tables by what stands above it; `--details` splits the rows. Against a broker of your own:
-
-    ottla compat --bootstrap-server HOST:PORT
-
-pass: all tests passed. fail 2/7: two of seven failed. skipped: the toolchain was missing. not run: it restarts the broker,
-which was not ours. n/a: the client's public API has no way to ask for it, or what it has does not work; "pass, 1 n/a": one of
-the row's tests is n/a, the rest passed. An empty cell: no test of that kind for this client. Reasons stand below the tables.
+Reasons are below the tables. `make compat-oracle` makes this page, and each table is made by the commands above it;
+`--details` splits the rows. Against a broker of your own: `ottla compat --bootstrap-server HOST:PORT`.
 """
 
 NOT_SERVED = """\
