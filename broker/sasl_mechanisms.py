@@ -84,6 +84,7 @@ class ScramUsers:
         refuse_callbacks(config, mechanism.sasl_name)
         self._mechanism = mechanism
         self._module = login_module(config, mechanism.sasl_name, SCRAM_MODULE)
+        self._unusable: dict[str, str] = {}  # by user, as it was said in the log
 
     def server(self, services: Services) -> SaslServer:
         return ScramServer(
@@ -104,7 +105,11 @@ class ScramUsers:
         try:
             return ScramUser(Principal(USER, name), parse_credential(stored))
         except ValueError as error:
-            logger.warning("The %s credential of user %r cannot be used: %s", self._mechanism.sasl_name, name, error)
+            if self._unusable.get(name) != stored:  # a client that names the user need not be known
+                self._unusable[name] = stored
+                logger.warning(
+                    "The %s credential of user %r cannot be used: %s", self._mechanism.sasl_name, name, error
+                )
             return None
 
 

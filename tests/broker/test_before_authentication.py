@@ -27,6 +27,7 @@ from ottla.broker.gate import AuthenticationFailedError
 from ottla.broker.listener_config import ListenerConfig
 from ottla.broker.monitor import Monitor
 from ottla.broker.sasl_gate import SaslGate, sasl_listener
+from ottla.controller.config_store import USERS
 from ottla.handlers.call import Call, CloseConnection
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.handlers.services import Services
@@ -35,6 +36,7 @@ from ottla.security.plain import PlainClient
 from ottla.security.principal import ANONYMOUS
 from ottla.security.quota_precedence import DEFAULT, QuotaEntity
 from ottla.security.scram import ScramMechanism, new_credential
+from ottla.security.scram_exchange import ScramClient
 from ottla.tests.security.oauth_tokens import claims, jwks, signed, unsigned
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.api_versions import ApiVersionsRequest
@@ -305,3 +307,16 @@ async def test_of_a_long_text_of_a_client_the_log_has_the_beginning(
     (line,) = [line for line in caplog.messages if "SASL mechanism 'xxx" in line]
     assert len(line) < 500 and line.endswith("more characters)")
     assert all(len(line) < 2_000 for line in caplog.messages)
+
+
+async def test_a_credential_that_cannot_be_used_is_said_once(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often clients name its user."""
+    async with running() as cluster:
+        await cluster.services(1).configs.change(USERS, "carol", lambda _: {"SCRAM-SHA-256": "broken"})
+        for _ in range(3):
+            client = await connected(cluster)
+            scram = ScramClient(ScramMechanism.SHA_256, "carol", "secret")
+            assert (await client.authenticate("SCRAM-SHA-256", scram)).error_code
+    assert len([line for line in caplog.messages if "credential of user 'carol' cannot be used" in line]) == 1
