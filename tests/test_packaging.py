@@ -88,18 +88,44 @@ print(ottla.__file__)
 """
 
 
-@pytest.mark.slow
-def test_wheel_works_in_a_clean_virtualenv(built: Path, tmp_path: Path) -> None:
-    """Every module but those of the extras imports with the run-time dependencies alone; the plugin is imported by pytest."""
+def make_virtualenv(folder: Path, wanted: str, *, beside: Path | None = None) -> Path:
+    """The interpreter of a virtualenv with what is ``wanted``; what is in the one ``beside`` it is in it, too.
+
+    It is this environment's pip that fills it, and only what is imported is compiled: half a minute less of the processor.
+    """
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    python = folder / "bin" / "python"
+    if beside is not None:
+        (folder / _site_packages(python) / "beside.pth").write_text(str(beside / _site_packages(python)))
+    pip = (sys.executable, "-m", "pip", "--python", python, "--quiet", "--disable-pip-version-check")
+    run(*pip, "install", "--no-compile", wanted)
+    return python
+
+
+def _site_packages(python: Path) -> Path:
+    """Relative to a virtualenv of this version of Python."""
+    code = "import sys, sysconfig; print(sysconfig.get_path('purelib').removeprefix(sys.prefix + '/'))"
+    return Path(run(python, "-I", "-c", code).strip())
+
+
+@pytest.fixture(scope="module")
+def clean(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtualenv with the wheel and what it needs to run, and nothing else."""
     (wheel,) = built.glob("*.whl")
-    run(sys.executable, "-m", "venv", tmp_path / "venv")
-    python = tmp_path / "venv" / "bin" / "python"
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    folder = tmp_path_factory.mktemp("clean-venv")
+    make_virtualenv(folder, str(wheel))
+    return folder
+
+
+@pytest.mark.slow
+def test_wheel_works_in_a_clean_virtualenv(clean: Path, tmp_path: Path) -> None:
+    """Every module but those of the extras imports with the run-time dependencies alone; the plugin is imported by pytest."""
+    python = clean / "bin" / "python"
     # -I: not even the PYTHONPATH that these tests run with leads to the checkout.
     place = run(python, "-I", "-c", IMPORT_ALL, cwd=tmp_path).strip()
-    assert Path(place).is_relative_to(tmp_path / "venv")
+    assert Path(place).is_relative_to(clean)
     assert "serve" in run(python, "-I", "-m", "ottla", "--help", cwd=tmp_path)
-    assert "serve" in run(tmp_path / "venv" / "bin" / "ottla", "--help", cwd=tmp_path)
+    assert "serve" in run(clean / "bin" / "ottla", "--help", cwd=tmp_path)
 
 
 PLUGIN_TESTS = """
@@ -116,14 +142,10 @@ def test_the_broker_is_imported_as_it_is(ottla_broker):
 
 
 @pytest.fixture(scope="module")
-def project_python(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project_python(built: Path, clean: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The interpreter of a virtualenv with the wheel and what its extra ``compat`` brings, pytest among it."""
     (wheel,) = built.glob("*.whl")
-    folder = tmp_path_factory.mktemp("project-venv")
-    run(sys.executable, "-m", "venv", folder)
-    python = folder / "bin" / "python"
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"{wheel}[compat]")
-    return python
+    return make_virtualenv(tmp_path_factory.mktemp("project-venv"), f"{wheel}[compat]", beside=clean)
 
 
 @pytest.mark.slow
