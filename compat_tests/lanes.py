@@ -13,8 +13,8 @@ WITH_SPARKS_OF_THEIR_OWN = frozenset(
     f"test_{name}"
     for name in ("archive", "audit", "cluster", "declarative_pipelines", "following", "formats", "mirror", "replay")
 )
-RUN_BY_FILE = frozenset({"test_compaction"})
-"""Not by client: what all clients read is made once."""
+RUN_BY_FILE = frozenset({"test_codecs_across", "test_compaction"})
+"""Not by client: what all clients read is made once, and the drivers of all are started in one process only."""
 
 
 def lane(path: Path, client: str) -> str:
