@@ -15,7 +15,7 @@ from ottla.spark.session import build_session
 def main() -> None:
     """Run the job and leave the archive."""
     fresh = jvm.archive().with_suffix(".fresh")
-    os.environ[jvm.VARIABLE] = f'{jvm.OPTIONS} -XX:ArchiveClassesAtExit="{fresh}" -Xlog:disable'
+    os.environ[jvm.VARIABLE] = f'{jvm.without_archive()} -XX:ArchiveClassesAtExit="{fresh}" -Xlog:disable'
     with tempfile.TemporaryDirectory() as folder:
         spark = build_session("classes", master="local[2]", settings={"spark.sql.warehouse.dir": f"{folder}/warehouse"})
         spark.sparkContext.setLogLevel("OFF")
