@@ -66,9 +66,9 @@ class SuggestingGroup(TyperGroup):
         name, names = args[0], self.list_commands(ctx)
         if name not in names and not name.startswith("-") and not ctx.resilient_parsing:
             meant = MEANT.get(name)
-            close = [meant] if meant in names else difflib.get_close_matches(name, names, n=2)
+            close = [meant] if meant in names else difflib.get_close_matches(name, names, n=1)
             if close:
-                ctx.fail(f"No such command {name!r}. Did you mean {' or '.join(map(repr, close))}?")
+                ctx.fail(f"No such command {name!r}. Did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
 
 

@@ -10,7 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from ottla.cli.app import app
 from ottla.cli.help_page import commands
 
 from .conftest import LIMIT_S, Command
@@ -66,6 +68,34 @@ def test_options_that_are_unknown_or_missing(command: Command) -> None:
         done = command.run(*arguments)
         assert (done.returncode, done.stdout) == (2, "")
         assert "Usage:" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("topic", "list"), "'topics'"),
+        (("group",), "'groups'"),
+        (("consum", "t"), "'consume'"),
+        (("topics", "lst"), "'list'"),
+        (("topics", "trim-prefix", "t"), "'trim'"),
+        (("groups", "seek"), "'reset-offsets'"),
+    ],
+)
+def test_a_command_that_is_not_there_is_told_what_was_meant(words: tuple[str, ...], meant: str) -> None:
+    (typed,) = set(words) & {"topic", "group", "consum", "lst", "trim-prefix", "seek"}
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 2
+    assert f"No such command '{typed}'. Did you mean {meant}?" in done.output
+
+
+def test_the_address_and_the_settings_come_from_the_environment(command: Command, topic: str, tmp_path: Path) -> None:
+    settings = tmp_path / "client.properties"
+    settings.write_text("linger.millis=1\n")
+    named = Command(command.environment["OTTLA_BOOTSTRAP_SERVERS"])
+    named.environment["OTTLA_COMMAND_CONFIG"] = str(settings)
+    assert named.refused("topics", "list", code=2) == "no client setting is named linger.millis"
+    settings.write_text("client.id=named\n")
+    assert topic in named("topics", "list", "-X", "request.timeout.ms=30000")
 
 
 def test_client_settings(command: Command, topic: str, tmp_path: Path) -> None:

@@ -83,6 +83,9 @@ def test_members_and_what_cannot_be_done_while_there_are_some(command: Command, 
         (("--shift-by", "1"), 4),
         (("--to-datetime", "1970-01-01T00:00:02"), 1),
         (("--to-datetime", "2100-01-01T00:00:00Z"), 5),
+        (("--to-current",), 3),
+        (("--by-duration", "PT1H"), 5),
+        (("--by-duration", "P40000D"), 0),
     ],
 )
 def test_a_reset_is_shown_and_only_done_when_told(
@@ -113,6 +116,34 @@ def test_a_reset_of_everything_by_file(
     assert why == f"{plan}, line 1: expected topic,partition,offset"
 
 
+def test_groups_are_exported_and_read_back(
+    command: Command, admin: KafkaAdminClient, topic: str, group: str, tmp_path: Path
+) -> None:
+    other = f"{group}-other"
+    reset = ("groups", "reset-offsets")
+    command(*reset, other, "--topic", topic, "--to-offset", "1", "--execute")
+    plan = tmp_path / "plan.csv"
+    plan.write_text(command(*reset, group, "--all-topics", "--export"))
+    assert plan.read_text() == f"{topic},0,3\n"
+    plan.write_text(command(*reset, group, other, "--all-topics", "--export"))
+    assert plan.read_text() == f"{group},{topic},0,3\n{other},{topic},0,1\n"
+    command(*reset, group, other, "--all-topics", "--to-latest", "--execute")
+    assert committed(admin, group) == committed(admin, other) == {(topic, 0): 5}
+    command(*reset, group, other, "--from-file", str(plan), "--execute")
+    assert (committed(admin, group), committed(admin, other)) == ({(topic, 0): 3}, {(topic, 0): 1})
+    plan.write_text(f"{topic},0,2\n")
+    why = command.refused(*reset, group, other, "--from-file", str(plan))
+    assert why == f"{plan}, line 1: of several groups, expected group,topic,partition,offset"
+    listed = {row["group"] for row in command.json(*reset, "--all-groups", "--topic", topic, "--to-earliest")}
+    assert {group, other} <= listed
+
+
+def test_what_was_never_committed_cannot_be_shifted(command: Command, topic: str) -> None:
+    reset = ("groups", "reset-offsets", f"never-{topic}", "--topic", topic)
+    why = f"Cannot shift offset for partition {topic}-0 since there is no current committed offset"
+    assert command.refused(*reset, "--shift-by", "1") == why
+
+
 def test_some_partitions_of_a_new_group(
     command: Command, admin: KafkaAdminClient, new_topic: Callable[..., str]
 ) -> None:
@@ -132,6 +163,8 @@ def test_some_partitions_of_a_new_group(
         ("--topic", "t", "--all-topics", "--to-earliest"),
         ("--topic", "t:x", "--to-earliest"),
         ("--topic", "t", "--to-earliest", "--execute", "--dry-run"),
+        ("--topic", "t", "--by-duration", "soon"),
+        ("--all-groups", "--topic", "t", "--to-earliest"),
     ],
 )
 def test_resets_that_make_no_sense(command: Command, options: tuple[str, ...]) -> None:

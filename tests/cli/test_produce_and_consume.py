@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import ottla
+
 from .conftest import LIMIT_S, Command
 
 pytestmark = pytest.mark.slow
@@ -40,6 +42,34 @@ def test_keys_headers_and_formats(command: Command, topic: str) -> None:
     shown = command("consume", topic, *ALL, "--format", r"%t|%p|%o|%k|%K|%s|%S|%h|%%\x41\n")
     assert shown == f"{topic}|0|0|k|1|v\tw|3|a=1,b=2|%A\n"
     assert command("consume", topic, *ALL, "--format", "%T").isdigit()
+
+
+def test_a_fixed_key_tombstones_and_what_is_told_of_them(command: Command, new_topic: Callable[..., str]) -> None:
+    name = new_topic(2)
+    done = command.run("produce", name, "-k", "k", "-p", "1", given="1\n\n")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == f"2 records written to {name}: in partition 1 at offsets 0 to 1\n"
+    given = "".join(json.dumps({"key": "j", "value": "", "partition": n}) + "\n" for n in (0, 1))
+    done = command.run("produce", name, "--json", "-k", "k", "-Z", given=given)
+    places = "1 record in partition 0 at offset 0, 1 record in partition 1 at offset 2"
+    assert done.stderr == f"2 records written to {name}: {places}\n"
+    assert command.run("produce", name, "-q", "-k", "k", "-p", "0", given="2\n").stderr == ""
+    shown = command("consume", name, "-e", "-Z", "-f", "%p %o %k=%s\n")
+    assert sorted(shown.splitlines()) == ["0 0 j=NULL", "0 1 k=2", "1 0 k=1", "1 1 k=", "1 2 j=NULL"]
+    assert command("consume", name, "-p", "0", "-e", "-Z", "-K", "->") == "j->NULL\nk->2\n"
+
+
+def test_several_topics_and_patterns(command: Command, broker: ottla.Broker) -> None:
+    for number, name in enumerate(("many.a", "many.b", "few.c")):
+        broker.create_topic(name)
+        command("produce", name, given=f"{number}\n")
+    read = ("consume", "-e", "-f", "%t=%s\n")
+    assert sorted(command(*read, "many.a", "few.c").split()) == ["few.c=2", "many.a=0"]
+    assert sorted(command(*read, "^many\\..*", "few.c").split()) == ["few.c=2", "many.a=0", "many.b=1"]
+    shown = command("consume", "^man", "few.c", "-g", "patterns", "-n", "3", "-f", "%t=%s\n")
+    assert sorted(shown.split()) == ["few.c=2", "many.a=0", "many.b=1"]
+    assert "no topic matches ^none" in command.refused("consume", "^none")
+    assert "is no regular expression" in command.refused("consume", "^(", code=2)
 
 
 def test_a_line_without_the_separator(command: Command, topic: str) -> None:
