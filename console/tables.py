@@ -103,6 +103,16 @@ class Choice:
         return Part(list(islice(merged, first - taken, first - taken + PAGE_ROWS)), found, len(rows), page, pages)
 
 
+async def first(rows: Sequence[T], key: Callable[[T], Any], count: int, pace: Pace) -> list[T]:
+    """The ``count`` rows with the largest keys, largest first."""
+    found: list[T] = []
+    for start in range(0, len(rows), _PART):
+        found = heapq.nlargest(count, [*found, *rows[start : start + _PART]], key=key)
+        if pace.is_due(_PART):
+            await pace.rest()
+    return found
+
+
 def none_last(value: int | None) -> int:
     """A number to sort by, where what is not known is smaller than everything."""
     return -1 if value is None else value

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import heapq
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ..broker.view.view import BrokerView
-from .tables import none_last
+from .tables import first, none_last
 
 _ROWS = 20
 
@@ -21,24 +20,16 @@ class Top:
 
     async def page(self, request: Request) -> Response:
         view = self._view
-        broker = await view.broker()
-        topics = [row for row in await view.topics() if not row.is_internal]
-        return JSONResponse(
-            {
-                "broker": as_json(broker),
-                "topics": [
-                    as_json(row)
-                    for row in heapq.nlargest(
-                        _ROWS, topics, key=lambda row: (row.rates.bytes_in + row.rates.bytes_out, row.size)
-                    )
-                ],
-                "groups": [
-                    as_json(row)
-                    for row in heapq.nlargest(_ROWS, await view.groups(), key=lambda row: none_last(row.lag))
-                ],
-                "errors": [as_json(row) for row in view.errors()[:_ROWS]],
-            }
+        broker, pace = await view.broker(), view.pace()
+        topics = await first(
+            [row for row in await view.topics() if not row.is_internal],
+            lambda row: (row.rates.bytes_in + row.rates.bytes_out, row.size),
+            _ROWS,
+            pace,
         )
+        groups = await first(await view.groups(), lambda row: none_last(row.lag), _ROWS, pace)
+        shown = {"topics": topics, "groups": groups, "errors": view.errors()[:_ROWS]}
+        return JSONResponse({"broker": as_json(broker), **{name: as_json(rows) for name, rows in shown.items()}})
 
 
 def as_json(row: Any) -> Any:

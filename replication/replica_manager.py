@@ -139,6 +139,10 @@ class ReplicaManager:
         for by_number in self._partitions.values():
             yield from by_number.values()
 
+    def find(self, topic: str, number: int) -> Partition | None:
+        """A partition that is on this broker, and not in a folder that has failed; None for others."""
+        return self._partitions.get(topic, {}).get(number)
+
     def of_topic(self, topic: str) -> list[Partition]:
         """The topic's partitions on this broker; those in a folder that has failed are not among them."""
         return list(self._partitions.get(topic, {}).values())

@@ -100,9 +100,12 @@ async def group_row(group: Group, replicas: Replicas, max_lags: dict[str, int], 
     )
 
 
-async def reader_rows(groups: Iterable[Group], topic: str, replicas: Replicas, pace: Pace) -> list[ReaderRow]:
-    """The groups that have committed offsets of a topic."""
+async def reader_rows(
+    groups: Iterable[Group], topic: str, replicas: Replicas, pace: Pace
+) -> tuple[list[ReaderRow], int | None]:
+    """The groups that have committed offsets of a topic, and the largest lag of one of them in one partition."""
     rows = []
+    largest: int | None = None
     for group in groups:
         committed = group.offsets.get(topic)
         if committed is not None:
@@ -110,13 +113,15 @@ async def reader_rows(groups: Iterable[Group], topic: str, replicas: Replicas, p
             for number, each in list(committed.items()):
                 partition = replicas.get((topic, number))
                 if partition is not None and partition.is_leader:
-                    total = (total or 0) + lag_behind(partition, each.value.offset)
+                    lag = lag_behind(partition, each.value.offset)
+                    total = (total or 0) + lag
+                    largest = max(largest or 0, lag)
                 if pace.is_due():
                     await pace.rest()
             rows.append(ReaderRow(group.group_id, group.state.value, len(group.members), len(committed), total))
         if pace.is_due():
             await pace.rest()
-    return rows
+    return rows, largest
 
 
 def member_rows(group: Group) -> list[MemberRow]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import heapq
 from collections.abc import Mapping
+from typing import Protocol
 
 from ...base.partitions import NO_LEADER
 from ...controller.config_store import TOPICS
@@ -21,22 +22,26 @@ from .pace import Pace
 from .rows import ConfigRow, PartitionRow, ProducerRow, SegmentRow, TopicRow
 from .traffic import Traffic
 
-Replicas = Mapping[tuple[str, int], Partition]
-"""Those on this broker, by topic and number."""
+
+class Replicas(Protocol):
+    """Those on this broker, by topic and number."""
+
+    def get(self, key: tuple[str, int], /) -> Partition | None: ...
+
+
+class ReplicasHere:
+    """``Replicas`` of a running broker, as they are now."""
+
+    def __init__(self, services: Services) -> None:
+        self._replicas = services.replicas
+
+    def get(self, key: tuple[str, int], /) -> Partition | None:
+        return self._replicas.find(*key)
+
 
 MOST_PRODUCERS = 100
 _SEGMENTS_PER_UNIT = 16
 _INTERNAL = ("__consumer_offsets", "__transaction_state")
-
-
-async def replicas_here(services: Services, pace: Pace) -> dict[tuple[str, int], Partition]:
-    """The replicas on this broker."""
-    found = {}
-    for partition in [*services.replicas.partitions()]:
-        found[partition.topic, partition.log.partition] = partition
-        if pace.is_due():
-            await pace.rest()
-    return found
 
 
 class _TopicSums:

@@ -41,12 +41,11 @@ from .rows import (
     TopicRow,
 )
 from .topics import (
-    Replicas,
+    ReplicasHere,
     config_rows,
     id_text,
     partition_rows,
     producer_rows,
-    replicas_here,
     segment_rows,
     topic_row,
 )
@@ -56,6 +55,8 @@ SERIES = ("bytes_in", "bytes_out", "messages_in", "requests", "errors", "connect
 MOST_TIMED = 500
 """Of how many partitions of a group the lag in time is looked up."""
 _SLOW_LOOP_MS = 100.0
+_SHARE_OF_LOOKING = 50
+"""What came of all partitions is looked at for one part in so many of the time; where they are many, not every second."""
 
 
 class ViewedBroker(Protocol):
@@ -89,7 +90,7 @@ class BrokerView:
         self.lag_times = LagTimes(workers)
         self._began = trio.current_time()
         self._sampled = (0.0, 0, 0)
-        self._replicas = Cached(self._read_replicas)
+        self._looked_at = self._look_at = self._began
         self._groups = Cached(self._read_groups)
         self._topics = Cached(self._read_topics)
         self._connections = Cached(self._read_connections)
@@ -133,8 +134,10 @@ class BrokerView:
         seconds = now - before
         self._sampled = (now, self.requests.count, self.requests.failed)
         services = self.services
-        if services is not None:
-            await self.traffic.look(services.replicas.partitions(), seconds, self.pace())
+        if services is not None and now >= self._look_at:
+            await self.traffic.look(services.replicas.partitions(), now - self._looked_at, self.pace())
+            self._looked_at = now
+            self._look_at = now + _SHARE_OF_LOOKING * (trio.current_time() - now)
         total = self.traffic.total
         self.history.note(
             self._clock.now_ms(),
@@ -155,19 +158,11 @@ class BrokerView:
 
     # --- what several pages show --------------------------------------------------------------------------------------
 
-    async def _read_replicas(self) -> Replicas:
-        services = self.services
-        return {} if services is None else await replicas_here(services, self.pace())
-
-    async def replicas(self) -> Replicas:
-        """Those on this broker."""
-        return await self._replicas.get()
-
     async def _read_groups(self) -> Groups:
         services = self.services
         if services is None:
             return Groups([], {})
-        return await read_groups([*services.groups.groups()], await self.replicas(), self.pace())
+        return await read_groups([*services.groups.groups()], ReplicasHere(services), self.pace())
 
     async def groups(self) -> list[GroupRow]:
         """The groups whose coordinator this broker is."""
@@ -177,8 +172,8 @@ class BrokerView:
         services = self.services
         if services is None:
             return []
-        replicas, max_lags = await self.replicas(), (await self._groups.get()).max_lags
-        pace = self.pace()
+        max_lags = (await self._groups.get()).max_lags
+        replicas, pace = ReplicasHere(services), self.pace()
         topics = [*services.metadata.topics.values()]
         return [await topic_row(topic, replicas, self.traffic, max_lags, pace) for topic in topics]
 
@@ -209,8 +204,9 @@ class BrokerView:
         topic = None if services is None else services.metadata.topic(name)
         if services is None or topic is None:
             raise NotFoundError(f"There is no topic {name}.")
-        replicas, pace = await self.replicas(), self.pace()
-        max_lags = (await self._groups.get()).max_lags
+        replicas, pace = ReplicasHere(services), self.pace()
+        readers, largest = await reader_rows([*services.groups.groups()], name, replicas, pace)
+        max_lags = {} if largest is None else {name: largest}
         producers, producer_count = await producer_rows(topic, replicas, pace)
         return TopicDetail(
             await topic_row(topic, replicas, self.traffic, max_lags, pace),
@@ -219,17 +215,16 @@ class BrokerView:
             config_rows(services, name),
             producers,
             producer_count,
-            await reader_rows([*services.groups.groups()], name, replicas, pace),
+            readers,
         )
 
     def partition(self, name: str, number: int) -> Partition:
         """A replica on this broker. Raises NotFoundError."""
         services = self.services
-        if services is not None:
-            for partition in services.replicas.of_topic(name):
-                if partition.log.partition == number:
-                    return partition
-        raise NotFoundError(f"This broker has no replica of {name}-{number}.")
+        partition = None if services is None else services.replicas.find(name, number)
+        if partition is None:
+            raise NotFoundError(f"This broker has no replica of {name}-{number}.")
+        return partition
 
     def partitions(self, name: str) -> list[Partition]:
         """The replicas of a topic on this broker, by number. Raises NotFoundError where there is no such topic."""
@@ -246,9 +241,9 @@ class BrokerView:
         """Raises NotFoundError."""
         services = self.services
         group = None if services is None else services.groups.find(group_id)
-        if group is None:
+        if services is None or group is None:
             raise NotFoundError(f"This broker is the coordinator of no group {group_id}.")
-        replicas, pace = await self.replicas(), self.pace()
+        replicas, pace = ReplicasHere(services), self.pace()
         row = await group_row(group, replicas, {}, pace)
         members = member_rows(group)
         partitions: list[GroupPartitionRow] = []
@@ -275,6 +270,16 @@ class BrokerView:
     async def broker(self) -> BrokerRow:
         """The broker as a whole."""
         topics, groups = await self.topics(), await self.groups()
+        partitions = led = under_replicated = offline = 0
+        pace = self.pace()
+        for row in topics:
+            partitions += row.partitions
+            led += row.led
+            under_replicated += row.under_replicated
+            offline += row.offline
+            if pace.is_due():
+                await pace.rest()
+        lost = [row.group_id for row in groups if row.lost]
         services = self.services
         newest = self.history.seconds.newest
         return BrokerRow(
@@ -285,26 +290,28 @@ class BrokerView:
             self._broker.bootstrap_servers,
             int((trio.current_time() - self._began) * 1000),
             len(topics),
-            sum(row.partitions for row in topics),
-            sum(row.led for row in topics),
-            sum(row.under_replicated for row in topics),
-            sum(row.offline for row in topics),
+            partitions,
+            led,
+            under_replicated,
+            offline,
             len(groups),
             self._open_connections(),
             self.traffic.total if services is not None else NO_RATES,
             newest("requests"),
             newest("errors"),
             newest("loop_lag_ms"),
-            tuple(self._warnings(services, topics, groups)),
+            tuple(self._warnings(services, offline, under_replicated, lost)),
         )
 
-    def _warnings(self, services: Services | None, topics: list[TopicRow], groups: list[GroupRow]) -> Iterable[str]:
+    def _warnings(
+        self, services: Services | None, offline: int, under_replicated: int, lost: list[str]
+    ) -> Iterable[str]:
         for name, is_so in self._broker.readiness().items():
             if not is_so:
                 yield f"The broker is not ready: {name.replace('_', ' ')} is not so."
         for number, what in (
-            (sum(row.offline for row in topics), "no leader"),
-            (sum(row.under_replicated for row in topics), "fewer replicas in sync than it should have"),
+            (offline, "no leader"),
+            (under_replicated, "fewer replicas in sync than it should have"),
         ):
             if number:
                 yield f"{counted(number, 'partition')} of the cluster: {what}."
@@ -312,7 +319,6 @@ class BrokerView:
         for folder in folders:
             if folder.is_offline:
                 yield f"The data folder {folder.path} has failed: {folder.failure}."
-        lost = [row.group_id for row in groups if row.lost]
         if lost:
             named = ", ".join(lost[:3]) + (", …" if len(lost) > 3 else "")
             yield f"{counted(len(lost), 'group')} did not read records before they were deleted: {named}."
