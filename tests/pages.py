@@ -26,7 +26,7 @@ def run_pytest(code: str, folder: Path) -> dict[str, int]:
         [sys.executable, "-m", "pytest", *plugin, "-q", "-p", "no:cacheprovider", "test_page.py"],
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=540,
         cwd=folder,
         env=os.environ | {"PYTEST_ADDOPTS": ""},
     )

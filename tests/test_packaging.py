@@ -23,7 +23,7 @@ NOT_SHIPPED = {"tests", "bench", "docs", "tools", ".ci"}
 
 
 def run(*command: str | Path, cwd: Path = ROOT) -> str:
-    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=280)
+    done = subprocess.run([*map(str, command)], cwd=cwd, capture_output=True, text=True, timeout=540)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     return done.stdout
 

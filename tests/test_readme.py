@@ -42,7 +42,7 @@ def run(name: str, address: str, folder: Path, code: str | None = None, **enviro
     program.write_text((code or text).replace("127.0.0.1:9092", address))
     command = {"python": [sys.executable, str(program)], "sh": ["sh", "-e", str(program)]}[language]
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=240, cwd=folder, env=os.environ | environment
+        command, capture_output=True, text=True, timeout=540, cwd=folder, env=os.environ | environment
     )
     assert done.returncode == 0, f"{name}:\n{done.stdout}\n{done.stderr}"
     return done.stdout
