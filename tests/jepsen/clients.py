@@ -62,6 +62,11 @@ class Client(ABC):
         """Count what the library says."""
         self.errors[f"{type(error).__name__}: {error}"[:160]] += 1
 
+    def gave_up(self, error: object) -> None:
+        """Count a record whose outcome is unknown, and why."""
+        self.unsure += 1
+        self.failed(error)
+
     def _run(self) -> None:
         while not self.is_over:
             try:

@@ -20,7 +20,11 @@ _ABORTED = 0.2
 
 
 class KafkaPythonProducer(Client):
-    """Idempotent, to every partition in turn."""
+    """Idempotent, to every partition in turn.
+
+    When kafka-python 3.0 gives up a batch that it has sent already, it resets its producer id and drops what it was about to send
+    (``Sender._send_producer_data``), whose partitions stay muted: it never sends again. So a new life begins.
+    """
 
     def work(self, process: str) -> None:
         producer = kafka.KafkaProducer(
@@ -32,12 +36,14 @@ class KafkaPythonProducer(Client):
             max_block_ms=int(GIVE_UP_S * 1000),
             reconnect_backoff_max_ms=BACKOFF_MS,
         )
+        unsure = self.unsure
         try:
-            while not self.is_over:
+            while not self.is_over and self.unsure == unsure:
                 for number in range(PARTITIONS):
                     self._send(producer, process, Partition(PLAIN, number))
                 self.rest(_INTERVAL_S)
-            producer.flush(_FLUSH_S)
+            if self.unsure == unsure:
+                producer.flush(_FLUSH_S)
         finally:
             producer.close(timeout=5)
 
@@ -50,10 +56,10 @@ class KafkaPythonProducer(Client):
         except Exception as error:
             # It was not taken into a batch, but what the library has done with it before it gave up is its secret.
             told(type=Type.INFO)
-            self.failed(error)
+            self.gave_up(error)
             return
         future.add_callback(lambda written: told(type=Type.OK, offset=written.offset))
-        future.add_errback(lambda error: (told(type=Type.INFO), self.failed(error)))
+        future.add_errback(lambda error: (told(type=Type.INFO), self.gave_up(error)))
 
 
 class ConfluentProducer(Client):
@@ -105,8 +111,7 @@ def send(producer: Any, partition: Partition, value: int, told: Any, client: Cli
             told(type=Type.OK, offset=message.offset())
         else:
             told(type=Type.INFO)
-            client.unsure += 1
-            client.failed(error)
+            client.gave_up(error)
 
     producer.produce(partition.topic, b"%d" % value, partition=partition.number, on_delivery=delivered)
 
