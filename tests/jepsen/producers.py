@@ -75,7 +75,7 @@ class ConfluentProducer(Client):
                 "socket.timeout.ms": 10_000,
                 "reconnect.backoff.max.ms": BACKOFF_MS,
                 "error_cb": self.failed,
-                "log_level": 0,
+                "debug": "eos",
             }
         )
         is_fatal = False

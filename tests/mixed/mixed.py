@@ -123,12 +123,18 @@ class Mixed:
         """Have the first replicas lead again, which may have to join the in-sync replicas first: else Kafka logs an error."""
         eventually(lambda: all(self._may_lead(topic, partitions, each) for each in self.running()), PATIENCE_S)
         wanted = [TopicPartition(topic, number) for number in partitions]
+        errors: list[KafkaError] = []
 
         def elected() -> bool:
             answered = self.asked(lambda: self.admin.elect_leaders(ElectionType.PREFERRED, wanted))
-            return all(each.error is None or each.error.code() == _ELECTION_NOT_NEEDED for each in answered)
+            found = [each.error for each in answered if each.error is not None]
+            errors[:] = [error for error in found if error.code() != _ELECTION_NOT_NEEDED]
+            return not errors
 
-        eventually(elected, PATIENCE_S)
+        try:
+            eventually(elected, PATIENCE_S)
+        except AssertionError as late:
+            raise AssertionError(f"{topic}: {errors}") from late
 
     def _may_lead(self, topic: str, partitions: Sequence[int], told_by: int) -> bool:
         """Whether the first replicas are in sync, as a broker tells clients."""
