@@ -22,7 +22,7 @@ def compat(
             "-b",
             metavar="HOST:PORT[,…]",
             envvar=BOOTSTRAP_VARIABLE,
-            help="The broker to test; port 9092 if none is given. [one that the run starts]",
+            help="The broker to test; port 9092 if none is given. [one that the run starts; so with --broker]",
         ),
     ] = None,
     command_config: CommandConfig = None,
@@ -58,6 +58,16 @@ def compat(
     """
     from ..tools import compat
 
+    def is_from(source: str, *parameters: str) -> bool:
+        return any(str(getattr(context.get_parameter_source(name), "name", "")) == source for name in parameters)
+
+    # What the command line says is stronger than what the environment says for all commands.
+    starts_one = bootstrap_server is None or (
+        is_from("ENVIRONMENT", "bootstrap_server") and is_from("COMMANDLINE", "broker", "brokers")
+    )
+    if starts_one:
+        bootstrap_server = None
+        command_config = None if is_from("ENVIRONMENT", "command_config") else command_config
     options = compat.Options(
         bootstrap_server=bootstrap_server,
         command_config=command_config,

@@ -21,65 +21,71 @@ from .options import (
 
 app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=None)
 
+TopicsOrPatterns = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TOPIC…", help="The topics; '^orders.*' is a pattern for names.", autocompletion=completion.topics
+    ),
+]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        "--group",
+        "-g",
+        "-G",
+        metavar="NAME",
+        help="As a member of this group, which commits what was printed.",
+        autocompletion=completion.groups,
+    ),
+]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--offset",
+        "-o",
+        metavar="WHERE",
+        help="From where, and to where: see below. Of a group: if it has committed nothing. [start]",
+    ),
+]
+Template = Annotated[
+    str | None,
+    typer.Option("--format", "-f", metavar="TEXT", help="How to print a record: see below."),
+]
+KeySeparator = Annotated[
+    str | None,
+    typer.Option("--key-separator", "-K", metavar="TEXT", help="Print the key, this text and the value."),
+]
+ShowNull = Annotated[
+    bool, typer.Option("--null", "-Z", help="Print NULL for a key or value that is null, not nothing.")
+]
+Num = Annotated[int | None, typer.Option("--num", "-n", "-c", metavar="N", min=1, help="End after so many records.")]
+UntilEnd = Annotated[bool, typer.Option("--until-end", "-e", help="End where the topics end at the start of the run.")]
+Timeout = Annotated[int | None, typer.Option(metavar="MS", min=1, help="End when no record comes for this long.")]
+IsolationLevel = Annotated[
+    Literal["read_uncommitted", "read_committed"],
+    typer.Option(metavar="read_uncommitted|read_committed", help="Whether open and aborted transactions are read."),
+]
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Don't tell on a terminal when a partition's end is reached.")
+]
+
 
 @app.command()
 def consume(
-    topics: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="TOPIC…", help="The topics; '^orders.*' is a pattern for names.", autocompletion=completion.topics
-        ),
-    ],
+    topics: TopicsOrPatterns,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     partitions: Partitions = None,
-    group: Annotated[
-        str | None,
-        typer.Option(
-            "--group",
-            "-g",
-            "-G",
-            metavar="NAME",
-            help="As a member of this group, which commits what was printed.",
-            autocompletion=completion.groups,
-        ),
-    ] = None,
-    offset: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--offset",
-            "-o",
-            metavar="WHERE",
-            help="From where, and to where: see below. Of a group: if it has committed nothing. [start]",
-        ),
-    ] = None,
-    template: Annotated[
-        str | None,
-        typer.Option("--format", "-f", metavar="TEXT", help="How to print a record: see below."),
-    ] = None,
+    group: Group = None,
+    offset: Where = None,
+    template: Template = None,
     as_json: Annotated[bool, typer.Option("--json", "-J", help="A JSON object in a line for each record.")] = False,
-    key_separator: Annotated[
-        str | None,
-        typer.Option("--key-separator", "-K", metavar="TEXT", help="Print the key, this text and the value."),
-    ] = None,
-    show_null: Annotated[
-        bool, typer.Option("--null", "-Z", help="Print NULL for a key or value that is null, not nothing.")
-    ] = False,
-    num: Annotated[
-        int | None, typer.Option("--num", "-n", "-c", metavar="N", min=1, help="End after so many records.")
-    ] = None,
-    until_end: Annotated[
-        bool, typer.Option("--until-end", "-e", help="End where the topics end at the start of the run.")
-    ] = False,
-    timeout_ms: Annotated[
-        int | None, typer.Option(metavar="MS", min=1, help="End when no record comes for this long.")
-    ] = None,
-    isolation_level: Annotated[
-        Literal["read_uncommitted", "read_committed"],
-        typer.Option(metavar="read_uncommitted|read_committed", help="Whether open and aborted transactions are read."),
-    ] = "read_uncommitted",
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Don't tell on a terminal when a partition's end is reached.")
-    ] = False,
+    key_separator: KeySeparator = None,
+    show_null: ShowNull = False,
+    num: Num = None,
+    until_end: UntilEnd = False,
+    timeout_ms: Timeout = None,
+    isolation_level: IsolationLevel = "read_uncommitted",
+    quiet: Quiet = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
     debug: Debug = False,

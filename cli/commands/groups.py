@@ -21,6 +21,37 @@ from .options import (
 
 app = group_app("groups", "List and describe consumer groups, move their offsets, delete them.")
 
+SomeGroups = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[GROUP…]", help="The groups; they must have no members.", autocompletion=completion.groups),
+]
+OfTopics = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="NAME[:0,1,…]",
+        help="A topic, or some partitions of it; may be repeated.",
+        autocompletion=completion.topics,
+    ),
+]
+ToDatetime = Annotated[
+    str | None,
+    typer.Option(metavar="TIME", help="To the first record as new as this: 2026-01-31T12:00:00 (UTC), or with a zone."),
+]
+ByDuration = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="To the first record of the last PT1H30M, or 1h30m.")
+]
+FromFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="To the offsets in a CSV file: topic,partition,offset, the group before them."),
+]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it. Without this, only show what would be done.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done, as without --execute.")]
+Export = Annotated[
+    bool, typer.Option("--export", help="Print CSV that --from-file takes; of what is committed, if it is alone.")
+]
+
 Groups = Annotated[list[str], typer.Argument(metavar="GROUP…", help="The groups.", autocompletion=completion.groups)]
 
 
@@ -75,56 +106,24 @@ def describe(
 
 @app.command("reset-offsets")
 def reset_offsets(
-    groups: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[GROUP…]", help="The groups; they must have no members.", autocompletion=completion.groups
-        ),
-    ] = None,
+    groups: SomeGroups = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     all_groups: Annotated[bool, typer.Option("--all-groups", help="Every group there is.")] = False,
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            "-t",
-            metavar="NAME[:0,1,…]",
-            help="A topic, or some partitions of it; may be repeated.",
-            autocompletion=completion.topics,
-        ),
-    ] = None,
+    topic: OfTopics = None,
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="Every topic that the group has offsets for.")
     ] = False,
     to_earliest: Annotated[bool, typer.Option("--to-earliest", help="To the oldest record.")] = False,
     to_latest: Annotated[bool, typer.Option("--to-latest", help="After the newest record.")] = False,
     to_current: Annotated[bool, typer.Option("--to-current", help="To what is committed, else to the end.")] = False,
-    to_datetime: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="To the first record as new as this: 2026-01-31T12:00:00 (UTC), or with a zone."
-        ),
-    ] = None,
-    by_duration: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="To the first record of the last PT1H30M, or 1h30m.")
-    ] = None,
+    to_datetime: ToDatetime = None,
+    by_duration: ByDuration = None,
     shift_by: Annotated[int | None, typer.Option(metavar="N", help="By this many; back if negative.")] = None,
     to_offset: Annotated[int | None, typer.Option(metavar="OFFSET", min=0, help="To this offset.")] = None,
-    from_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="To the offsets in a CSV file: topic,partition,offset, the group before them."
-        ),
-    ] = None,
-    execute: Annotated[
-        bool, typer.Option("--execute", help="Do it. Without this, only show what would be done.")
-    ] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would be done, as without --execute.")
-    ] = False,
-    export: Annotated[
-        bool, typer.Option("--export", help="Print CSV that --from-file takes; of what is committed, if it is alone.")
-    ] = False,
+    from_file: FromFile = None,
+    execute: Execute = False,
+    dry_run: DryRun = False,
+    export: Export = False,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,

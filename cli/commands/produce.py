@@ -11,6 +11,25 @@ from .options import DEFAULT_SERVER, HELP, BootstrapServer, CommandConfig, Comma
 
 app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=None)
 
+Key = Annotated[
+    str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of each record that has none of its own.")
+]
+KeySeparator = Annotated[
+    str | None,
+    typer.Option("--key-separator", "-K", metavar="TEXT", help="What separates key and value; \\t is a tab."),
+]
+Headers = Annotated[
+    list[str] | None,
+    typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of each record; may be repeated."),
+]
+Compression = Annotated[
+    Literal["none", "gzip", "snappy", "lz4", "zstd"],
+    typer.Option("--compression", "-z", metavar="none|gzip|snappy|lz4|zstd", help="Codec of the batches."),
+]
+TransactionalId = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Write all of it in one transaction, or none.")
+]
+
 
 @app.command()
 def produce(
@@ -19,17 +38,9 @@ def produce(
         list[Path] | None, typer.Argument(metavar="[FILE…]", help="What to read. [standard input]")
     ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
-    key: Annotated[
-        str | None, typer.Option("--key", "-k", metavar="TEXT", help="The key of each record that has none of its own.")
-    ] = None,
-    key_separator: Annotated[
-        str | None,
-        typer.Option("--key-separator", "-K", metavar="TEXT", help="What separates key and value; \\t is a tab."),
-    ] = None,
-    header: Annotated[
-        list[str] | None,
-        typer.Option("--header", "-H", metavar="NAME=VALUE", help="A header of each record; may be repeated."),
-    ] = None,
+    key: Key = None,
+    key_separator: KeySeparator = None,
+    header: Headers = None,
     tombstone: Annotated[
         bool, typer.Option("--tombstone", "-Z", help="An empty value is null, which deletes a key in compaction.")
     ] = False,
@@ -46,13 +57,8 @@ def produce(
     acks: Annotated[
         Literal["0", "1", "all"], typer.Option(metavar="0|1|all", help="Replicas that must have a record.")
     ] = "all",
-    compression: Annotated[
-        Literal["none", "gzip", "snappy", "lz4", "zstd"],
-        typer.Option("--compression", "-z", metavar="none|gzip|snappy|lz4|zstd", help="Codec of the batches."),
-    ] = "none",
-    transactional_id: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Write all of it in one transaction, or none.")
-    ] = None,
+    compression: Compression = "none",
+    transactional_id: TransactionalId = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Don't tell on standard error how many records were written where.")
     ] = False,

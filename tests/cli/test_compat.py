@@ -68,6 +68,7 @@ def test_a_client_goes_before_its_topics(command: Command, broker: ottla.Broker)
 
 @pytest.mark.slow
 def test_without_a_broker_it_starts_one(command: Command) -> None:
+    del command.environment["OTTLA_BOOTSTRAP_SERVERS"]
     done = command.run("compat", "--client", "kafka-python", "-k", "test_keys_choose_partitions")
     assert (done.returncode, done.stdout) == (0, f"kafka-python\t{RECORDS}\tpass\t1\t\n"), done.stderr
 
