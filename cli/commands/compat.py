@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .options import BOOTSTRAP_VARIABLE, HELP, CommandConfig, run
+from .options import HELP, CommandConfig, run
 
 app = typer.Typer(name="compat", add_completion=False, rich_markup_mode=None)
 
@@ -21,7 +21,6 @@ def compat(
             "--bootstrap-server",
             "-b",
             metavar="HOST:PORT[,…]",
-            envvar=BOOTSTRAP_VARIABLE,
             help="The broker to test; port 9092 if none is given. [one that the run starts; so with --broker]",
         ),
     ] = None,
