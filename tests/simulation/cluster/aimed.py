@@ -179,7 +179,7 @@ class AimedFaults:
     async def _bounce(self, broker_id: int, before_it_is_missed: Callable[[], None] = lambda: None) -> None:
         """A broker goes down, with its machine where that may be, and is back at once, under another broker epoch."""
         machine = self._world.machines[broker_id]
-        if not machine.ready.is_set() or self._must_spare:
+        if not machine.ready.is_set() or self._world.must_spare:
             return
         before = self._registration(broker_id)
         machine.is_held = True
@@ -249,14 +249,9 @@ class AimedFaults:
         node = self._world.store.tree.nodes.get(znodes.broker_path(broker_id))
         return None if node is None else node.czxid
 
-    @property
-    def _must_spare(self) -> bool:
-        """Whether a machine has lost power while this fault was under way, so that the others have to stay (``world``)."""
-        return self._world.mode is Mode.POWER_OF_ONE and self._world.damage.is_there
-
     async def _forget(self, broker_id: int) -> None:
         """The session of a broker that may be missed expires."""
-        if not self._must_spare:
+        if not self._world.must_spare:
             await self._expire(broker_id)
 
     async def _expire(self, broker_id: int) -> None:

@@ -44,6 +44,8 @@ class Mover(Actor):
     async def run(self, until: trio.Event) -> None:
         while not until.is_set():
             await trio.sleep(self.rng.choice((0.1, 0.5, 2.0)) * self.rng.uniform(0.5, 1.5))
+            if self.world.must_spare:
+                continue
             moving = self.world.moving()
             if moving and self.rng.random() < 0.6:  # cancelled, or replaced
                 key = self.rng.choice(sorted(moving))

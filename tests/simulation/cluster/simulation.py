@@ -142,7 +142,7 @@ class ClusterSimulation:
     async def _until_whole(self) -> None:
         """Where one machine at a time may lose power: wait until what it has lost is not lost to the cluster any more."""
         deadline = trio.current_time() + _SETTLED_SECONDS
-        while self.world.mode is Mode.POWER_OF_ONE and self.world.damage.is_there:
+        while self.world.must_spare:
             await trio.sleep(0.1)
             if trio.current_time() > deadline:
                 raise Violation(f"a replica that has lost records is in sync for {_SETTLED_SECONDS} s")

@@ -2,8 +2,9 @@
 
 In ``Mode.POWER_OF_ONE`` a machine may lose power, and what it has not flushed, only while for each partition another
 replica in sync is *intact*: it has not lost anything since it joined the ISR, and has been in the cluster since. And until
-the controller has taken the machine's replicas out of the ISR the others stay there. That is when Kafka loses nothing: a
-replica that has lost records, and comes back to find no other one in sync, leads (KIP-966 is to mend that).
+the controller has taken the machine's replicas out of the ISR the others stay there: they neither leave the cluster nor are
+taken out of a partition by a move that is cancelled or replaced. That is when Kafka loses nothing: a replica that has lost
+records, and comes back to find no other one in sync, leads (KIP-966 is to mend that).
 """
 
 from __future__ import annotations
@@ -184,6 +185,11 @@ class ClusterWorld(Run):
                 if other != broker_id:
                     machine.spare()
         return may
+
+    @property
+    def must_spare(self) -> bool:
+        """Whether a machine has lost power, and all others have to stay where they are (see the module)."""
+        return self.mode is Mode.POWER_OF_ONE and self.damage.is_there
 
     def is_member(self, broker_id: int) -> bool:
         """Whether a broker is in the cluster, a controller has taken account of that, and nothing is about to change it."""
