@@ -1,6 +1,7 @@
 """DescribeProducers (key 61): the idempotent producers a partition remembers (KIP-664).
 
-Behaviour: a partition that is not there is an error of its own, of an illegal topic name INVALID_TOPIC_EXCEPTION.
+Behaviour: any replica answers, a follower too (``Partition.activeProducerState``), so that one that differs can be found. A
+partition that is not there is an error of its own, of an illegal topic name INVALID_TOPIC_EXCEPTION.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ def _describe(call: Call, topic: str, index: int) -> PartitionResponse:
         check(call, Operation.READ, TOPIC, topic)
         check_name(topic)
         partition = call.broker.replicas.partition(topic, index)
-        partition.check_leader()
     except KafkaError as error:
         return PartitionResponse(partition_index=index, error_code=error.code, error_message=error.message)
     return PartitionResponse(

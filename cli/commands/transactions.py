@@ -19,6 +19,11 @@ from .options import (
     run,
 )
 
+Broker = Annotated[
+    int | None,
+    typer.Option("--broker", metavar="ID", help="The replicas on this broker. [the leaders of the partitions]"),
+]
+
 app = group_app("transactions", "List and describe transactions, find those that hang, and abort them.")
 
 
@@ -74,6 +79,7 @@ def describe(
 def producers(
     topics: SomePartitions = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    broker: Broker = None,
     as_json: AsJson = False,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
@@ -88,13 +94,14 @@ def producers(
     from ..tools import client, transactions
 
     connection = client.Connection.of(bootstrap_server, command_config, command_property)
-    run(debug, transactions.list_producers, connection, topics or (), as_json=as_json)
+    run(debug, transactions.list_producers, connection, topics or (), broker=broker, as_json=as_json)
 
 
 @app.command("find-hanging")
 def find_hanging(
     topics: SomePartitions = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    broker: Broker = None,
     max_transaction_timeout: Annotated[
         int,
         typer.Option(metavar="MINUTES", min=0, help="Younger ones can't hang: the highest timeout of any producer."),
@@ -121,6 +128,7 @@ def find_hanging(
         transactions.find_hanging,
         connection,
         topics or (),
+        broker=broker,
         max_timeout_min=max_transaction_timeout,
         as_json=as_json,
     )

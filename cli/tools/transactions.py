@@ -133,8 +133,11 @@ class OpenTransaction(NamedTuple):
         )
 
 
-def list_producers(connection: Connection, topics: Sequence[str], *, as_json: bool) -> None:
-    """A row for each idempotent or transactional producer that partitions remember. Raises KafkaError, ToolError."""
+def list_producers(connection: Connection, topics: Sequence[str], *, broker: int | None, as_json: bool) -> None:
+    """A row for each idempotent or transactional producer that partitions remember: their leaders, or this broker's replicas.
+
+    Raises KafkaError, ToolError.
+    """
     with closing(connection.admin()) as admin:
         rows = [
             (
@@ -146,23 +149,25 @@ def list_producers(connection: Connection, topics: Sequence[str], *, as_json: bo
                 producer.last_timestamp,
                 None if producer.current_transaction_start_offset < 0 else producer.current_transaction_start_offset,
             )
-            for where, producer in _producers(admin, topics)
+            for where, producer in _producers(admin, topics, broker)
         ]
     print_rows(PRODUCER_COLUMNS, rows, as_json=as_json)
 
 
-def _producers(admin: Admin, topics: Sequence[str]) -> list[OpenTransaction]:
+def _producers(admin: Admin, topics: Sequence[str], broker: int | None) -> list[OpenTransaction]:
     """All producers that partitions remember, with a transaction or without."""
     if topics:
         chosen = chosen_partitions(admin, topics)
     else:
         chosen = [(topic, p) for topic in find_topics(admin, None) for p in topic.partitions if p.leader is not None]
-    wanted = [TopicPartition(topic.name, partition.number) for topic, partition in chosen]
-    told = admin.describe_producers(wanted)
+    wanted = [TopicPartition(topic.name, p.number) for topic, p in chosen if broker is None or broker in p.replicas]
+    told = admin.describe_producers(wanted, broker_id=broker)
     return [OpenTransaction(where, producer) for where in sorted(told) for producer in told[where].active_producers]
 
 
-def find_hanging(connection: Connection, topics: Sequence[str], *, max_timeout_min: int, as_json: bool) -> None:
+def find_hanging(
+    connection: Connection, topics: Sequence[str], *, broker: int | None, max_timeout_min: int, as_json: bool
+) -> None:
     """A row for each transaction that its coordinator will not end any more.
 
     These are open longer than any transaction may be, and their coordinator does not know the producer, or not the partition.
@@ -171,7 +176,7 @@ def find_hanging(connection: Connection, topics: Sequence[str], *, max_timeout_m
         latest = _now_ms() - max_timeout_min * 60_000
         candidates = [
             found
-            for found in _producers(admin, topics)
+            for found in _producers(admin, topics, broker)
             if found.producer.current_transaction_start_offset >= 0 and found.producer.last_timestamp < latest
         ]
         ended_by = _partitions_with_coordinator(admin, {found.producer.producer_id for found in candidates})

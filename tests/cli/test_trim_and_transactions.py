@@ -104,11 +104,14 @@ def test_a_healthy_cluster(command: Command) -> None:
     assert command("cluster", "health").startswith("healthy: true\ncontroller: 1\n")
 
 
-def test_a_cluster_whose_broker_is_down_is_not_healthy() -> None:
+def test_each_replica_tells_of_producers_and_a_broker_that_is_down_is_not_healthy() -> None:
     with ottla.Cluster(2) as cluster:
         command = Command(cluster.bootstrap_servers)
         command("topics", "create", "both", "-r", "2")
         command("topics", "create", "alone", "-r", "1")
+        command("produce", "both", given="x\n")
+        by_replica = [command.json("transactions", "producers", "both", "--broker", str(n)) for n in (1, 2)]
+        assert [[row["last_sequence"] for row in rows] for rows in by_replica] == [[0], [0]]  # a follower tells, too
         (described,) = command.json("topics", "describe", "alone")
         gone = described["partitions"][0]["leader"]
         cluster.kill(gone)
