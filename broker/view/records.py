@@ -250,7 +250,10 @@ class Search:
             self.bytes_read += batch.size
             await self._look_into(each, batch, start, end, aborted, found)
             position = max(position, min(batch.next_offset, end))
-        return (position if position > start else end), found
+        if position == start:  # what is read has the offset in it, or comes after it
+            self._note(each, start, ValueError("what the log has there is no batch"))
+            return end, found
+        return position, found
 
     async def _look_into(
         self,

@@ -158,8 +158,8 @@ async def browsing(folder: Path, **properties: str) -> AsyncIterator[Browsing]:
             "log.dirs": str(folder),
             "listeners": f"PLAINTEXT://{HOST}:{PORT}",
             "console.listener": f"{CONSOLE}:8080",
-            "max.message.bytes": "20000000",
             "message.max.bytes": "20000000",
+            "log.initial.task.delay.ms": "1000000000",  # records of tests are old, and would be deleted
             **named,
         }
     )

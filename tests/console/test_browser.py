@@ -44,6 +44,7 @@ class Served:
             [
                 *(sys.executable, "-m", "ottla", "serve", "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0"),
                 *("--data-dir", folder, "--override", "group.initial.rebalance.delay.ms=0"),
+                *("--override", "log.retention.ms=-1"),  # records of the test are old
             ],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -229,3 +229,19 @@ async def test_an_empty_partition(backwards: bool, autojump_clock: trio.testing.
         assert await run(nothing) == []
         assert nothing.is_exhausted
         assert nothing.done_share == 1
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+async def test_nothing_is_left_out_between_segments_while_the_log_grows(
+    backwards: bool, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with topic(**{"segment.bytes": "2000"}) as (partition,):
+        numbered(partition, 3000, 17)
+        assert len(partition.log.segments) > 20
+        looking = search([partition], 10_000, backwards=backwards, matches=lambda record: True)
+        while not looking.is_done:
+            await looking.step()
+            numbered(partition, 34, 17)
+        offsets = [record.offset for record in looking.found()]
+        assert offsets == ([*range(2999, -1, -1)] if backwards else [*range(3000)])
+        assert looking.problems == []
