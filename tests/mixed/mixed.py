@@ -129,6 +129,8 @@ class Mixed:
             answered = self.asked(lambda: self.admin.elect_leaders(ElectionType.PREFERRED, wanted))
             found = [each.error for each in answered if each.error is not None]
             errors[:] = [error for error in found if error.code() != _ELECTION_NOT_NEEDED]
+            if any(error.code() == KafkaError.NOT_CONTROLLER for error in errors):  # Kafka says so of each partition
+                self.admin.list_topics(timeout=PATIENCE_S)
             return not errors
 
         try:
