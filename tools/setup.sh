@@ -6,7 +6,7 @@
 #   tools/setup.sh check    the first, and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
 #   tools/setup.sh docs     the run-time dependencies, and what builds the site
 #   tools/setup.sh test     all of that, and the next three, of which clients can run beside the others
-#   tools/setup.sh packages Spark, the jars, kcat, Chromium, and .venv-kafka-python-2 (the last 2.x in a venv of its own)
+#   tools/setup.sh packages Spark, the jars, kcat, Chromium, zsh, and .venv-kafka-python-2 (the last 2.x in a venv of its own)
 #   tools/setup.sh classes  archives of the classes that the Java of packages loads
 #   tools/setup.sh clients  clients in other languages
 #   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
@@ -97,17 +97,22 @@ install_kafka_python_2() {
     fi
 }
 
-install_browser() { # for the tests of the console; Debian's, for playwright would fetch its own from elsewhere
-    if command -v chromium >/dev/null 2>&1; then
-        return
+missing_programs() {
+    for program in chromium zsh; do
+        command -v "$program" >/dev/null 2>&1 || echo "$program"
+    done
+}
+
+install_programs() { # Chromium for the tests of the console (Debian's: playwright's own is elsewhere), zsh for those of completion
+    missing=$(missing_programs)
+    if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
+        echo "setup: installing" $missing >&2
+        apt-get update -qq >/dev/null 2>&1 || true
+        said=$(DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing 2>&1) || echo "$said" >&2
+        missing=$(missing_programs)
     fi
-    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        echo "setup: installing chromium" >&2
-        apt-get update -qq >.venv/chromium.log 2>&1 || true
-        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >>.venv/chromium.log 2>&1 || true
-    fi
-    if ! command -v chromium >/dev/null 2>&1; then
-        echo "setup: this needs what is not here: Chromium (chromium)" >&2
+    if [ -n "$missing" ]; then
+        echo "setup: this needs what is not here:" $missing >&2
         exit 1
     fi
 }
@@ -115,15 +120,15 @@ install_browser() { # for the tests of the console; Debian's, for playwright wou
 packages() { # side by side, for each waits for its registry half of the time
     tools/fetch_jars.sh wire kafka zookeeper streams connect spark &
     jars=$!
-    tools/fetch_kcat.sh &
-    kcat=$!
-    install_browser &
-    browser=$!
+    { # one after the other, for apt runs once at a time
+        install_programs
+        tools/fetch_kcat.sh
+    } &
+    programs=$!
     install test --editable '.[compat,metrics,console,spark]' --group dev --group docs --group browser
     install_kafka_python_2
     wait $jars
-    wait $kcat
-    wait $browser
+    wait $programs
 }
 
 clients() {
