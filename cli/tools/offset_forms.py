@@ -157,7 +157,7 @@ def resolve(place: Place, wanted: Collection[TopicPartition], client: Offsets) -
         return {}
     starts, ends = client.starts(wanted), client.ends(wanted)
     if place.kind is Kind.TIME:
-        found = client.at_time(wanted, place.number)
+        found = client.at_time(wanted, max(0, place.number))  # below 0 are Kafka's special timestamps
         goals = {where: ends[where] if (offset := found.get(where)) is None else offset for where in wanted}
     elif place.kind is Kind.OFFSET:
         goals = dict.fromkeys(wanted, place.number)
