@@ -36,7 +36,7 @@ from .jwks_source import JwksSource
 from .listener_config import ListenerConfig
 from .oauthbearer_settings import OauthbearerSettings
 from .provider_http import provider_context
-from .sasl_mechanisms import Background, jaas_property, login_module, refuse_callbacks
+from .sasl_mechanism import Background, jaas_property, login_module, refuse_callbacks
 from .token_source import TokenSource
 
 logger = logging.getLogger(__name__)

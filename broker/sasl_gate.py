@@ -34,7 +34,8 @@ from .dispatch import answer, framed
 from .gate import AuthenticationFailedError
 from .listener_config import ListenerConfig
 from .monitor import Authentication, Monitor
-from .sasl_mechanisms import Mechanism, enabled_mechanisms
+from .sasl_mechanism import Mechanism
+from .sasl_mechanisms import enabled_mechanisms
 from .sasl_settings import SaslSettings
 
 _SIZE = struct.Struct(">i")

@@ -7,50 +7,25 @@ wrong in them ends the start. ``MECHANISMS`` is the registry.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from ..base.seams import Workers
 from ..base.settings import SettingError
 from ..controller.config_store import USERS
 from ..controller.znodes import sanitized
 from ..handlers.services import Services
-from ..security.jaas import PLAIN_MODULE, SCRAM_MODULE, JaasError, LoginModule, parse_jaas
+from ..security.jaas import PLAIN_MODULE, SCRAM_MODULE
 from ..security.oauthbearer import OAUTHBEARER
 from ..security.plain import PLAIN, PlainClient, PlainServer, plain_users
 from ..security.principal import USER, Principal
-from ..security.sasl import AuthenticationError, SaslClient, SaslServer
+from ..security.sasl import SaslClient, SaslServer
 from ..security.scram import ScramMechanism, parse_credential
 from ..security.scram_exchange import ScramClient, ScramServer, ScramUser
 from .listener_config import ListenerConfig
+from .sasl_mechanism import Mechanism, identity, jaas_property, login_module, refuse_callbacks
 from .sasl_settings import DEFAULT_MECHANISM, SaslSettings
 
 logger = logging.getLogger(__name__)
-
-_CALLBACKS = (
-    "sasl.server.callback.handler.class",
-    "sasl.client.callback.handler.class",
-    "sasl.login.callback.handler.class",
-    "sasl.login.class",
-)
-
-
-Background = Callable[[Workers], Awaitable[None]]
-
-
-class Mechanism(Protocol):
-    """One mechanism of one listener. ``background`` is to be run while it listens; None where nothing is to be."""
-
-    @property
-    def background(self) -> Background | None: ...
-
-    def server(self, services: Services) -> SaslServer:
-        """This side of a client's authentication."""
-        ...
-
-    async def client(self, workers: Workers) -> SaslClient:
-        """This broker's authentication at another broker. Raises AuthenticationError where it has no identity."""
-        ...
 
 
 class PlainMechanism:
@@ -146,40 +121,3 @@ def enabled_mechanisms(config: ListenerConfig) -> dict[str, Mechanism]:
     if not names:
         raise SettingError("sasl.enabled.mechanisms", "", f"listener {config.listener} needs one")
     return {name: MECHANISMS[name](config) for name in names}
-
-
-def jaas_property(config: ListenerConfig, mechanism: str) -> str:
-    """The property that a mechanism's JAAS configuration is read from."""
-    return f"{config.prefix}{mechanism.lower()}.sasl.jaas.config"
-
-
-def login_module(config: ListenerConfig, mechanism: str, module_name: str) -> LoginModule | None:
-    """What is given in the JAAS configuration, if there is one. Raises SettingError, which has nothing of it in its text."""
-    text = config.prefixed("sasl.jaas.config", mechanism)
-    if text is None:
-        return None
-    name = jaas_property(config, mechanism)
-    try:
-        module = parse_jaas(text)
-    except JaasError as error:
-        raise SettingError(name, "[hidden]", str(error)) from None
-    if module.name != module_name:
-        raise SettingError(
-            name, "[hidden]", f"the login module of {mechanism} is {module_name}"
-        )  # its name may be a secret
-    return module
-
-
-def identity(module: LoginModule | None) -> tuple[str, str]:
-    """User name and password that this broker shows to others. Raises AuthenticationError where there are none."""
-    options = module.options if module is not None else {}
-    if "username" not in options or "password" not in options:
-        raise AuthenticationError("this broker's sasl.jaas.config has no username and password for other brokers")
-    return options["username"], options["password"]
-
-
-def refuse_callbacks(config: ListenerConfig, mechanism: str, names: Sequence[str] = _CALLBACKS) -> None:
-    """No class of Java can be called here. Raises SettingError."""
-    for name in names:
-        if (given := config.value(name, mechanism)) is not None:
-            raise SettingError(name, given, "Java classes cannot be run here")

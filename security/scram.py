@@ -62,6 +62,16 @@ class ScramMechanism(IntEnum):
         return hashlib.pbkdf2_hmac(self._digest, password.encode(), salt, iterations)
 
 
+@dataclasses.dataclass(frozen=True)
+class SaltedPassword:
+    """What the owner of a password sends of it, for one mechanism (KIP-554)."""
+
+    mechanism: ScramMechanism
+    iterations: int
+    salt: bytes = dataclasses.field(repr=False)
+    salted: bytes = dataclasses.field(repr=False)
+
+
 SCRAM_MECHANISMS = {mechanism.sasl_name: mechanism for mechanism in ScramMechanism}
 
 

@@ -17,22 +17,12 @@ from typing import Any, Protocol
 import kafka.errors
 from kafka.protocol.admin import AlterUserScramCredentialsRequest
 
-from ...security.scram import SCRAM_MECHANISMS, ScramMechanism, new_nonce
+from ...security.scram import SCRAM_MECHANISMS, SaltedPassword, ScramMechanism, new_nonce
 from .client import Admin, Connection
 from .output import Column, print_rows
 from .running import ToolError, UsageError, refusal
 
 COLUMNS = (Column("user"), Column("mechanism"), Column("iterations", is_number=True))
-
-
-@dataclasses.dataclass(frozen=True)
-class SaltedPassword:
-    """What is set for one mechanism."""
-
-    mechanism: ScramMechanism
-    iterations: int
-    salt: bytes = dataclasses.field(repr=False)
-    salted: bytes = dataclasses.field(repr=False)
 
 
 class Users(Protocol):

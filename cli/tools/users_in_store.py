@@ -26,9 +26,14 @@ from ...controller.store import ClusterStore, StoreError, ensure_paths
 from ...controller.zookeeper_settings import ZooKeeperSettings
 from ...log.checkpoints import LOCK, read_meta_properties
 from ...log.disk import OsDisk, join
-from ...security.scram import SCRAM_MECHANISMS, ScramMechanism, credential_from_salted_password, parse_credential
+from ...security.scram import (
+    SCRAM_MECHANISMS,
+    SaltedPassword,
+    ScramMechanism,
+    credential_from_salted_password,
+    parse_credential,
+)
 from .running import ToolError
-from .users import SaltedPassword
 
 T = TypeVar("T")
 

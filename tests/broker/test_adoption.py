@@ -11,13 +11,12 @@ import pytest
 import ottla
 from ottla.base.errors import ErrorCode
 from ottla.broker.server import StartError
-from ottla.cli.tools.users import SaltedPassword
 from ottla.cli.tools.users_in_store import UsersInStore
 from ottla.compat_tests.raw.requests import produce
 from ottla.compat_tests.wire_client import Connection, Operator, connect, topic_metadata
 from ottla.log.checkpoints import read_leader_epochs, read_topic_id, write_offsets, write_topic_id
 from ottla.log.disk import OsDisk
-from ottla.security.scram import ScramMechanism
+from ottla.security.scram import SaltedPassword, ScramMechanism
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.metadata import MetadataRequest
