@@ -74,6 +74,8 @@ def test_failures_are_printed_as_the_page_shows_them(
     (pytester.path / name).write_text(code)
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setenv("PYTEST_ADDOPTS", "")
+    for variable in ("CI", "BUILD_NUMBER"):  # with which pytest cuts no line
+        monkeypatch.delenv(variable, raising=False)
     printed = pytester.runpytest_subprocess(*PLUGIN, "-q", "--tb=short", "--show-capture=no", name).stdout.str()
     assert printed[printed.index("====") : printed.rindex(" in ")] == shown.rstrip()
 
