@@ -1,4 +1,4 @@
-"""The commands that show in a terminal what a page shows."""
+"""The commands that show in a terminal what a page shows: shell lines that can be pasted, whatever a topic or group is called."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ def _line(*words: str) -> str:
     return " ".join(map(shlex.quote, words))
 
 
+def _named(name: str) -> tuple[str, ...]:
+    """The last words of one of Ottla's: a name, which is no option even where it looks like one."""
+    return ("--", name) if name.startswith("-") else (name,)
+
+
 def topics(server: str) -> Command:
     return Command(
         _line("ottla", "topics", "list", "-b", server), _line("kafka-topics.sh", "--bootstrap-server", server, "--list")
@@ -25,7 +30,7 @@ def topics(server: str) -> Command:
 
 def topic(server: str, name: str) -> Command:
     return Command(
-        _line("ottla", "topics", "describe", "--topic", name, "-b", server),
+        _line("ottla", "topics", "describe", "-b", server, *_named(name)),
         _line("kafka-topics.sh", "--bootstrap-server", server, "--describe", "--topic", name),
     )
 
@@ -39,7 +44,7 @@ def groups(server: str) -> Command:
 
 def group(server: str, group_id: str) -> Command:
     return Command(
-        _line("ottla", "groups", "describe", "--group", group_id, "-b", server),
+        _line("ottla", "groups", "describe", "-b", server, *_named(group_id)),
         _line("kafka-consumer-groups.sh", "--bootstrap-server", server, "--describe", "--group", group_id),
     )
 
@@ -53,12 +58,15 @@ def cluster(server: str) -> Command:
 
 def records(server: str, name: str, partition: int | None, offset: int | None, count: int) -> Command:
     """Those from an offset on, or as many of the newest ones."""
-    numbered = () if partition is None else ("--partition", str(partition))
-    ottla = ["ottla", "consume", "--topic", name, *numbered]
-    ottla += ["--offset", str(-count if offset is None else offset), "--until-end", "-b", server]
+    ottla = ["ottla", "consume", "-b", server]
+    if partition is not None:
+        ottla += ["-p", str(partition)]
+    ottla += ["-o", str(-count if offset is None else offset), "-e"]
     if offset is not None:
-        ottla += ["--max-messages", str(count)]
+        ottla += ["-n", str(count)]
+    ottla += _named(name)
     if partition is None or offset is None:  # which Kafka's tool cannot
         return Command(_line(*ottla))
-    kafka = ["kafka-console-consumer.sh", "--bootstrap-server", server, "--topic", name, *numbered]
-    return Command(_line(*ottla), _line(*kafka, "--offset", str(offset), "--max-messages", str(count)))
+    kafka = ["kafka-console-consumer.sh", "--bootstrap-server", server, "--topic", name]
+    kafka += ["--partition", str(partition), "--offset", str(offset), "--max-messages", str(count)]
+    return Command(_line(*ottla), _line(*kafka))
