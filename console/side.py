@@ -10,8 +10,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-import trio
-
 from ..base.addresses import join_host_port
 from ..base.network import Network
 from ..base.seams import Clock, Workers
@@ -70,17 +68,7 @@ class ConsoleSide:
 
     async def run_beside(self, serve: Callable[[], Awaitable[None]]) -> None:
         assert self._http is not None
-        failure: Exception | None = None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._http.serve)
-            nursery.start_soon(self.view.run)
-            try:
-                await serve()
-            except Exception as error:
-                failure = error
-            nursery.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
+        await self._http.run_beside(serve, self.view.run)
 
 
 def _check_open(server: BrokerServer) -> None:

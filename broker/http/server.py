@@ -20,6 +20,7 @@ Requests of a connection are answered one after another. The application's own w
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -61,6 +62,20 @@ class HttpServer:
         """Let the address go; safe to call twice."""
         if self._listener is not None:
             self._listener.close()
+
+    async def run_beside(self, serve: Callable[[], Awaitable[None]], background: Callable[[], Awaitable[None]]) -> None:
+        """Serve, and run what its pages need, for as long as ``serve`` takes; what that raises is raised as it is."""
+        failure: Exception | None = None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.serve)
+            nursery.start_soon(background)
+            try:
+                await serve()
+            except Exception as error:
+                failure = error
+            nursery.cancel_scope.cancel()
+        if failure is not None:
+            raise failure
 
     async def serve(self) -> None:
         """Serve until cancelled."""

@@ -81,17 +81,7 @@ class MetricsServer:
 
     async def run_beside(self, serve: Callable[[], Awaitable[None]]) -> None:
         """Serve HTTP for as long as ``serve`` takes; what that raises is raised as it is."""
-        failure: Exception | None = None
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._http.serve)
-            nursery.start_soon(self._loop_lag.run)
-            try:
-                await serve()
-            except Exception as error:
-                failure = error
-            nursery.cancel_scope.cancel()
-        if failure is not None:
-            raise failure
+        await self._http.run_beside(serve, self._loop_lag.run)
 
     async def _metrics(self, request: Request) -> Response:
         self._collector.monitor = self._broker.monitor
