@@ -89,14 +89,18 @@ def mirror(
             sync_configs=sync_configs,
         )
         options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
-    title = f"mirror to {target}"
-    shown = Output(title, as_json, metrics, is_one_query=True)
+    shown = Output(f"mirror to {target}", as_json, metrics, is_one_query=True)
+    _run(job, options, shown, target)
+
+
+def _run(job: Mirror, options: SessionOptions, shown: Output, target: str) -> None:
+    """``target`` as it was given."""
     done = Mirrored()
-    with one_line_errors(debug=debug):
+    with one_line_errors(debug=options.debug):
         check_setup()
         check_reachable(job.source)
         check_reachable(job.target)
-        with shown.running(title, options) as (spark, watch):
+        with shown.running(shown.title, options) as (spark, watch):
             run(spark, job, done, watch)
     shown.end(
         watch,

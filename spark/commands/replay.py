@@ -98,13 +98,18 @@ def replay(
             options=pairs("--option", option),
         )
         options = SessionOptions(master, jars, pairs("--setting", setting), log_level, debug)
-    with one_line_errors(debug=debug):
-        check_setup()
-        check_reachable(job.bootstrap_servers)
-        with session(f"replay to {to_topic}", options) as spark:
-            total = run(spark, job)
+    total = _run(job, options)
     said = f"replayed {total:,} {plural(total, 'record')} to {to_topic}"
     typer.echo(json.dumps({"records": total}) if as_json else said)
+
+
+def _run(job: Replay, options: SessionOptions) -> int:
+    """How many records there were."""
+    with one_line_errors(debug=options.debug):
+        check_setup()
+        check_reachable(job.bootstrap_servers)
+        with session(f"replay to {job.to_topic}", options) as spark:
+            return run(spark, job)
 
 
 def _time(option: str, text: str | None) -> datetime | None:
