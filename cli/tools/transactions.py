@@ -112,14 +112,14 @@ def _now_ms() -> int:
     return round(time.time() * 1000)
 
 
-class OpenTransaction(NamedTuple):
-    """A producer of a partition that has begun a transaction there."""
+class KnownProducer(NamedTuple):
+    """A producer that a partition remembers, with a transaction open there or without."""
 
     where: TopicPartition
     producer: Any
 
-    def row(self) -> tuple[Any, ...]:
-        """As ``HANGING_COLUMNS`` have it."""
+    def hanging_row(self) -> tuple[Any, ...]:
+        """Its transaction, as ``HANGING_COLUMNS`` have it."""
         producer = self.producer
         minutes = (_now_ms() - producer.last_timestamp) // 60_000
         return (
@@ -154,15 +154,15 @@ def list_producers(connection: Connection, topics: Sequence[str], *, broker: int
     print_rows(PRODUCER_COLUMNS, rows, as_json=as_json)
 
 
-def _producers(admin: Admin, topics: Sequence[str], broker: int | None) -> list[OpenTransaction]:
-    """All producers that partitions remember, with a transaction or without."""
+def _producers(admin: Admin, topics: Sequence[str], broker: int | None) -> list[KnownProducer]:
+    """Of all these partitions, or of all there are."""
     if topics:
         chosen = chosen_partitions(admin, topics)
     else:
         chosen = [(topic, p) for topic in find_topics(admin, None) for p in topic.partitions if p.leader is not None]
     wanted = [TopicPartition(topic.name, p.number) for topic, p in chosen if broker is None or broker in p.replicas]
     told = admin.describe_producers(wanted, broker_id=broker)
-    return [OpenTransaction(where, producer) for where in sorted(told) for producer in told[where].active_producers]
+    return [KnownProducer(where, producer) for where in sorted(told) for producer in told[where].active_producers]
 
 
 def find_hanging(
@@ -181,7 +181,7 @@ def find_hanging(
         ]
         ended_by = _partitions_with_coordinator(admin, {found.producer.producer_id for found in candidates})
     hanging = [found for found in candidates if found.where not in ended_by.get(found.producer.producer_id, ())]
-    print_rows(HANGING_COLUMNS, [found.row() for found in hanging], as_json=as_json)
+    print_rows(HANGING_COLUMNS, [found.hanging_row() for found in hanging], as_json=as_json)
 
 
 def _partitions_with_coordinator(admin: Admin, producer_ids: set[int]) -> Mapping[int, set[TopicPartition]]:
