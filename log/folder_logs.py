@@ -138,10 +138,16 @@ class FolderLogs:
             return {}
 
     def _add(self, partition_log: PartitionLog) -> None:
-        """Take a loaded log; one without a segment was never written, and one of two is a future log that is not needed."""
+        """Take a loaded log, if it is needed: of two in this folder one is a future log that is not.
+
+        A crash in the middle of making a log, or of emptying it, leaves a folder without a segment. There is nothing in it,
+        and the partition may be on other brokers or in another folder by now, so it is removed. Kafka's ``LogLoader`` begins
+        a segment there, and in ZooKeeper mode the log stays when the partition does not come back.
+        """
         key = TopicPartition(partition_log.topic, partition_log.partition)
         if not partition_log.segments:
-            self.folder.deleted_logs += 1
+            logger.info("%s has no segment, and is removed", partition_log.directory)
+            self._remove(partition_log)
             return
         other = self.logs.get(key)
         if other is not None:

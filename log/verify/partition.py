@@ -15,6 +15,7 @@ from ..checkpoints import (
 from ..disk import Disk, join
 from ..files import (
     CLEANED_SUFFIX,
+    DELETED_FOLDER_SUFFIX,
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -133,9 +134,11 @@ class PartitionCheck:
 
     def _without_segments(self) -> None:
         start = self._expected.log_start_offset
-        self._findings.add(
-            "", "there is no segment in it", f"begins an empty one at offset {start}" if start else "ignores it"
+        begins, removes = (
+            f"begins an empty one at offset {start}",
+            f"renames it to *{DELETED_FOLDER_SUFFIX}, to be removed",
         )
+        self._findings.add("", "there is no segment in it", begins if start else removes)
 
     def _read_snapshots(self, offsets: list[int], base_offsets: list[int]) -> dict[int, list[ProducerState]]:
         """The readable ones by offset. Every clean stop leaves one that the start after the next removes unread."""

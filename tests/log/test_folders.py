@@ -229,6 +229,20 @@ async def test_new_log_where_the_first_choice_fails(two_in_memory):
     assert manager.folders[1].is_offline
 
 
+async def test_log_that_could_not_be_made_does_not_stand_in_the_way_of_its_successor(two_in_memory, read_values):
+    world = two_in_memory
+    manager = await world.start()
+    first = f"{world.path}/t-0"
+    world.disk.fail("open", where=lambda path: path.startswith(first) and path.endswith(".log"))
+    world.append(manager.get_or_create("t", 0, TOPIC_ID))
+    assert (folder_of(manager, "t", 0), partition_folders(world, world.path)) == (1, ["t-0"])
+    world.disk.heal()
+    world.kill()
+    manager = await world.start()
+    assert (folder_of(manager, "t", 0), read_values(manager.get("t", 0))) == (1, [(0, "a")])
+    assert not world.disk.exists(first)
+
+
 async def test_folder_that_cannot_be_read_at_the_start(two_in_memory, read_values):
     world = two_in_memory
     manager = await world.start()

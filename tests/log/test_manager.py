@@ -151,6 +151,24 @@ async def test_log_of_an_earlier_topic_of_the_same_name(world):
     assert uuid_to_text(b"b" * 16) in text(world, "t-0/partition.metadata")
 
 
+async def test_folder_that_a_crash_left_without_a_segment_is_removed(memory_world, read_values):
+    world = memory_world
+    log = await world.log()
+    world.append(log)
+    world.disk.fail("open", where=lambda path: path.endswith("7.log"))
+    with refused(ErrorCode.KAFKA_STORAGE_ERROR):
+        log.truncate_fully_and_start_at(7)
+    world.disk.heal()
+    world.kill()
+    manager = await world.start()
+    assert manager.get("t", 0) is None
+    assert "t-0" not in world.disk.names(world.path), "or it stays when the partition was deleted or moved meanwhile"
+    world.append(manager.get_or_create("t", 0), "fresh")
+    world.kill()
+    manager = await world.start()
+    assert read_values(manager.get("t", 0)) == [(0, "fresh")]
+
+
 async def test_lost_partition_metadata_is_written_again(world):
     manager = await world.start()
     world.append(manager.get_or_create("t", 0, b"a" * 16))

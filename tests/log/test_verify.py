@@ -299,7 +299,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "empty folder": (
         lambda w: (Path(w.path) / "t-1").mkdir(),
-        "t-1: there is no segment in it; a start ignores it",
+        "t-1: there is no segment in it; a start renames it to *-delete, to be removed",
     ),
     "checkpoint damaged": (
         lambda w: (Path(w.path) / "replication-offset-checkpoint").write_text("1\n"),
