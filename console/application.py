@@ -12,10 +12,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ..base.errors import KafkaError
-from ..broker.view.view import BrokerView, NotFoundError
+from ..broker.view.view import NotFoundError
 from .pages import Pages
 from .record_pages import RecordPages, WrongQuestionError
 from .render import Renderer
+from .source import Source
 from .top import Top
 
 _AT_ONCE = 4
@@ -24,8 +25,8 @@ _AT_ONCE = 4
 Page = Callable[[Request], Awaitable[Response]]
 
 
-def make_application(view: BrokerView, renderer: Renderer) -> Starlette:
-    pages, records = Pages(view, renderer), RecordPages(view, renderer)
+def make_application(source: Source, renderer: Renderer) -> Starlette:
+    pages, records = Pages(source, renderer), RecordPages(source, renderer)
     turns = trio.CapacityLimiter(_AT_ONCE)
 
     def route(path: str, page: Page) -> Route:
@@ -42,7 +43,7 @@ def make_application(view: BrokerView, renderer: Renderer) -> Starlette:
     routes = [
         route("/", pages.overview),
         route("/history.json", pages.history),
-        route("/top.json", Top(view).page),
+        route("/top.json", Top(source).page),
         route("/topics", pages.topics),
         route("/topics/{topic}", pages.topic),
         route("/topics/{topic}/records", records.records),
@@ -68,6 +69,8 @@ async def _answered(page: Page, request: Request, renderer: Renderer) -> Respons
         return await _problem(renderer, 400, str(error))
     except KafkaError as error:
         return await _problem(renderer, 503, f"The broker cannot say: {error.message or error.code.name}")
+    except OSError as error:
+        return await _problem(renderer, 503, f"No broker answers: {error}")
 
 
 async def _problem(renderer: Renderer, status: int, why: str) -> Response:

@@ -26,14 +26,18 @@ def nbytes(value: int | float | None) -> str | Markup:
     return Markup('<span title="{} bytes">{} {}</span>').format(f"{round(value):,}", shown, _UNITS[unit])
 
 
-def rate(value: float) -> str | Markup:
+def rate(value: float | None) -> str | Markup:
     """Of something a second; nothing for 0, so that what moves is seen."""
+    if value is None:
+        return _NONE
     return (
         Markup('<span class="none">0</span>') if value < 0.05 else f"{value:,.1f}" if value < 100 else f"{value:,.0f}"
     )
 
 
-def byte_rate(value: float) -> str | Markup:
+def byte_rate(value: float | None) -> str | Markup:
+    if value is None:
+        return _NONE
     return Markup('<span class="none">0</span>') if value < 0.5 else Markup("{}/s").format(nbytes(value))
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from ..broker.view.rows import ConnectionRow, GroupRow, RequestRow, TopicRow
-from ..broker.view.view import SERIES, BrokerView
 from . import commands
 from .render import Renderer
+from .source import ONLY_INSIDE, Source, seen_inside
 from .tables import Choice, Column, none_last
 
 _MOST_ERRORS = 20
@@ -21,9 +21,9 @@ _MOST_SEGMENTS = 200
 TOPIC_COLUMNS = (
     Column("name", "Topic", lambda row: row.name),
     Column("partitions", "Partitions", lambda row: row.partitions, is_number=True),
-    Column("records", "Records", lambda row: row.records, is_number=True),
-    Column("size", "Size", lambda row: row.size, is_number=True),
-    Column("in", "In", lambda row: row.rates.bytes_in, is_number=True),
+    Column("records", "Records", lambda row: none_last(row.records), is_number=True),
+    Column("size", "Size", lambda row: none_last(row.size), is_number=True),
+    Column("in", "In", lambda row: none_last(row.rates.bytes_in), is_number=True),
     Column("messages", "Records/s", lambda row: row.rates.messages_in, is_number=True),
     Column("newest", "Newest record", lambda row: none_last(row.newest_ms), is_number=True),
     Column("retention", "Retention", lambda row: none_last(row.retention_ms), is_number=True),
@@ -32,7 +32,7 @@ TOPIC_COLUMNS = (
 GROUP_COLUMNS = (
     Column("group", "Group", lambda row: row.group_id),
     Column("state", "State", lambda row: row.state),
-    Column("members", "Members", lambda row: row.members, is_number=True),
+    Column("members", "Members", lambda row: none_last(row.members), is_number=True),
     Column("topics", "Topics", lambda row: row.topics, is_number=True),
     Column("partitions", "Partitions", lambda row: row.partitions, is_number=True),
     Column("lag", "Lag", lambda row: none_last(row.lag), is_number=True),
@@ -59,27 +59,48 @@ REQUEST_COLUMNS = (
 )
 
 
+class Chart(NamedTuple):
+    """A chart of the overview: series of the source's history, and how their values are written."""
+
+    label: str
+    series: tuple[str, ...]
+    unit: str
+
+
+CHARTS = (
+    Chart("Bytes in and out", ("bytes_in", "bytes_out"), "bytes"),
+    Chart("Records in", ("messages_in",), "number"),
+    Chart("Requests and errors", ("requests", "errors"), "number"),
+    Chart("Connections", ("connections",), "number"),
+    Chart("Lag of all groups", ("lag",), "number"),
+    Chart("Lateness of the event loop", ("loop_lag_ms",), "ms"),
+)
+
+
 class Pages:
     """Each method is one page."""
 
-    def __init__(self, view: BrokerView, renderer: Renderer) -> None:
-        self._view = view
+    def __init__(self, source: Source, renderer: Renderer) -> None:
+        self._source = source
         self._renderer = renderer
 
     async def overview(self, request: Request) -> Response:
-        broker = await self._view.broker()
+        inside = self._source.inside
         return await self._renderer.page(
             "overview.html",
-            broker=broker,
-            errors=self._view.errors()[:_MOST_ERRORS],
-            command=commands.cluster(broker.bootstrap_servers),
+            cluster=await self._source.cluster(),
+            broker=None if inside is None else await inside.broker(),
+            charts=[chart for chart in CHARTS if all(name in self._source.history.names for name in chart.series)],
+            errors=[] if inside is None else inside.errors()[:_MOST_ERRORS],
+            only_inside=ONLY_INSIDE,
+            command=commands.cluster(self._source.bootstrap_servers),
         )
 
     async def history(self, request: Request) -> Response:
         """The points of some series, for the charts; ``span`` is minute or hour."""
         asked = request.query_params.get("series", "").split(",")
-        names = [name for name in asked if name in SERIES]
-        history = self._view.history
+        history = self._source.history
+        names = [name for name in asked if name in history.names]
         is_hour = request.query_params.get("span") == "hour"
         points = history.minutes.points(names, 60) if is_hour else history.seconds.points(names, 120)
         times = [point[0] / 1000 for point in points]
@@ -93,12 +114,12 @@ class Pages:
         def matches(row: TopicRow) -> bool:
             return wanted in row.name.lower() and (shows_internal or not row.is_internal)
 
-        part = await choice.part(await self._view.topics(), matches, self._view.pace())
+        part = await choice.part(await self._source.topics(), matches, self._source.pace())
         return await self._table("topics.html", choice, part, commands.topics, shows_internal=shows_internal)
 
     async def topic(self, request: Request) -> Response:
         name = request.path_params["topic"]
-        detail = await self._view.topic(name)
+        detail = await self._source.topic(name)
         server = self._server()
         return await self._renderer.page(
             "topic.html",
@@ -109,7 +130,7 @@ class Pages:
 
     async def segments(self, request: Request) -> Response:
         name, number = request.path_params["topic"], request.path_params["partition"]
-        segments = await self._view.segments(name, number)
+        segments = await seen_inside(self._source).segments(name, number)
         command = commands.Command(f"ottla dump-log --files {segments[-1].base_offset:020}.log" if segments else "")
         shown = segments[-_MOST_SEGMENTS:]
         return await self._renderer.page(
@@ -123,13 +144,13 @@ class Pages:
         def matches(row: GroupRow) -> bool:
             return wanted in row.group_id.lower()
 
-        part = await choice.part(await self._view.groups(), matches, self._view.pace())
+        part = await choice.part(await self._source.groups(), matches, self._source.pace())
         return await self._table("groups.html", choice, part, commands.groups)
 
     async def group(self, request: Request) -> Response:
         """The id is in the query: it may have any characters."""
         group_id = request.query_params.get("id", "")
-        detail = await self._view.group(group_id)
+        detail = await self._source.group(group_id)
         return await self._renderer.page(
             "group.html",
             detail=detail,
@@ -144,7 +165,8 @@ class Pages:
         def matches(row: ConnectionRow) -> bool:
             return wanted in f"{row.peer} {row.client_id} {row.software} {row.principal}".lower()
 
-        part = await choice.part(await self._view.connections(), matches, self._view.pace())
+        inside = seen_inside(self._source)
+        part = await choice.part(await inside.connections(), matches, inside.pace())
         return await self._table("connections.html", choice, part, None)
 
     async def requests(self, request: Request) -> Response:
@@ -154,8 +176,9 @@ class Pages:
         def matches(row: RequestRow) -> bool:
             return wanted in f"{row.api} {row.client_id} {row.peer} {' '.join(row.errors)}".lower()
 
-        part = await choice.part(self._view.last_requests(), matches, self._view.pace())
-        return await self._table("requests.html", choice, part, None, errors=self._view.errors()[:_MOST_ERRORS])
+        inside = seen_inside(self._source)
+        part = await choice.part(inside.last_requests(), matches, inside.pace())
+        return await self._table("requests.html", choice, part, None, errors=inside.errors()[:_MOST_ERRORS])
 
     async def _table(
         self,
@@ -169,4 +192,4 @@ class Pages:
         return await self._renderer.page(template, choice=choice, part=part, command=shown, **values)
 
     def _server(self) -> str:
-        return self._view.bootstrap_servers
+        return self._source.bootstrap_servers

@@ -8,7 +8,7 @@ search ends when its reader goes away. At most ``_SEARCHES`` are under way, and 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -17,16 +17,20 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ..base.errors import KafkaError
+from ..broker.view.record_log import RecordLog
 from ..broker.view.records import FoundRecord, Range, Search, WholeRecord, search_pace, whole_record
-from ..broker.view.view import BrokerView, NotFoundError
+from ..broker.view.view import NotFoundError
 from . import commands
 from .questions import STARTS, Question, WrongQuestionError, read_question, rest_text
 from .render import Renderer
+from .source import Source
 from .texts import SHOWS, Shown, shown
 
 __all__ = ["RecordPages", "WrongQuestionError"]
 
 _PAGE_SECONDS = 0.5
+_PAGE_SECONDS_ELSEWHERE = 3.0
+"""Where each part of a topic has to be asked for."""
 _TELL_SECONDS = 0.25
 _SEARCHES = 8
 _CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -46,16 +50,17 @@ class ShownRecord(NamedTuple):
 class RecordPages:
     """Each method is one page."""
 
-    def __init__(self, view: BrokerView, renderer: Renderer) -> None:
-        self._view = view
+    def __init__(self, source: Source, renderer: Renderer) -> None:
+        self._source = source
         self._renderer = renderer
         self._searches = 0
 
     async def records(self, request: Request) -> Response:
         topic = request.path_params["topic"]
         question = read_question(request.query_params)
-        search = await self._begin(topic, question)
-        with trio.move_on_after(_PAGE_SECONDS):
+        logs = {log.number: log for log in await self._source.logs(topic)}
+        search = await self._begin(topic, question, logs)
+        with trio.move_on_after(_PAGE_SECONDS if self._source.inside is not None else _PAGE_SECONDS_ELSEWHERE):
             while not search.is_done:
                 await search.step()
         found = search.found()
@@ -66,7 +71,7 @@ class RecordPages:
             "records.html",
             topic=topic,
             question=question,
-            numbers=[each.log.partition for each in self._view.partitions(topic)],
+            numbers=[*logs],
             starts=STARTS,
             shows=SHOWS,
             rows=_shown_records(found, question),
@@ -76,32 +81,29 @@ class RecordPages:
             command=self._command(topic, question),
         )
 
-    async def _begin(self, topic: str, question: Question) -> Search:
-        """Raises NotFoundError, KafkaError."""
-        partitions = {each.log.partition: each for each in self._view.partitions(topic)}
+    async def _begin(self, topic: str, question: Question, logs: Mapping[int, RecordLog]) -> Search:
+        """Raises NotFoundError, KafkaError, OSError."""
         if question.rest:
-            places = [(partitions[r.number], r.low, r.high) for r in question.rest if r.number in partitions]
+            places = [(logs[r.number], r.low, r.high) for r in question.rest if r.number in logs]
         else:
             if question.partition is not None:
-                chosen = [self._view.partition(topic, question.partition)]
+                chosen = [await self._source.log(topic, question.partition)]
             else:
-                chosen = list(partitions.values())
+                chosen = [*logs.values()]
             places = []
-            for partition in chosen:
-                log = partition.log
-                low = log.log_start_offset
+            for log in chosen:
+                low = log.start
                 if question.start == "offset":
                     low = question.at
                 elif question.start == "time":
-                    offset, _, _ = await log.offset_for_timestamp(question.at, log.high_watermark)
-                    low = log.high_watermark if offset < 0 else offset
-                places.append((partition, low, log.high_watermark))
-        ranges = [Range(partition, low, high) for partition, low, high in places]
+                    offset = await log.offset_at(question.at)
+                    low = log.end if offset is None else offset
+                places.append((log, low, log.end))
         return Search(
-            ranges,
+            [Range(log, low, high) for log, low, high in places],
             question.count,
-            self._view.workers,
-            search_pace(self._view.elapsed),
+            self._source.workers,
+            search_pace(self._source.elapsed),
             backwards=question.is_backwards,
             matches=question.matches(),
         )
@@ -115,7 +117,7 @@ class RecordPages:
         if question.has_filter or question.rest or question.start == "time":
             return None
         offset = {"newest": None, "oldest": 0, "offset": question.at}[question.start]
-        return commands.records(self._view.bootstrap_servers, topic, question.partition, offset, question.count)
+        return commands.records(self._source.bootstrap_servers, topic, question.partition, offset, question.count)
 
     # --- a search that goes on ----------------------------------------------------------------------------------------
 
@@ -124,8 +126,9 @@ class RecordPages:
         topic = request.path_params["topic"]
         try:
             question = read_question(request.query_params)
-            search = await self._begin(topic, question)
-        except (NotFoundError, WrongQuestionError, KafkaError) as error:
+            logs = {log.number: log for log in await self._source.logs(topic)}
+            search = await self._begin(topic, question, logs)
+        except (NotFoundError, WrongQuestionError, KafkaError, OSError) as error:
             return PlainTextResponse(f"{error}\n", status_code=400)
         if self._searches >= _SEARCHES:
             return PlainTextResponse("Too many searches are under way.\n", status_code=503)
@@ -161,25 +164,25 @@ class RecordPages:
 
     # --- one record ---------------------------------------------------------------------------------------------------
 
-    async def _whole(self, request: Request) -> WholeRecord:
+    async def _whole(self, request: Request) -> tuple[WholeRecord, RecordLog]:
+        """A record, and what it was read from. Raises NotFoundError, KafkaError, OSError."""
         place = request.path_params
-        partition = self._view.partition(place["topic"], place["partition"])
-        found = await whole_record(partition, place["offset"], self._view.workers)
+        log = await self._source.log(place["topic"], place["partition"])
+        found = await whole_record(log, place["offset"], self._source.workers)
         if found is None:
             raise NotFoundError(
                 f"There is no record at offset {place['offset']} of {place['topic']}-{place['partition']}."
             )
-        return found
+        return found, log
 
     async def record(self, request: Request) -> Response:
         topic, number = request.path_params["topic"], request.path_params["partition"]
         show = request.query_params.get("show", "auto")
         if show not in SHOWS:
             raise WrongQuestionError(f"Records are shown as {', '.join(SHOWS)}, not as {show}.")
-        whole = await self._whole(request)
+        whole, log = await self._whole(request)
         found = whole.found
-        log = self._view.partition(topic, number).log
-        server = self._view.bootstrap_servers
+        server = self._source.bootstrap_servers
         return await self._renderer.page(
             "record.html",
             topic=topic,
@@ -191,15 +194,15 @@ class RecordPages:
             value=_whole_shown(whole.value, show),
             headers=[(name, _whole_shown(content, show)) for name, content in whole.headers[:100]],
             header_count=len(whole.headers),
-            before=found.offset - 1 if found.offset > log.log_start_offset else None,
-            after=found.offset + 1 if found.offset + 1 < log.high_watermark else None,
+            before=found.offset - 1 if found.offset > log.start else None,
+            after=found.offset + 1 if found.offset + 1 < log.end else None,
             command=commands.records(server, topic, number, found.offset, 1),
         )
 
     async def download(self, request: Request) -> Response:
         """The key or the value as it is; a browser is to keep it, and not to show it."""
         what = request.path_params["what"]
-        whole = await self._whole(request)
+        whole, _ = await self._whole(request)
         data = {"key": whole.key, "value": whole.value}.get(what)
         if data is None:
             raise NotFoundError(f"The record has no {what}.")

@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse
 from ..base.seams import Clock, Workers
 from . import formats, texts
 from .files import StaticFiles
+from .source import Source
 
 _FOLDER = Path(__file__).parent / "templates"
 
@@ -42,11 +43,12 @@ def _environment(files: StaticFiles) -> Environment:
 
 
 class Renderer:
-    """Makes pages. ``load`` is to be called first, by a worker: it compiles the templates."""
+    """Makes the pages of what one source has. ``load`` is to be called first, by a worker: it compiles the templates."""
 
-    def __init__(self, workers: Workers, clock: Clock) -> None:
+    def __init__(self, workers: Workers, clock: Clock, source: Source) -> None:
         self._workers = workers
         self._clock = clock
+        self._source = source
         self.files = _files()
         self._environment = _environment(self.files)
 
@@ -63,4 +65,9 @@ class Renderer:
     async def text(self, template: str, **values: Any) -> str:
         """HTML made of a template."""
         made = self._environment.get_template(template)
-        return await self._workers.run(functools.partial(made.render, now_ms=self._clock.now_ms(), **values))
+        about = {
+            "now_ms": self._clock.now_ms(),
+            "inside": self._source.inside is not None,
+            "outage": self._source.outage(),
+        }
+        return await self._workers.run(functools.partial(made.render, **about, **values))

@@ -34,7 +34,7 @@ class ConsoleSide:
         _check_open(server)
         self.view = BrokerView(server, clock, workers)
         self._workers = workers
-        self._renderer = Renderer(workers, clock)
+        self._renderer = Renderer(workers, clock, self.view)
         self._application = make_application(self.view, self._renderer)
         self._make_http = partial(HttpServer, network=network, clock=clock)
         self._http: HttpServer | None = None

@@ -113,6 +113,6 @@ async def first(rows: Sequence[T], key: Callable[[T], Any], count: int, pace: Pa
     return found
 
 
-def none_last(value: int | None) -> int:
+def none_last(value: float | None) -> float:
     """A number to sort by, where what is not known is smaller than everything."""
     return -1 if value is None else value

@@ -8,22 +8,23 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from ..broker.view.view import BrokerView
+from .source import Source, seen_inside
 from .tables import first, none_last
 
 _ROWS = 20
 
 
 class Top:
-    def __init__(self, view: BrokerView) -> None:
-        self._view = view
+    def __init__(self, source: Source) -> None:
+        self._source = source
 
     async def page(self, request: Request) -> Response:
-        view = self._view
+        """Raises NotFoundError where the source is no broker's own."""
+        view = seen_inside(self._source)
         broker, pace = await view.broker(), view.pace()
         topics = await first(
             [row for row in await view.topics() if not row.is_internal],
-            lambda row: (row.rates.bytes_in + row.rates.bytes_out, row.size),
+            lambda row: ((row.rates.bytes_in or 0) + (row.rates.bytes_out or 0), none_last(row.size)),
             _ROWS,
             pace,
         )

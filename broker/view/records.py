@@ -1,6 +1,6 @@
 """Looking through the records of partitions: from an offset on, or backwards from the end, with a filter or without.
 
-A ``Search`` reads windows of offsets by ``Partition.read``, as a fetch does, and goes through their batches. Each ``step`` is
+A ``Search`` reads windows of offsets from a ``RecordLog``, and goes through their batches. Each ``step`` is
 one window of one partition, so that whoever drives it can tell how far it is, and stop. What it costs the broker is bounded:
 files are read and batches decompressed by a worker, records are looked at in slices on the loop (``pace``), and of what is
 found only the beginnings of keys and values are kept.
@@ -15,17 +15,15 @@ import dataclasses
 import enum
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ...base.errors import KafkaError
 from ...base.seams import Workers
-from ...log.segment import SegmentSlice
 from ...log.transaction_index import AbortedTransaction
-from ...log.transactional_reads import aborted_between
-from ...replication.partition import Partition
 from ...wire.compression import NONE
-from ...wire.records import Record, RecordBatch, iter_complete_batches
+from ...wire.records import Record, RecordBatch
 from .pace import Pace
+from .record_log import RecordLog
 
 READ_BYTES = 256 * 1024
 MOST_DECOMPRESSED = 32 << 20
@@ -87,11 +85,10 @@ Matches = Callable[[Record], bool]
 class Range:
     """What is left to be looked at of one partition: the offsets [``low``, ``high``). ``found`` is in the order of offsets."""
 
-    def __init__(self, partition: Partition, low: int, high: int) -> None:
-        log = partition.log
-        self.partition = partition
-        self.low = max(low, log.log_start_offset)
-        self.high = min(high, log.high_watermark)
+    def __init__(self, log: RecordLog, low: int, high: int) -> None:
+        self.log = log
+        self.low = max(low, log.start)
+        self.high = min(high, log.end)
         self.total = max(self.high - self.low, 0)
         self.found: deque[FoundRecord] = deque()
         self.count = 0
@@ -99,7 +96,7 @@ class Range:
 
     @property
     def number(self) -> int:
-        return self.partition.log.partition
+        return self.log.number
 
     @property
     def left(self) -> int:
@@ -224,31 +221,20 @@ class Search:
 
     async def _look(self, each: Range, start: int, end: int, max_bytes: int) -> tuple[int, list[FoundRecord]]:
         """The matching records from ``start`` on, and the offset up to which it was looked; at least one batch is."""
-        partition = each.partition
-        log = partition.log
         try:
-            aborted = aborted_between(log.segments, start, end)
-            # Not up to ``end``: where that is inside a batch, the batch would be left out.
-            slice_ = partition.read(max(start, log.log_start_offset), max_bytes, log.high_watermark, at_least_one=True)
+            read = await each.log.read(start, end, max_bytes)
         except (KafkaError, OSError) as error:
             self._note(each, start, error)
             return end, []
-        if slice_ is None:
+        if read is None:
             return end, []
-        try:
-            batches = await self._workers.run(_batches, slice_)
-        except KafkaError as error:
-            self._note(each, start, error)
-            return end, []
-        finally:
-            slice_.release()
         found: list[FoundRecord] = []
         position = start
-        for batch in batches:
+        for batch in read.batches:
             if batch.base_offset >= end:
                 return end, found
             self.bytes_read += batch.size
-            await self._look_into(each, batch, start, end, aborted, found)
+            await self._look_into(each, batch, start, end, read.aborted, found)
             position = max(position, min(batch.next_offset, end))
         if position == start:  # what is read has the offset in it, or comes after it
             self._note(each, start, ValueError("what the log has there is no batch"))
@@ -261,10 +247,10 @@ class Search:
         batch: RecordBatch,
         start: int,
         end: int,
-        aborted: list[AbortedTransaction],
+        aborted: Iterable[AbortedTransaction],
         found: list[FoundRecord],
     ) -> None:
-        fate = _fate(batch, aborted, each.partition.log.last_stable_offset)
+        fate = _fate(batch, aborted, each.log.last_stable)
         matches, is_marker = self._matches, batch.is_control
         if is_marker and matches is not None:
             return
@@ -299,18 +285,13 @@ def search_pace(elapsed: Callable[[], float]) -> Pace:
     return Pace(elapsed, _RECORDS_PER_SLICE)
 
 
-def _batches(slice_: SegmentSlice) -> list[RecordBatch]:
-    """Raises KafkaError."""
-    return list(iter_complete_batches(slice_.read()))
-
-
 def _opened(batch: RecordBatch) -> Iterator[Record]:
     """The batch's records, decompressed. Raises KafkaError."""
     batch.check_crc()
     return batch.records(MOST_DECOMPRESSED)
 
 
-def _fate(batch: RecordBatch, aborted: list[AbortedTransaction], last_stable_offset: int) -> Fate:
+def _fate(batch: RecordBatch, aborted: Iterable[AbortedTransaction], last_stable_offset: int) -> Fate:
     if batch.is_control:
         return Fate.CONTROL
     if not batch.is_transactional:
@@ -365,29 +346,24 @@ class WholeRecord:
     headers: Sequence[tuple[str, bytes | None]]
 
 
-async def whole_record(partition: Partition, offset: int, workers: Workers) -> WholeRecord | None:
-    """The record at an offset; None where there is none. Raises KafkaError."""
-    log = partition.log
-    if not log.log_start_offset <= offset < log.high_watermark:
+async def whole_record(log: RecordLog, offset: int, workers: Workers) -> WholeRecord | None:
+    """The record at an offset; None where there is none. Raises KafkaError, OSError."""
+    if not log.start <= offset < log.end:
         return None
-    slice_ = partition.read(offset, 1, log.high_watermark, at_least_one=True)
-    if slice_ is None:
-        return None
-    try:
-        aborted = aborted_between(log.segments, offset, offset + 1)
-        read = await workers.run(_record_at, slice_, offset)
-    finally:
-        slice_.release()
+    read = await log.read(offset, offset + 1, 1)
     if read is None:
         return None
-    batch, record = read
-    found = _found(log.partition, batch, record, _fate(batch, aborted, log.last_stable_offset))
-    return WholeRecord(found, record.key, record.value, record.headers)
+    found = await workers.run(_record_at, read.batches, offset)
+    if found is None:
+        return None
+    batch, record = found
+    row = _found(log.number, batch, record, _fate(batch, read.aborted, log.last_stable))
+    return WholeRecord(row, record.key, record.value, record.headers)
 
 
-def _record_at(slice_: SegmentSlice, offset: int) -> tuple[RecordBatch, Record] | None:
+def _record_at(batches: Iterable[RecordBatch], offset: int) -> tuple[RecordBatch, Record] | None:
     """Raises KafkaError."""
-    for batch in _batches(slice_):
+    for batch in batches:
         if batch.base_offset <= offset <= batch.last_offset:
             for record in _opened(batch):
                 if record.offset == offset:

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rates:
-    """Of records in and out, averaged over a few seconds."""
+    """Of records in and out, averaged over a few seconds; bytes are None where only the brokers know them."""
 
     messages_in: float = 0.0
-    bytes_in: float = 0.0
-    bytes_out: float = 0.0
+    bytes_in: float | None = 0.0
+    bytes_out: float | None = 0.0
 
 
 NO_RATES = Rates()
@@ -29,6 +29,8 @@ class TopicRow:
     ``here`` is how many of its partitions have a replica on this broker, ``led`` how many of them it leads; ``size``, in bytes,
     is that of the replicas here, ``records`` counts the offsets of those led here. ``newest_ms`` is the largest timestamp of
     the records, as far as no file has to be read for it. ``max_lag`` is the largest of a group in one partition.
+
+    Of a cluster that is asked by requests all partitions are known, and ``size`` is that of the leaders' replicas.
     """
 
     name: str
@@ -39,8 +41,8 @@ class TopicRow:
     offline: int
     here: int
     led: int
-    size: int
-    records: int
+    size: int | None
+    records: int | None
     rates: Rates
     newest_ms: int | None
     cleanup_policy: str | None
@@ -53,7 +55,8 @@ class TopicRow:
 class PartitionRow:
     """One partition of a topic. ``leader`` is None while there is none.
 
-    From ``start`` on it is about the replica on this broker: log start, high watermark, last stable offset, end.
+    From ``start`` on it is about the replica on this broker: log start, high watermark, last stable offset, end. Of a cluster
+    that is asked by requests it is about the leader's, of which ``end`` and ``segments`` are not told.
     """
 
     topic: str
@@ -118,7 +121,7 @@ class ReaderRow:
 
     group_id: str
     state: str
-    members: int
+    members: int | None
     partitions: int
     lag: int | None
 
@@ -148,7 +151,7 @@ class GroupRow:
     state: str
     protocol_type: str
     protocol: str
-    members: int
+    members: int | None
     topics: int
     partitions: int
     lag: int | None
@@ -186,7 +189,7 @@ class MemberRow:
     instance_id: str | None
     client_id: str
     host: str
-    session_timeout_ms: int
+    session_timeout_ms: int | None
     assigned: tuple[tuple[str, tuple[int, ...]], ...] | None
 
 
@@ -195,7 +198,7 @@ class GroupDetail:
     """A group with its members and partitions."""
 
     row: GroupRow
-    generation: int
+    generation: int | None
     members: Sequence[MemberRow]
     partitions: Sequence[GroupPartitionRow]
 
@@ -246,24 +249,39 @@ class ErrorRow:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class BrokerRow:
-    """The broker as a whole. ``warnings`` are sentences."""
+class Outage:
+    """Since when nothing answers, and why; ``seen_ms`` is when what is shown was seen, None where nothing was."""
 
-    broker_id: int
+    since_ms: int
+    why: str
+    seen_ms: int | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ClusterRow:
+    """The cluster as a whole, as far as it is known. ``warnings`` are sentences."""
+
     cluster_id: str
     controller_id: int
     brokers: tuple[int, ...]
     bootstrap_servers: str
-    up_ms: int
     topics: int
     partitions: int
-    led: int
     under_replicated: int
     offline: int
     groups: int
-    connections: int
     rates: Rates
+    warnings: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BrokerRow(ClusterRow):
+    """The same, and what a broker is like itself."""
+
+    broker_id: int
+    up_ms: int
+    led: int
+    connections: int
     requests: float
     errors: float
     loop_lag_ms: float
-    warnings: tuple[str, ...]

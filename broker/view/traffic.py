@@ -20,11 +20,11 @@ _NOTHING = 0.005
 class _Counts:
     """Of one topic: messages in, bytes in, bytes out so far, and their rates."""
 
-    __slots__ = ("counts", "rates", "turn")
+    __slots__ = ("averages", "counts", "turn")
 
     def __init__(self) -> None:
         self.counts = (0, 0, 0)
-        self.rates = NO_RATES
+        self.averages: tuple[float, ...] = ()
         self.turn = 0
 
 
@@ -38,7 +38,7 @@ class Traffic:
 
     def of(self, topic: str) -> Rates:
         found = self._topics.get(topic)
-        return NO_RATES if found is None else found.rates
+        return Rates(*found.averages) if found is not None and found.averages else NO_RATES
 
     def __len__(self) -> int:
         return len(self._topics)
@@ -71,14 +71,14 @@ class Traffic:
             known = self._topics[name] = _Counts()
             known.counts = counts if self._turn == 1 else (0, 0, 0)
         known.turn = self._turn
-        if counts == known.counts and known.rates is NO_RATES:
+        if counts == known.counts and not known.averages:
             return
         news = [max(now - before, 0) for now, before in zip(counts, known.counts, strict=True)]
         known.counts = counts
         for slot, new in enumerate(news):
             came[slot] += new
         if seconds > 0:
-            known.rates = _moved(known.rates, [new / seconds for new in news], share)
+            known.averages = _moved(known.averages, [new / seconds for new in news], share)
 
     def _forget(self) -> None:
         gone = [name for name, known in self._topics.items() if known.turn != self._turn]
@@ -86,7 +86,7 @@ class Traffic:
             del self._topics[name]
 
 
-def _moved(before: Rates, now: list[float], share: float) -> Rates:
-    values = (before.messages_in, before.bytes_in, before.bytes_out)
-    rates = [old + share * (new - old) for old, new in zip(values, now, strict=True)]
-    return NO_RATES if max(rates) < _NOTHING else Rates(*rates)
+def _moved(before: tuple[float, ...], now: list[float], share: float) -> tuple[float, ...]:
+    """The averages; none while there is nothing."""
+    averages = tuple(old + share * (new - old) for old, new in zip(before or (0.0, 0.0, 0.0), now, strict=True))
+    return () if max(averages) < _NOTHING else averages

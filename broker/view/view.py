@@ -26,6 +26,7 @@ from .groups import Groups, group_partition_rows, group_row, member_rows, read_g
 from .history import History
 from .lag_times import LagTimes
 from .pace import Pace
+from .record_log import RecordLog, ReplicaLog
 from .requests import RequestsSeen
 from .rows import (
     NO_RATES,
@@ -35,6 +36,7 @@ from .rows import (
     GroupDetail,
     GroupPartitionRow,
     GroupRow,
+    Outage,
     RequestRow,
     SegmentRow,
     TopicDetail,
@@ -114,6 +116,15 @@ class BrokerView:
     def bootstrap_servers(self) -> str:
         return self._broker.bootstrap_servers
 
+    @property
+    def inside(self) -> BrokerView:
+        """What only the broker itself knows, which is this view."""
+        return self
+
+    def outage(self) -> Outage | None:
+        """None: what is in this process always answers."""
+        return None
+
     # --- the last hour ------------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
@@ -142,8 +153,8 @@ class BrokerView:
         self.history.note(
             self._clock.now_ms(),
             {
-                "bytes_in": total.bytes_in,
-                "bytes_out": total.bytes_out,
+                "bytes_in": total.bytes_in or 0.0,
+                "bytes_out": total.bytes_out or 0.0,
                 "messages_in": total.messages_in,
                 "requests": (self.requests.count - count) / seconds if seconds > 0 else 0.0,
                 "errors": (self.requests.failed - failed) / seconds if seconds > 0 else 0.0,
@@ -233,6 +244,14 @@ class BrokerView:
             raise NotFoundError(f"There is no topic {name}.")
         return sorted(services.replicas.of_topic(name), key=lambda partition: partition.log.partition)
 
+    async def logs(self, topic: str) -> list[RecordLog]:
+        """What can be read here of a topic, by number. Raises NotFoundError where there is no such topic."""
+        return [ReplicaLog(partition, self.workers) for partition in self.partitions(topic)]
+
+    async def log(self, topic: str, number: int) -> RecordLog:
+        """Raises NotFoundError."""
+        return ReplicaLog(self.partition(topic, number), self.workers)
+
     async def segments(self, name: str, number: int) -> list[SegmentRow]:
         """Raises NotFoundError."""
         return await segment_rows(self.partition(name, number), self.pace())
@@ -267,6 +286,10 @@ class BrokerView:
 
     # --- the broker ---------------------------------------------------------------------------------------------------
 
+    async def cluster(self) -> BrokerRow:
+        """The cluster as this broker sees it."""
+        return await self.broker()
+
     async def broker(self) -> BrokerRow:
         """The broker as a whole."""
         topics, groups = await self.topics(), await self.groups()
@@ -283,24 +306,24 @@ class BrokerView:
         services = self.services
         newest = self.history.seconds.newest
         return BrokerRow(
-            -1 if services is None else services.broker_id,
             "" if services is None else services.cluster_id,
             -1 if services is None else services.metadata.controller_id,
             () if services is None else tuple(services.metadata.broker_ids()),
             self._broker.bootstrap_servers,
-            int((trio.current_time() - self._began) * 1000),
             len(topics),
             partitions,
-            led,
             under_replicated,
             offline,
             len(groups),
-            self._open_connections(),
             self.traffic.total if services is not None else NO_RATES,
+            tuple(self._warnings(services, offline, under_replicated, lost)),
+            -1 if services is None else services.broker_id,
+            int((trio.current_time() - self._began) * 1000),
+            led,
+            self._open_connections(),
             newest("requests"),
             newest("errors"),
             newest("loop_lag_ms"),
-            tuple(self._warnings(services, offline, under_replicated, lost)),
         )
 
     def _warnings(

@@ -11,6 +11,7 @@ import trio
 import trio.testing
 
 from ottla.base.seams import InlineWorkers
+from ottla.broker.view.record_log import ReplicaLog
 from ottla.broker.view.records import KEPT_BYTES, Fate, Matches, Range, Search, search_pace, whole_record
 from ottla.replication.partition import Partition
 from ottla.wire.compression import GZIP, NONE
@@ -50,7 +51,7 @@ def search(
     low: int = 0,
     high: int = 1 << 60,
 ) -> Search:
-    ranges = [Range(partition, low, high) for partition in partitions]
+    ranges = [Range(ReplicaLog(partition, WORKERS), low, high) for partition in partitions]
     return Search(ranges, wanted, WORKERS, search_pace(lambda: 0.0), backwards=backwards, matches=matches)
 
 
@@ -181,10 +182,10 @@ async def test_a_large_value_is_not_kept(autojump_clock: trio.testing.MockClock)
         await run(found)
         (record,) = found.found()
         assert (record.value_size, len(record.value or b"")) == (500_000, KEPT_BYTES)
-        whole = await whole_record(partition, 0, WORKERS)
+        whole = await whole_record(ReplicaLog(partition, WORKERS), 0, WORKERS)
         assert whole is not None
         assert whole.value == b"x" * 500_000
-        assert await whole_record(partition, 1, WORKERS) is None
+        assert await whole_record(ReplicaLog(partition, WORKERS), 1, WORKERS) is None
 
 
 async def test_a_damaged_batch_is_a_problem_and_the_rest_is_read(autojump_clock: trio.testing.MockClock) -> None:
@@ -206,7 +207,9 @@ async def test_others_go_on_while_a_search_runs(autojump_clock: trio.testing.Moc
     async with topic() as (partition,):
         put(partition, *[b"v"] * 20_000)
         pace = search_pace(lambda: 0.0)
-        looking = Search([Range(partition, 0, 1 << 60)], 1, WORKERS, pace, matches=lambda record: False)
+        looking = Search(
+            [Range(ReplicaLog(partition, WORKERS), 0, 1 << 60)], 1, WORKERS, pace, matches=lambda record: False
+        )
         while not looking.is_done:
             await looking.step()
         assert looking.looked_at == 20_000
