@@ -26,7 +26,7 @@ The data folder
         00000000000000041310.snapshot        the producers' state before offset 41310
     orders-1.0a1b…-delete/               a deleted partition, until file.delete.delay.ms is over
 
-A partition that was never written has no folder. All numbers in binary files are big-endian.
+A partition that was never written has no folder, unless there are several data folders. All numbers in binary files are big-endian.
 
 =========================  =======================================================================  ================
 file                       content                                                                  module
@@ -34,6 +34,7 @@ file                       content                                              
 ``.log``                   record batches of format v2, end to end                                  ``wire.records``
 ``.index``                 int32 relative offset, int32 position; ascending                         ``offset_index``
 ``.timeindex``             int64 timestamp, int32 relative offset; ascending                        ``time_index``
+``.txnindex``              int16 version and four int64 per aborted transaction                     ``transaction_index``
 ``.snapshot``              version, CRC-32C, and 46 bytes per producer                              ``producer_snapshot``
 checkpoints, metadata      small text files                                                         ``checkpoints``
 =========================  =======================================================================  ================
@@ -51,7 +52,7 @@ the segment is full, one ``pwrite``, and only then the state in memory: indexes,
 write fails or is short, the file is cut back to its old end, nothing in memory has changed, and the folder goes offline.
 
 What is in memory only: the indexes of the active segment, leader epochs since the last flush, the producers since the
-last snapshot. All of it can be told from the batches. It is written when a segment rolls, at a flush, and at the stop.
+last snapshot. All of it can be rebuilt from the batches. It is written when a segment rolls, at a flush, and at the stop.
 
 A roll writes the indexes of the old segment and a snapshot named as the new one; a flush follows in the background. A
 flush forces to stable storage, in this order: batches, indexes and snapshots of inactive segments, leader epochs, names.
@@ -64,7 +65,7 @@ The rules that carry recovery
    ends exactly at the recovery point, its indexes are synced before the next segment is created.
 2. The recovery point in the checkpoint is never above the one in memory. Before anything below it is changed (a
    truncation), it is lowered, in the file first. The same holds for the log start offset.
-3. No checkpoint speaks of a log that was deleted once a new one of the same name has files.
+3. Before a new log gets files, the checkpoints have no entry of a deleted log of the same name.
 4. The clean mark is written last of all, after every log is flushed and the checkpoints are written, and never after an
    I/O error. It is removed before the first log is opened, so that a crash while loading counts as a crash.
 5. A small file is replaced by writing ``<name>.tmp``, syncing it, and renaming it.
@@ -73,8 +74,8 @@ Starting
 --------
 
 With the clean mark: files are what they were. The end of the active segment is found by its index and the headers behind
-the last entry, the producers' state is the snapshot that the stop left. If the end does not fit together, the mark lied,
-and that log is recovered.
+the last entry, the producers' state is the snapshot that the stop left. If index and headers do not fit together, the mark
+was wrong, and that log is recovered.
 
 Without it: each log is scanned from the beginning of the segment that holds its recovery point. Every batch there is
 checked by its CRC, its offsets, its length; indexes, leader epochs and producers (from the newest snapshot below) are
@@ -82,7 +83,7 @@ built on the way. At the first thing that is no valid batch (a torn write, zeros
 durably, and segments behind it are removed: the log ends there. Segments below are believed; a missing or damaged index
 is rebuilt from the batches when it is needed, and an entry that is used is checked against the batch it names.
 
-What ``.deleted``, ``.cleaned`` and ``.tmp`` files an interrupted life left is removed; a complete ``.swap`` file takes the
+``.deleted``, ``.cleaned`` and ``.tmp`` files that the last run left behind are removed; a complete ``.swap`` file takes the
 place of the segments it stands for. A log ends, too, where a segment ends before the next one begins, unless it was
 compacted once: compaction leaves such gaps. A log in message format 0 or 1 is refused, not cut.
 

@@ -65,9 +65,9 @@ def _read_entries(disk: Disk, path: str, columns: int) -> list[list[str]]:
         raise CorruptFileError(f"{path}: version {lines[0]!r} is not 0")
     entries = [line.split(" ") for line in lines[2:]]
     if len(lines) < 2 or lines[1] != str(len(entries)):
-        raise CorruptFileError(f"{path}: the number of lines is not what the second one says")
+        raise CorruptFileError(f"{path}: the number of entries is not the one in the second line")
     if any(len(entry) != columns for entry in entries):
-        raise CorruptFileError(f"{path}: a line has not {columns} words")
+        raise CorruptFileError(f"{path}: a line does not have {columns} words")
     return entries
 
 

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CleanableLog:
-    """A log whose time has come. ``dirty_ratio`` is from 0 to 1."""
+    """A log that is to be cleaned now. ``dirty_ratio`` is from 0 to 1."""
 
     partition_log: PartitionLog
     first_dirty_offset: int

@@ -174,8 +174,8 @@ class OsLock:
     """A POSIX record lock, as the JVM takes it, so that Ottla and Apache Kafka keep each other out.
 
     Such a lock knows processes only, and ends when the process closes *any* descriptor of the file; so the paths locked
-    by this process are kept here and looked at before the file is opened. A shared lock, which keeps out only those who
-    want it for themselves, opens the file for reading and does not make it.
+    by this process are kept here and looked at before the file is opened. A shared lock, which excludes only exclusive
+    ones, opens the file for reading and does not create it.
     """
 
     _held: ClassVar[set[str]] = set()
@@ -205,7 +205,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 class OsDisk:
-    """The machine's file system. What is made here is its owner's alone: it has records, credentials and tokens in it."""
+    """The machine's file system. What is made here only its owner can read: it holds records, credentials and tokens."""
 
     def max_open_files(self) -> int:
         return descriptor_limit() // 2

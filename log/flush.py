@@ -126,7 +126,7 @@ class LogFlusher:
         return active.base_offset if inactive_only else active.next_offset
 
     async def flush_last(self) -> None:
-        """Flush for a clean stop: the indexes and the snapshot of the active segment, which are in their files, too.
+        """Flush for a clean stop: also the indexes and the snapshot of the active segment, which the caller has written.
 
         Raises KafkaError.
         """

@@ -73,7 +73,7 @@ class FolderLogs:
         """Open every log. Raises OSError, KafkaError, UnsupportedLogError."""
         folder = self.folder
         is_clean = take_clean_shutdown(folder.disk, folder.path)
-        found = list(self._look_around())
+        found = list(self._find_logs())
         if found and not is_clean:
             logger.warning("%s was not stopped cleanly; recovering %s", folder.path, counted(len(found), "log"))
         openers = self._openers(found, settings, is_clean=is_clean)
@@ -96,7 +96,7 @@ class FolderLogs:
         self._is_loaded = True
         logger.debug("%s: opened %s", folder.path, counted(len(self.logs), "log"))
 
-    def _look_around(self) -> Iterator[tuple[TopicPartition, str]]:
+    def _find_logs(self) -> Iterator[tuple[TopicPartition, str]]:
         """Partition and name of every folder with a log; those of deleted ones are removed in the background."""
         folder = self.folder
         for name in folder.disk.names(folder.path):
@@ -289,7 +289,7 @@ class FolderLogs:
         except OSError as error:
             folder.fail("cannot write the checkpoints", error)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Close what is open and let others use the folder."""
         self.close_logs()
         if self._lock is not None:

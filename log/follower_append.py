@@ -3,10 +3,10 @@
 Rules, Apache Kafka's (``UnifiedLog.appendAsFollower``, ``Partition.appendRecordsToFollowerOrFutureReplica``):
 
 - Only whole batches count; a part of one at the end is dropped.
-- Every batch is judged before the first is written: its CRC, and offsets that ascend from the log's end on. Gaps are what
+- Every batch is checked before the first is written: its CRC, and offsets that ascend from the log's end on. Gaps are what
   compaction has left. One bad batch refuses them all, and the follower asks again.
-- A batch of an epoch above the one that was fetched under ends the append (KAFKA-18723). It comes of a leader that this
-  replica was not told of yet; taken under the old epoch it could contradict records that the new leader has.
+- A batch of an epoch above the one that the fetch was made with ends the append (KAFKA-18723). A leader wrote it that this
+  replica has not been told of yet; appended now, it could contradict records that this leader has.
 - The records of data batches are not looked at. Leader and producer have answered for keys, timestamps, sizes and
   sequences, and ``max_timestamp`` of the header is what the leader made of it (``validation``). End markers are read, as
   on the leader: they end transactions, fill the transaction index and carry the coordinator's epoch.
@@ -45,7 +45,7 @@ def append_as_follower(log: PartitionLog, records: Bytes, fetch_epoch: int, lead
     not follow, KAFKA_STORAGE_ERROR. Nothing was appended then, except for the last one.
     """
     log.folder.check_online()
-    batches = _judged(records, fetch_epoch)
+    batches = _checked(records, fetch_epoch)
     if not batches:
         return FollowerAppend(0, False)
     _meet_log_end(log, batches, leader_start)
@@ -55,7 +55,7 @@ def append_as_follower(log: PartitionLog, records: Bytes, fetch_epoch: int, lead
     return FollowerAppend(size, log.is_flush_due(first_offset))
 
 
-def _judged(records: Bytes, fetch_epoch: int) -> list[RecordBatch]:
+def _checked(records: Bytes, fetch_epoch: int) -> list[RecordBatch]:
     """The whole batches up to the first of a later epoch, each found sound. Raises KafkaError."""
     batches: list[RecordBatch] = []
     next_offset = 0
@@ -88,7 +88,7 @@ def _check_readable(batch: RecordBatch) -> None:
 
 
 def _meet_log_end(log: PartitionLog, batches: list[RecordBatch], leader_start: int) -> None:
-    """Let the first batch begin at the log's end or behind it. Raises KafkaError where it cannot."""
+    """Make sure that the first batch begins at or after the log's end. Raises KafkaError where it cannot."""
     first, end = batches[0].base_offset, log.log_end_offset
     if first >= end:
         return
@@ -98,9 +98,9 @@ def _meet_log_end(log: PartitionLog, batches: list[RecordBatch], leader_start: i
 
 
 def _write(log: PartitionLog, batches: list[RecordBatch], data: memoryview) -> None:
-    """Append judged batches, which lie end to end in ``data``. Raises KafkaError(KAFKA_STORAGE_ERROR).
+    """Append checked batches, which lie end to end in ``data``. Raises KafkaError(KAFKA_STORAGE_ERROR).
 
-    A segment's first batch, and those that may belong into the next segment, go one by one.
+    A segment's first batch, and those that may belong in the next segment, are written one by one.
     """
     now_ms = log.folder.clock.now_ms()
     newest = batches[0].max_timestamp if len(batches) == 1 else max([batch.max_timestamp for batch in batches])
@@ -120,7 +120,7 @@ def _has_room(log: PartitionLog, batches: list[RecordBatch], slot: int, size: in
     """Whether the active segment takes the batches from ``slot`` on, ``size`` bytes. Raises KafkaError."""
     segment = log.segments.active
     if segment is None or not segment.size:
-        return False  # by the time of its first batch it is judged whether others fit
+        return False  # whether others fit depends on the time of its first batch
     settings, last_offset = log.settings, batches[-1].last_offset
     index_bytes = settings.segment_index_bytes - 12 * (len(batches) - slot)  # at most an entry of either index for each
     try:

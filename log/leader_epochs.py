@@ -90,7 +90,7 @@ class LeaderEpochCache:
             self.is_dirty = True
 
     def take_over(self, other: LeaderEpochCache) -> None:
-        """Have the entries of another cache."""
+        """Copy the entries of another cache."""
         self.epochs, self.start_offsets = other.epochs[:], other.start_offsets[:]
         self.is_dirty = True
 

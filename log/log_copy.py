@@ -31,7 +31,7 @@ class LogCopy:
     """
 
     def __init__(self, current: PartitionLog, future: PartitionLog) -> None:
-        """``future`` is empty, or was filled from ``current`` before a restart; what it has too much is cut."""
+        """``future`` is empty, or was filled from ``current`` before a restart; what ``current`` lacks is cut from it."""
         self.current = current
         self.future = future
         self._truncations = current.truncations

@@ -53,8 +53,8 @@ class LogFolder:
     ``on_offline`` is called once, with the folder, when it fails. The other callbacks are the log manager's:
     ``wants_flush(log, inactive_only)`` has a log flushed in the background, ``write_checkpoints`` writes them at once.
     ``flush_times`` are those of its logs' flushes, in milliseconds.
-    ``checkpointed_deletions`` of ``deleted_logs`` are no longer in them. ``timers`` is a heap of (when by
-    trio's clock, ticket, what to call).
+    ``deleted_logs`` counts deletions; the checkpoints have no entry any more of the first ``checkpointed_deletions`` of
+    these. ``timers`` is a heap of (when by trio's clock, ticket, what to call).
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class LogFolder:
     def fail(self, what: str, error: Exception, *, is_half_done: bool = False) -> KafkaError:
         """Take the folder offline; returns the error to raise.
 
-        Unless something is half done, running out of descriptors passes by, and only the one operation has failed.
+        Running out of descriptors is temporary and fails only the one operation, unless something is half done.
         """
         if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE) and not is_half_done:
             logger.warning("%s: %s", what, explained(error))
@@ -114,7 +114,7 @@ class LogFolder:
         logger.log(logging.INFO if self.is_offline else logging.ERROR, "%s: %s", what, error)
 
     def opened(self, holder: Closable) -> None:
-        """Count an opened file; when there are too many, one that was not used for longest is closed first."""
+        """Count an opened file; when there are too many, one that was not used recently is closed first."""
         for _ in range(2 * len(self._open)):
             if len(self._open) < self.max_open_files:
                 break

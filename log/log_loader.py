@@ -78,7 +78,7 @@ class LogLoader:
 
     def load(self) -> LogState:
         """What there is. Raises OSError, UnsupportedLogError."""
-        base_offsets, snapshots = self._look_around()
+        base_offsets, snapshots = self._list_files()
         topic_id = self._read_topic_id()
         epochs, epochs_are_known = self._read_leader_epochs()
         producers = ProducerStateManager(self._disk, self._directory, 0, snapshots)
@@ -105,7 +105,7 @@ class LogLoader:
 
     # --- what there is ------------------------------------------------------------------------------------------------
 
-    def _look_around(self) -> tuple[list[int], list[int]]:
+    def _list_files(self) -> tuple[list[int], list[int]]:
         """Base offsets of segments and offsets of snapshots; what is left of deletions is removed."""
         disk = self._disk
         names = set(disk.names(self._directory))
@@ -144,7 +144,7 @@ class LogLoader:
             return LeaderEpochCache(), False
 
     def _check_transaction_indexes(self, segments: list[LogSegment]) -> None:
-        """Doubt everything from the first segment on whose index is damaged: only the batches can rebuild it."""
+        """Have the log recovered from the first segment on whose transaction index is damaged: it is rebuilt from batches."""
         for segment in segments:
             if segment.base_offset not in self._transaction_indexes:
                 continue

@@ -147,7 +147,7 @@ class LogManager:
         self.is_loaded = True
 
     def _gather_logs(self) -> None:
-        """Find the partitions in the folders; one that is in two of them is for people to decide about."""
+        """Find the partitions in the folders. Raises LogStartError for one in two of them: an operator has to choose."""
         for part in self._folders:
             for key, partition_log in part.logs.items():
                 logs = self._futures if partition_log.is_future else self._logs
@@ -356,7 +356,7 @@ class LogManager:
                 await part.mark_clean()
         finally:
             for part in self._folders:
-                part.let_go()
+                part.release()
 
 
 async def _repeat(interval: float, action: Callable[[], Awaitable[None]]) -> None:

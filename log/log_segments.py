@@ -60,7 +60,7 @@ class LogSegments(Sequence[LogSegment]):
         return max(bisect_right(self._segments, offset, key=_base_offset) - 1, 0)
 
     def following(self, offset: int) -> LogSegment | None:
-        """The first segment with an offset above ``offset`` or equal to it."""
+        """The first segment that ends after ``offset``; None when none does."""
         return next((segment for segment in self._segments if segment.next_offset > offset), None)
 
     def batch_base_offset(self, offset: int) -> int:

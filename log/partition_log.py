@@ -304,7 +304,7 @@ class PartitionLog(StoredLog):
     def delete_records_before(self, offset: int) -> int:
         """Let the log start at ``offset`` (-1: the high watermark) if it starts before it; returns where it starts.
 
-        The records are gone for clients at once, their segments with the next look at retention. Raises KafkaError
+        Clients cannot read the records any more at once; their segments go with the next retention check. Raises KafkaError
         OFFSET_OUT_OF_RANGE when ``offset`` is above the high watermark.
         """
         self.folder.check_online()

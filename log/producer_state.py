@@ -1,13 +1,13 @@
 """What a partition remembers of its producers, so that a batch sent twice is written once (KIP-98, KIP-360).
 
 Per producer id: its epoch, its last five batches (a duplicate of one of them is answered with the old offsets), when it
-last wrote, and where its open transaction began. A producer nothing is known of may begin at any sequence number: its
-state may have expired, or gone with deleted records. Sequence numbers wrap from 2^31-1 to 0.
+last wrote, and where its open transaction began. An unknown producer may begin at any sequence number: its state may have
+expired, or gone with deleted records. Sequence numbers wrap from 2^31-1 to 0.
 
-A transaction begins here with its first transactional batch and ends with its end marker, a control batch. Nothing
-begins that the transaction's coordinator was not asked about: ``begin_verification`` before the question, ``confirm``
-after the answer, and the append at once; an end marker in between takes the verification back, because what is
-appended then would never be ended (KIP-890).
+A transaction begins here with its first transactional batch and ends with its end marker, a control batch. Before it
+begins, its coordinator is asked whether the partition is part of it: ``begin_verification`` before the question,
+``confirm`` after the answer, and then the append at once. An end marker in between revokes the verification, because a
+batch appended after it would belong to a transaction that nothing ends (KIP-890).
 
 What is *unstable*, and hidden from read_committed consumers, begins at the first offset of an open transaction, or of one
 whose end marker is not below the high watermark yet.
@@ -86,7 +86,7 @@ class ProducerStateManager:
     # --- appends ------------------------------------------------------------------------------------------------------
 
     def check(self, batch: RecordBatch) -> BatchMetadata | None:
-        """Judge a client's batch: None to append it, or the earlier append of which it is a duplicate.
+        """Check a client's batch: None to append it, or the earlier append of which it is a duplicate.
 
         KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
         """
@@ -146,7 +146,7 @@ class ProducerStateManager:
             )
 
     def check_coordinators(self, batch: RecordBatch, transaction_version: int) -> None:
-        """Judge an end marker, or offsets that a group coordinator commits in a transaction.
+        """Check an end marker, or offsets that a group coordinator commits in a transaction.
 
         KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
         """
@@ -276,7 +276,7 @@ class ProducerStateManager:
 
     @property
     def wants_snapshot(self) -> bool:
-        """Whether a clean stop is to take one. A log that has none and no producers goes without: that says it, too."""
+        """Whether a clean stop is to take one. A log without producers needs none, unless it has an older one."""
         return self.map_end_offset > self.last_snapshot_offset and bool(self.producers or self.snapshots)
 
     def take_snapshot(self) -> None:

@@ -1,4 +1,4 @@
-"""The machine's file system for those who only look: files are opened for reading, and what would write is refused."""
+"""The machine's file system for tools that only read: files are opened for reading, and what would write is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .disk import Bytes, Lock, OpenFile, OsDisk, OsFile, OsLock
 
 
 class ReadOnlyDisk(OsDisk):
-    """An ``OsDisk`` that changes nothing: calls that would raise PermissionError, and so does writing to its files."""
+    """An ``OsDisk`` that changes nothing: calls that would change a file raise PermissionError; its files refuse writes."""
 
     def open(self, path: str, *, create: bool = False) -> OpenFile:
         if create:

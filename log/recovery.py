@@ -1,6 +1,6 @@
 """What a crash leaves of a log: finding the last valid batch, and cutting there.
 
-Everything from the beginning of the segment that holds the recovery point is doubtful: those segments are scanned, their
+Everything from the beginning of the segment that holds the recovery point may be damaged: those segments are scanned, their
 indexes and the producers' state rebuilt, and at the first thing that is no valid batch the log is cut and later
 segments are dropped. A segment that ends before the next one begins has lost its end, unless the log was compacted once.
 Segments below the recovery point are believed.

@@ -108,7 +108,7 @@ class LogSegment:
     # --- writing ------------------------------------------------------------------------------------------------------
 
     def should_roll(self, settings: LogSettings, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        """Whether a batch of ``size`` bytes, with these last offset and largest timestamp, belongs into a new segment."""
+        """Whether a batch of ``size`` bytes, with this last offset and largest timestamp, belongs in a new segment."""
         own_size = self.file.size
         if own_size + size > settings.segment_bytes:
             return own_size > 0
@@ -178,7 +178,7 @@ class LogSegment:
         self.indexes.truncate_to(offset)
 
     def rename_to_deleted(self, delay_ms: int) -> None:
-        """Give the files names of deleted ones, and have them removed after ``delay_ms``. Raises OSError."""
+        """Rename the files to ``*.deleted``, and have them removed after ``delay_ms``. Raises OSError."""
         folder = self.file.folder
         for suffix in SEGMENT_SUFFIXES:
             path = self.file.path_of(suffix)

@@ -1,8 +1,8 @@
 """The file of batches of one segment: its name, its descriptor, and who holds on to that.
 
 The file is opened when first used, and its folder may close it again when too many are open. A *pinned* file keeps its
-descriptor, even when the segment is deleted meanwhile, because a descriptor closed and used again would send another
-file's bytes.
+descriptor, even when the segment is deleted meanwhile: once closed, its number may be that of another file, whose bytes
+would then be sent.
 
 Batches lie end to end. Nothing before ``size`` ever changes but by a truncation; bytes in the file behind ``size`` are
 the rest of a write that failed.
@@ -23,8 +23,8 @@ from .scan import scan_batches
 class SegmentFile:
     """``suffix`` follows the names of all files of the segment while a cleaning makes it, and is empty otherwise.
 
-    ``positions``: where the batches begin with which sequential readers will go on, by offset, so that these need no
-    search; forgotten with the descriptor.
+    ``positions`` has, by offset, the positions at which sequential readers will go on, so that these need no search; it is
+    forgotten with the descriptor.
     """
 
     __slots__ = (
@@ -86,7 +86,7 @@ class SegmentFile:
     # --- closing ------------------------------------------------------------------------------------------------------
 
     def close_file(self) -> None:
-        """Let go of the descriptor; the folder has forgotten us."""
+        """Close the descriptor, which the folder does not count any more."""
         assert self.pins == 0
         if self.open_file is not None:
             self.open_file.close()

@@ -81,7 +81,7 @@ class SegmentIndexes:
             offsets = OffsetIndex.from_bytes(file.disk.read_file(file.path_of(INDEX_SUFFIX)), file.size)
             times = TimeIndex.from_bytes(file.disk.read_file(file.path_of(TIME_INDEX_SUFFIX)))
             if not times.timestamps and file.size and self.first_batch_timestamp() >= 0:
-                raise CorruptIndexError("there is no time in it, but in the first batch")
+                raise CorruptIndexError("it has no timestamp, but the first batch has one")
         except (CorruptIndexError, FileNotFoundError) as error:
             return self.rebuild(error)
         self.offsets, self.times = offsets, times

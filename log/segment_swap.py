@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 def decide_swap(cleaned: SegmentFile) -> None:
-    """From here on a start finishes what ``finish_swap`` is to do, once the old files are gone. Raises OSError."""
+    """Rename to ``.swap``: from here on a start finishes the swap if a crash interrupts it. Raises OSError."""
     _rename(cleaned, (*SEGMENT_INDEX_SUFFIXES, LOG_SUFFIX), SWAP_SUFFIX)
 
 

@@ -226,7 +226,7 @@ class LogSettings(Settings):
         "log.preallocate",
         topic="preallocate",
         default=False,
-        doc="Whether a new segment takes its full size on disk at once.",
+        doc="Accepted, without effect: a segment's file grows as it is written.",
     )
     remote_log_copy_disable: bool = setting(
         None,

@@ -2,7 +2,7 @@
 
 A log consists of its segments (``log_segments``), the recovery point (``flush``), leader epochs, producers with their
 snapshots, and the offsets between which it holds records. What adds or takes away segments changes several of these; it is
-done here, each change one plain function. OSErrors pass: ``PartitionLog`` makes of them what clients see.
+done here, each change one plain function. OSErrors pass through; ``PartitionLog`` turns them into errors for clients.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class StoredLog:
             self._delete(segment)
 
     def _delete(self, segment: LogSegment, *, keeps_snapshot: bool = False) -> None:
-        """Delete a segment that the list no longer has; slices of it stay good."""
+        """Delete a segment that the list no longer has; slices of it can still be read."""
         segment.rename_to_deleted(self.settings.file_delete_delay_ms)
         if not keeps_snapshot:
             self.producer_state.remove_snapshot(segment.base_offset)
@@ -203,7 +203,7 @@ class StoredLog:
         self.folder.checkpoint_soon()
 
     def _lower_checkpoints(self, log_start_offset: int, recovery_point: int) -> None:
-        """Before the log changes below them: the checkpoints must not vouch for what is written there later."""
+        """Before the log changes below them: the checkpoints must not cover what is written there later."""
         self.truncations += 1
         before = self.log_start_offset, self.recovery_point, self.cleaned_offset
         self.log_start_offset = min(self.log_start_offset, log_start_offset)

@@ -1,8 +1,8 @@
 """From times to offsets, inside batches too (KIP-79, KIP-734).
 
 The indexes say in which segment, and from which position on, the record can be; the batches from there are walked by
-their headers, and the one that has the record is checked and decompressed: an answer made of damaged bytes would be
-believed. The walk reads files only and runs in a worker.
+their headers, and the one that has the record is checked and decompressed, since a client could not tell that an answer
+was made of damaged bytes. The walk reads files only and runs in a worker.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ class TransactionIndex:
         self.write()
 
     def write(self) -> None:
-        """Have all entries in the file. Raises OSError."""
+        """Write the entries that are not in the file yet. Raises OSError."""
         if not self._pending:
             return
         written = self._read()
@@ -139,7 +139,7 @@ class TransactionIndex:
         self._pending = []
 
     def drop(self) -> None:
-        """Forget the entries that are in the file, to be read again when needed; that there are none is worth remembering."""
+        """Forget the entries that are in the file, to be read again when needed; an empty list is kept, it saves the read."""
         self._written = self._written and None
 
     def truncate_to(self, offset: int) -> None:

@@ -1,16 +1,17 @@
-"""What a leader demands of a batch before it appends it, and what it changes in it.
+"""What a leader checks of a batch before it appends it, and what it changes in it.
 
-A produce request brings exactly one batch per partition (format v2). It is judged by its header, whose CRC covers the
+A produce request brings exactly one batch per partition (format v2). It is checked by its header, whose CRC covers the
 records; the records themselves are looked at only where a rule needs them: a compacted topic wants keys, a topic with
 ``message.timestamp.before.max.ms`` wants every timestamp, a topic with its own codec compresses again, and a header
-whose ``max_timestamp`` is not to be believed gets that of its records. Rules and error codes are Apache Kafka's
+whose ``max_timestamp`` is in doubt gets that of its records. Rules and error codes are Apache Kafka's
 (``LogValidator``, ``UnifiedLog``).
 
 Everything that goes by time (retention, rolling, the time index, ListOffsets, compaction lag) goes by ``max_timestamp``,
-so Kafka takes it from the records of every batch. Here it is the client's word unless the header gives reason to doubt
-it: without a base timestamp (librdkafka's base of -1 comes with 0), below the base, another one than the base of a
-single record, too far in the future, or so old that retention would delete the batch at once. What is left is a batch
-of several records whose maximum is wrong, but not below its first record's time; no client is known to send one.
+so Kafka takes it from the records of every batch. Here the header's is used as the client sent it, unless there is reason
+to doubt it: there is no base timestamp (librdkafka's base of -1 comes with 0), it is below the base, it is another one
+than the base although there is a single record, it is too far in the future, or so old that retention would delete the
+batch at once. What goes unnoticed is a batch of several records whose maximum is wrong, but not below its first record's
+time; no client is known to send one.
 Kafka also refuses a batch whose bytes are no records although its CRC is right, which is not noticed here.
 """
 

@@ -6,11 +6,11 @@ Rules, those of Kafka's DefaultAlterPartitionManager and Partition:
 - A partition has one change at a time (``isr``). Another state from the controller makes it void: then it is not sent, or
   its answer is ignored.
 - A request is repeated until it is answered, because the leader cannot know whether the controller has done what it asks.
-- The controller's answer to one partition is the state it has now; or that it has refused the change and will never do it;
-  or an error by which this broker, or the controller, is not up to date. Then nothing happens until the controller
-  has told a new state. After any other error the change is sent again.
+- For each partition the controller answers with the state that it has now; or that it has refused the change for good; or
+  with an error which says that this broker, or the controller, is not up to date: then nothing happens until the controller
+  sends a new state. After any other error the change is sent again.
 - A replica that is to join is named with the broker epoch under which it has caught up (KIP-903). Kafka's controller compares
-  that only in KRaft mode, Ottla's always: a broker that was restarted before the controller has its turn does not join.
+  that only in KRaft mode, Ottla's always: a broker that was restarted before the controller decides does not join.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class ToController(Protocol):
 
 
 class _Sent(NamedTuple):
-    """A change as it is under way."""
+    """A change that is being sent."""
 
     partition: Partition
     change: PendingIsr
@@ -111,7 +111,7 @@ class AlterPartitionManager:
         return changes
 
     async def _send(self, sent: Mapping[PartitionName, _Sent]) -> dict[PartitionName, Partition]:
-        """Send one request and take its answer; the partitions whose change is to be sent again."""
+        """Send one request and apply its answer; returns the partitions whose change is to be sent again."""
         everything = {name: change.partition for name, change in sent.items()}
         has_ids = all(partition.topic_id != ZERO_UUID for partition in everything.values())
         highest = None if has_ids else _HIGHEST_WITHOUT_IDS
@@ -140,7 +140,7 @@ class AlterPartitionManager:
     def _note_failure(self, why: str) -> None:
         self._failures += 1
         level = logging.WARNING if self._failures == 1 else logging.DEBUG
-        logger.log(level, "The controller is not told of changes of in-sync replicas, and tried again: %s", why)
+        logger.log(level, "Changes of in-sync replicas did not reach the controller; trying again: %s", why)
 
     def _request(self, sent: Mapping[PartitionName, _Sent]) -> AlterPartitionRequest:
         topics: dict[tuple[str, bytes], TopicData] = {}

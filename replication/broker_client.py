@@ -1,7 +1,7 @@
 """Requests to another broker: ``BrokerClient``, which has one connection and opens the next one when that has ended.
 
 The controller, followers, coordinators and handlers speak to other brokers through it. Kafka answers the requests of a
-connection in their order (https://kafka.apache.org/protocol#protocol_network), and everything here rests on that:
+connection in their order (https://kafka.apache.org/protocol#protocol_network), and everything here relies on that:
 
 - No task runs in the background. Each caller writes its own request and, when all earlier answers have been read, reads its
   own answer; then it is the next caller's turn.
@@ -35,7 +35,7 @@ from ..wire.schema import Message
 
 
 class Secured(NamedTuple):
-    """A connection that is ready for requests, and trio's time from which on it is to have no new one."""
+    """A connection that is ready for requests, and the trio time after which no new one is sent on it."""
 
     connection: Connection
     usable_until: float = math.inf
@@ -44,7 +44,7 @@ class Secured(NamedTuple):
 Secure = Callable[[Connection, str], Awaitable[Secured]]
 """What a new connection to a host goes through before the first request: TLS, a SASL conversation.
 
-Gives what is read and written from then on, which owns the connection given. Raises OSError; who calls then closes.
+Returns what is read and written from then on, which owns the connection given. Raises OSError; the caller then closes.
 """
 
 _SIZE = struct.Struct(">i")
@@ -102,8 +102,8 @@ class BrokerClient:
     async def send(self, request: Message, version: int) -> Any:
         """The response to a request of a version that the caller knows the peer to serve.
 
-        That is how a controller and a follower speak: inter.broker.protocol.version decides (ControllerChannelManager,
-        RemoteLeaderEndPoint); others ask ``negotiate`` first. Error codes in the response are the caller's to read. Raises
+        For a controller and a follower inter.broker.protocol.version says which (ControllerChannelManager,
+        RemoteLeaderEndPoint); others call ``negotiate`` first. The caller looks at error codes in the response. Raises
         PeerUnavailableError, also when the time is up, and MalformedResponseError; ValueError for a request that its
         version cannot carry.
         """
@@ -111,12 +111,12 @@ class BrokerClient:
         return response
 
     async def negotiate(self, request: type[Message], highest: int | None = None) -> int:
-        """The highest version of ``request`` that both sides know, this one up to ``highest``.
+        """The highest version of ``request``, up to ``highest``, that both sides know.
 
-        That is how a broker speaks to the controller (NodeToControllerChannelManager). ApiVersions is asked for once per
-        connection; its version 0 tells the ranges, and every Kafka serves it. Should an older peer take this one's place
-        before the request is sent, it closes the connection. Raises KafkaError (UNSUPPORTED_VERSION) where there is no common
-        version, and what ``send`` raises.
+        Requests to the controller are sent with it (NodeToControllerChannelManager). ApiVersions is asked once per connection,
+        in version 0, which every Kafka serves. Should an older peer take this one's place before the request is sent, it
+        closes the connection. Raises KafkaError (UNSUPPORTED_VERSION) where there is no common version, and what ``send``
+        raises.
         """
         link = self._link
         if link is None or not link.is_usable() or link.versions is None:
@@ -194,7 +194,10 @@ class BrokerClient:
 
 @dataclasses.dataclass(eq=False, slots=True)
 class _Waiting:
-    """A request whose answer has not been read. ``turn`` is set when its caller is to read, or the connection has ended."""
+    """A request whose answer has not been read. ``turn`` is set when its caller is to read, or when the connection has ended.
+
+    ``is_given_up``: its caller has gone, so the next one reads past its answer.
+    """
 
     correlation_id: int
     api_key: ApiKey
@@ -222,7 +225,7 @@ class _Link:
         self._closed_because: str | None = None
 
     def is_usable(self) -> bool:
-        """Whether a request can be sent: not after the peer has closed, or said what it was not asked, while it was idle."""
+        """Whether a request can be sent: not after the peer has closed, or sent bytes unasked, while the link was idle."""
         if self._closed_because is None and not self._in_flight and self._frames.has_more():
             self.close("the peer closed the connection")
         if self._closed_because is None and self._is_session_over():
@@ -354,7 +357,7 @@ class _FrameReader:
         return frame
 
     def _take_over(self, size: int) -> None:
-        """Have a frame that goes on in a buffer of just its size."""
+        """Move a frame that has not arrived in full to a buffer of just its size."""
         arrived = self._buffer[_SIZE.size : self._received]
         self._buffer = memoryview(bytearray(size))
         self._buffer[: len(arrived)] = arrived

@@ -1,6 +1,6 @@
 """Requests of a broker to its controller, whichever broker that is (Kafka's NodeToControllerChannelManager).
 
-The controller is the one that the metadata cache names. Where it is not reached, or is the controller no more, it is looked
+The controller is the one that the metadata cache names. If it cannot be reached, or is no longer the controller, it is looked
 up again after a moment and the request is sent to the one there is then; so a request may be executed twice. Versions are
 negotiated, because brokers of a cluster are updated one after the other. When this broker is the controller itself, the
 request is a call.
@@ -68,8 +68,8 @@ class ControllerChannel:
     ) -> Any:
         """The controller's answer, which never is NOT_CONTROLLER; ``highest`` bounds the version.
 
-        ``timeout`` are the seconds for all of it, ``patience`` those after which no controller is looked for any more. Raises
-        PeerUnavailableError when either is up, and KafkaError (UNSUPPORTED_VERSION) for a controller that is too old.
+        ``timeout`` limits all of it, ``patience`` the search for a controller; both in seconds. Raises PeerUnavailableError
+        when either is over, and KafkaError (UNSUPPORTED_VERSION) for a controller that is too old.
         """
         given_up_at = math.inf if patience is None else trio.current_time() + patience
         try:
@@ -80,7 +80,7 @@ class ControllerChannel:
                         if response is not None and response.error_code != ErrorCode.NOT_CONTROLLER:
                             return response
                         if trio.current_time() >= given_up_at:
-                            raise PeerUnavailableError("there is no controller to be found")
+                            raise PeerUnavailableError("no controller was found")
                         await trio.sleep(RETRY_SECONDS)
         except trio.TooSlowError:
             raise PeerUnavailableError(f"no controller has answered within {timeout:g} s") from None

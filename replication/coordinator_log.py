@@ -2,7 +2,7 @@
 
 A coordinator is a replicated state machine whose records live in a topic of its own (``__consumer_offsets``,
 ``__transaction_state``); a key belongs to the partition it hashes to, and the leader of that partition is its coordinator.
-``coordinator_partition_log`` implements the log, ``coordinator_shards`` keeps what is led here.
+``coordinator_partition_log`` implements the log; ``coordinator_shards`` has the state of the partitions led here.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The partitions of a coordinator's topic that this broker leads, each replayed into a *shard* that answers for its keys.
 
-A shard comes by ``load`` and goes whole by ``unload``: a request that waits on it is told NOT_COORDINATOR, and another broker
-replays the same records. While it loads, requests are told COORDINATOR_LOAD_IN_PROGRESS.
+``load`` makes a shard and ``unload`` drops it: a request that waits on it gets NOT_COORDINATOR, and another broker replays the
+same records. While it loads, requests get COORDINATOR_LOAD_IN_PROGRESS.
 
-Every answer, of reads too, waits until the high watermark has passed the last record it depends on (``committed``);
-otherwise a client could see what a change of leader takes back.
+Every answer, to reads too, waits until the high watermark has passed the last record it depends on (``committed``);
+otherwise a client could see what a change of leader undoes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .coordinator_log import CoordinatorLog, Flush, as_seen_by_clients
 logger = logging.getLogger(__name__)
 
 _BATCHES_PER_TURN = 16
-# Of a folder that fails there is an error in the log already.
+# These are expected: a folder's failure has been logged, and leadership moves.
 _GONE = (
     ErrorCode.KAFKA_STORAGE_ERROR,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,

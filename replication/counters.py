@@ -23,10 +23,10 @@ class ReplicationCounters:
     """Since the broker started.
 
     ``bytes_in`` were appended as a follower, ``bytes_out`` were in answers to followers; those of replicas that a reassignment
-    adds are counted once more. ``isr_expands`` and ``isr_shrinks`` are
-    changes of in-sync replicas that the controller has confirmed to this broker, the leader; ``failed_isr_updates`` those that it
-    refused, or that another state had overtaken (Kafka: AlterPartitionListener). ``of_removed`` is the ``TRAFFIC`` of partitions
-    that are here no more, which Kafka's sums over all topics keep.
+    adds are counted again as ``reassignment_bytes_…``. ``isr_expands`` and ``isr_shrinks`` are changes of in-sync replicas that
+    the controller has confirmed to this broker, the leader; ``failed_isr_updates`` those that it refused, or that another state
+    had overtaken (Kafka: AlterPartitionListener). ``of_removed`` is the ``TRAFFIC`` of partitions that have left this broker;
+    Kafka's sums over all topics keep it.
     """
 
     bytes_in: int = 0

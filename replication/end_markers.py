@@ -24,7 +24,7 @@ from ..wire.messages.write_txn_markers import (
 from .replica_manager import ReplicaManager
 
 COMMIT_SECONDS = 30.0
-"""How long all markers of a request together may take to be committed; who sends them waits a little longer."""
+"""How long all markers of a request together may take to be committed; the coordinator waits a little longer."""
 
 AppendMarker = Callable[[int, WritableTxnMarker], int]
 """(partition, marker) -> the offset after the marker. KafkaError when it is not written."""
@@ -39,7 +39,7 @@ class EndMarkers:
         self.owners: dict[str, AppendMarker] = {}
 
     async def write(self, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
-        """Append every marker, then wait until they are committed; what went wrong is said per partition."""
+        """Append every marker, then wait until they are committed; errors are per partition."""
         waits: list[tuple[WritableTxnMarkerPartitionResult, Callable[[float], Awaitable[None]]]] = []
         response = WriteTxnMarkersResponse()
         for marker in request.markers:
@@ -64,7 +64,7 @@ class EndMarkers:
         return response
 
     def _append(self, topic: str, index: int, marker: WritableTxnMarker) -> Callable[[float], Awaitable[None]]:
-        """Append one marker; what waits, for so many seconds, until it is committed."""
+        """Append one marker; returns a function that waits, for so many seconds, until it is committed."""
         partition = self._replicas.partition(topic, index)
         owner = self.owners.get(topic)
         if owner is None:

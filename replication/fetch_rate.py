@@ -1,7 +1,7 @@
-"""How many fetches a second a fetcher makes, averaged over about the last minute as the meters of Kafka's metrics do it.
+"""How many fetches a second a fetcher makes, averaged over about the last minute as Kafka's meters do.
 
-Every five seconds the rate of these goes into the average with a weight that halves in 42 seconds (exponential decay with a
-time constant of a minute). Nothing runs for that: what is due is done when a fetch is noted, or the rate is read.
+Every five seconds their rate goes into the average with a weight that halves in 42 seconds (exponential decay with a time
+constant of a minute). No task runs for that: it is done when a fetch is noted, or the rate is read.
 """
 
 from __future__ import annotations

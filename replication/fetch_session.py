@@ -8,10 +8,10 @@ Rules:
 - A session that has forgotten its last partition has ended: it is answered once more, with id 0 and no partitions.
 - An incremental answer holds the partitions with data, an error, or a high watermark, last stable offset or log start
   that changed. A partition that had data goes to the end of the order, so that none starves.
-- The cache is bounded: when it is full the session used longest ago makes room once it was idle for two minutes; for a
-  follower a consumer's does at once. Else the fetch goes on without a session.
-- What sessions hold is bounded, too: partitions that consumers' fetches name, whether or not they exist, are remembered up to
-  ``MOST_PARTITIONS``, and none under a name that no topic has. What is beyond is fetched without a session. (Kafka has no bound.)
+- The cache is bounded: when it is full, the session used longest ago is dropped if it was idle for two minutes; for a
+  follower's session a consumer's is dropped at once. Otherwise the fetch gets no session.
+- What sessions hold is bounded, too: the partitions that consumers' fetches name, whether or not they exist, are remembered up
+  to ``MOST_PARTITIONS``, and none whose name is too long for a topic. Beyond that a fetch gets no session. (Kafka has no bound.)
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class FetchedPartition:
         self.ask(asked)
 
     def ask(self, asked: FetchPartition) -> None:
-        """Take what a request says of this partition."""
+        """Note what a request asks of this partition."""
         self.fetch_offset = asked.fetch_offset
         self.max_bytes = asked.partition_max_bytes
         self.current_leader_epoch = asked.current_leader_epoch
@@ -154,7 +154,7 @@ class FetchSessionCache:
         self._partitions = 0
         self._sessions: dict[int, FetchSession] = {}
         self.evictions = 0
-        """Sessions that have made room for others."""
+        """Sessions that were dropped to make room for others."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -170,7 +170,7 @@ class FetchSessionCache:
         return [] if session is None else list(session.partitions.values())
 
     def close(self, session_id: int) -> None:
-        """The consumer wants the session no more."""
+        """Drop a session, if it is there."""
         session = self._sessions.pop(session_id, None)
         if session is not None:
             self._partitions -= len(session.partitions)

@@ -1,15 +1,15 @@
 """One leader's partitions, fetched from it by one task: a request, its answer, the next request (Kafka's fetcher thread).
 
-There is one request under way at a time, in one fetch session. Partitions come, go and get other leader epochs while it is;
-an answer to what was asked before is ignored (``follower.take_answer``). A partition that has to wait is left out of the
-requests meanwhile: an answer with an error comes at once, and would come again and again. Where only the leader has yet to
-hear of its election, records wait for this replica to be committed, so the first waits are short (Kafka: a second).
+There is one request under way at a time, in one fetch session. Partitions come, go and get other leader epochs meanwhile; an
+answer to what was asked before that is ignored (``follower.take_answer``). A partition that has to wait is left out of the
+requests until then: an error is answered at once, and would be again and again. Where the leader has only not heard of its
+election yet, the first waits are short (Kafka: a second), because records may be waiting for this replica to be committed.
 
 A partition whose replication is throttled here (KIP-73) waits in the same way while the quota is exceeded, unless it has all
 that is committed (shouldFollowerThrottle in Kafka). What it fetches counts, in sync or not.
 
-What a round costs goes by the partitions with news, not by those there are: only what has ``_changed`` is named in a
-session. Once a second all are looked at, because retention here moves a log's start without telling.
+What a round costs depends on the number of partitions with news, not on that of all partitions: a request in a session names
+only what has ``_changed``. Once a second all are looked at, because retention moves a log's start without a notice.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Fetcher:
 
     @property
     def failed_count(self) -> int:
-        """How many partitions are fetched no more, until the controller says something new of them."""
+        """How many partitions are not fetched until the controller sends a new state of them."""
         return len(self._failed)
 
     @property
@@ -116,7 +116,7 @@ class Fetcher:
         return not self._followed
 
     def follow(self, partition: Partition) -> None:
-        """Fetch a partition, or go on under another leader epoch; with it a partition that was stopped begins again."""
+        """Fetch a partition, or go on under another leader epoch, which also starts a stopped one again."""
         key = _key(partition)
         self._forget(key)
         try:
@@ -180,7 +180,7 @@ class Fetcher:
                 await self._came.wait()
 
     def _hold_back_throttled(self, now: float) -> None:
-        """Delay what is over the quota and not in sync, for a while: the limit may change."""
+        """Delay the throttled partitions that are not in sync while the quota is exceeded; for a while, as the limit may change."""
         pause = self._quota.seconds_exceeded(now)
         if not pause:
             return
@@ -198,7 +198,7 @@ class Fetcher:
         return watermark is not None and partition.log.log_end_offset >= watermark
 
     async def _back_off(self, error: Exception) -> None:
-        """Leave the leader alone for a while; a partition that comes may mean that it is back."""
+        """Send the leader nothing for a while; a partition that is added ends the wait, for it may mean that the leader is back."""
         level = logging.INFO if self._is_reachable else logging.DEBUG
         logger.log(level, "Nothing can be fetched from broker %d: %s", self.leader_id, error)
         self._is_reachable = False
@@ -236,10 +236,10 @@ class Fetcher:
     # --- answers ------------------------------------------------------------------------------------------------------
 
     async def _take(self, response: FetchResponse) -> None:
-        """Do what each partition's part of the answer asks for; other tasks have their turn in between."""
+        """Apply each partition's part of the answer; other tasks run in between."""
         if not self._session.take(response):
             if response.error_code not in _SESSION_ERRORS:
-                await self._back_off(KafkaError(known_code(response.error_code), "the answer is not to what was asked"))
+                await self._back_off(KafkaError(known_code(response.error_code), "the answer does not fit the request"))
             return
         taken = 0
         later: list[tuple[Key, Partition, Outcome]] = []
@@ -311,7 +311,7 @@ class Fetcher:
         except KafkaError as error:
             outcome = take_reset_error(partition, error.code)
         except NoAnswerError as error:
-            logger.info("%s-%d: where its leader's log ends cannot be asked: %s", partition.topic, key[1], error)
+            logger.info("%s-%d: the leader cannot be asked where its log ends: %s", partition.topic, key[1], error)
         if position_of(partition).leader_epoch == asked.leader_epoch:
             self._go_on(key, partition, outcome)
 

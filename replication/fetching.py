@@ -8,12 +8,12 @@ Rules:
   which they go back to the leader; between its watermark and its end they wait.
 - The leader answers a consumer that is to read elsewhere at once, with the replica's id and no records.
 - Partitions are read in their order; at most ``max_bytes`` in all and each one's own limit, but the first batch found is
-  returned whole even when it is larger (KIP-74). What is read are slices of files, which the taker of the results releases.
+  returned whole even when it is larger (KIP-74). The results are slices of files, which the caller releases.
 - With less than ``min_bytes`` there is a wait, unless a partition has an error, diverges (KIP-595) or filled its own
   limit; then everything is read once more. Unknown partitions, and those of which nothing may be read, do not end the wait of
   the others.
-- That a follower asks for an offset proves that it has what is below. It is noted after its partition was read, so the
-  high watermark in an answer is the one before, and only by the first reading: after a wait nothing new is known
+- That a follower asks for an offset proves that it has what is below. This is noted after its partition was read, so the
+  answer has the high watermark from before; and only after the first reading, since the wait adds no knowledge
   (Partition.fetchRecords and ReplicaManager.readFromLog in Kafka). A fetch that fails or diverges proves nothing.
 - A follower that is not in sync gets nothing of a throttled partition while the quota is exceeded (KIP-73); what is appended
   there does not end its wait. What a throttled follower gets counts, in sync or not.
@@ -57,8 +57,8 @@ class FollowerId(NamedTuple):
 class Reads:
     """The results of reading the partitions of one fetch; ``min_bytes`` is never more than ``max_bytes``.
 
-    ``failure`` says why a partition has an error, the last one for all; ``follower`` is who fetches, None for a consumer.
-    ``may_read`` says of a topic's name whether who fetches may; None: all.
+    ``failure`` is the reason of the last error of a partition; ``follower`` is the broker that fetches, None for a consumer.
+    ``may_read`` tells whether the client may read a topic of that name; None: all.
     """
 
     __slots__ = (
@@ -97,7 +97,7 @@ class Reads:
     ) -> None:
         """``by_id``: topics are found by their ids.
 
-        A consumer that knows of it is served by a follower too, with ``or_follower``, and sent to another replica by ``rack``.
+        ``or_follower``: a follower may serve this consumer; ``rack``: where the consumer is, to send it to a replica there.
         """
         self._replicas = replicas
         self._metadata = metadata
@@ -141,7 +141,7 @@ class Reads:
         self.read_all(fetched)
 
     def release(self) -> None:
-        """Let go of the slices that were read; the results are gone."""
+        """Release the slices that were read; there are no results then."""
         for result in self.results:
             if result.records:
                 result.records.release()  # type: ignore[union-attr]
@@ -165,7 +165,7 @@ class Reads:
                 self.failure = error.message or ""
                 result = refused_partition(state.number, error)
                 size = 0
-                # Of a partition that is not here nothing can be said that would make an answer urgent.
+                # The error of a partition that is not here does not make the answer urgent.
                 self.enough |= error.code not in _NOT_LOOKED_AT
             self.results.append(result)
             self.total += size
@@ -221,7 +221,10 @@ class Reads:
             state.partition.failed_fetch_requests += 1
 
     def _hold_back(self, partition: Partition) -> bool:
-        """Whether the follower gets nothing now, for the quota is exceeded and it is not in sync (shouldLeaderThrottle)."""
+        """Whether the follower gets nothing now, because the partition is throttled and it is not in sync (shouldLeaderThrottle).
+
+        Called while the quota is exceeded.
+        """
         assert self.follower is not None
         broker_id = self.follower.broker_id
         throttled = partition.log.settings.throttled_on_leader
@@ -278,7 +281,7 @@ class Reads:
 
 
 def _divergence(log: PartitionLog, state: FetchedPartition) -> EpochEndOffset | None:
-    """Where the reader's log and this one were last the same, if they are not up to the offset it asks for (KIP-595).
+    """Where the reader's log and this one part, if they do so before the offset it asks for; else None (KIP-595).
 
     Raises OFFSET_OUT_OF_RANGE where that is not known, or nothing of it is left here.
     """
@@ -308,7 +311,7 @@ def _aborted(log: PartitionLog, offset: int, records: SegmentSlice | None) -> li
 
 
 def refused_partition(number: int, error: KafkaError) -> PartitionData:
-    """What is answered for a partition; without the list of transactions when there is none to make a list of."""
+    """What is answered for a partition that cannot be read; the list of transactions is empty or null as in Kafka."""
     return PartitionData(
         partition_index=number,
         error_code=error.code,

@@ -1,23 +1,23 @@
-"""What a follower does with its leader's answers: append, truncate, move its watermarks, or leave it and ask again.
+"""What a follower does with its leader's answers: append, truncate, move its watermarks, or ignore them and ask again.
 
 Plain functions on a ``Partition`` that follows; ``fetcher`` sends the requests. Where the next fetch begins is always the
 end of the log, and the last epoch fetched is the newest one in the log's epochs: a follower has no other state.
 
 Rules (Kafka's AbstractFetcherThread, ReplicaFetcherThread; KIP-101, KIP-279, KIP-320, KIP-595):
 
-- An answer counts if offset and leader epoch are still those of the request (KAFKA-18991). Another leader, or a truncation,
-  has come between otherwise.
+- An answer counts if offset and leader epoch are still those of the request (KAFKA-18991); if not, there is another leader
+  now, or the log was truncated meanwhile.
 - A leader in whose log the last fetched epoch ends before the fetch offset says where (``diverging_epoch``). The log is
-  truncated to there, and to where that epoch ends in it; nothing else of the answer is looked at, its watermark least of
-  all: it may be above what the two logs have in common.
+  truncated to there, and to where that epoch ends in it. The rest of the answer is ignored, above all its watermark: it may
+  be above what the two logs have in common.
 - The high watermark is the leader's, or the end of the log where that is lower. The log start follows the leader's;
-  segments below it go with the next look at retention.
+  segments below it go with the next retention check.
 - Where the leader's log has a gap, compaction may have taken the end marker of a transaction that is open here, and was fetched
   from an earlier leader, or longer than ``delete.retention.ms`` ago. What compaction has taken had ended, so the log is cut off
   at the transaction's beginning, and fetched from there once more. Kafka goes on; its replica, once it leads, has a last
   stable offset that goes back to where the transaction began.
-- A replica without epochs cannot be compared with its leader. It begins at its high watermark: what is above it, the leader
-  may not have.
+- A replica without epochs cannot be compared with its leader. It begins at its high watermark, because the leader may lack
+  what is above.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ class Outcome(enum.Enum):
     FLUSH = enum.auto()
     """Fetch, but not before the log is flushed: the fetch says that this replica has the records (``flush.messages``)."""
     TRY_AGAIN = enum.auto()
-    """Fetch again in a moment: the leader may have yet to hear that it leads."""
+    """Fetch again in a moment: the leader may not have heard yet that it leads."""
     BACK_OFF = enum.auto()
     """Fetch again after ``replica.fetch.backoff.ms``."""
     RESET = enum.auto()
     """Ask the leader where its log begins and ends, and begin again from there."""
     STOP = enum.auto()
-    """Nothing, until the controller says something new of the partition."""
+    """Nothing, until the controller sends a new state of the partition."""
 
 
 def position_of(partition: Partition) -> Position:
@@ -91,7 +91,7 @@ def begin_following(partition: Partition) -> None:
 
 
 def take_answer(partition: Partition, asked: Position, data: PartitionData) -> Outcome:
-    """Do what a leader's answer asks for; ``asked`` is what it was asked."""
+    """Apply a leader's answer to the fetch at ``asked``; returns what comes next."""
     log = partition.log
     if asked.offset != log.log_end_offset or asked.leader_epoch != partition.leader_epoch:
         return Outcome.ASK_ANEW
@@ -124,7 +124,7 @@ def _take_records(partition: Partition, asked: Position, data: PartitionData) ->
 
 
 def _may_lack_a_marker(partition: Partition, records: Bytes, silent_since: float) -> bool:
-    """Whether a transaction that is open here may have ended where the answer has a gap; then the log ends before it now.
+    """Whether a transaction that is open here may have ended where the answer has a gap; if so, the log is truncated to before it.
 
     ``silent_since`` is when the leader's last answer came.
     """
@@ -159,7 +159,7 @@ def follow_watermarks(partition: Partition, high_watermark: int, log_start_offse
         log.advance_log_start_offset(start)
     producers = log.producer_state
     if producers.unreplicated:
-        # For what this forgets: the transactions that are stable now. Consumers, who would ask, seldom read here.
+        # Called for its side effect, to forget transactions that are stable now: reads would do it, and are rare on a follower.
         producers.first_unstable_offset(log.high_watermark)
     if before is not None:
         visible = visible_between(log, before[0], log.high_watermark)
@@ -169,9 +169,9 @@ def follow_watermarks(partition: Partition, high_watermark: int, log_start_offse
 
 
 def divergence(log: PartitionLog, leader: EpochEndOffset) -> int:
-    """Up to where the log is the leader's, as far as can be said by the end of one epoch in it; ``leader`` names it.
+    """Up to where the log is surely the leader's, judged by one epoch of which ``leader`` says where it ends there.
 
-    Kafka's getOffsetTruncationState. After the truncation the next fetch compares again, by an epoch before.
+    Kafka's getOffsetTruncationState. After the truncation the next fetch compares again, by an earlier epoch.
     """
     end_offset = log.log_end_offset
     if leader.end_offset < 0:
@@ -220,9 +220,9 @@ def _take_error(log: PartitionLog, asked: Position, code: ErrorCode) -> Outcome:
 
 
 def _take_failure(log: PartitionLog, error: KafkaError) -> Outcome:
-    """Bad records are fetched again: the leader may have had a moment of it. What fails here, fails again.
+    """Bad records are fetched again, since they may be the leader's or the network's passing fault. Other failures are final.
 
-    But not where the folder is fine: then descriptors have run out for a moment (``LogFolder.fail``).
+    But not a storage error while the folder is online: then descriptors have run out for a moment (``LogFolder.fail``).
     """
     if error.code is ErrorCode.KAFKA_STORAGE_ERROR and not log.folder.is_offline:
         return Outcome.BACK_OFF

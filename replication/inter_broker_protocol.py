@@ -50,13 +50,13 @@ def _full_name(text: str) -> str:
 
 
 def check_name(text: str) -> str | None:
-    """Why a broker does not start with this inter.broker.protocol.version; None when it does."""
+    """Why a broker cannot start with this inter.broker.protocol.version; None when it can."""
     name = _full_name(text)
     if name in _NAMES:
         return None
     release = _RELEASE.match(name)
     if release is not None and (int(release[1]), int(release[2])) <= (2, 8):
-        return f"Ottla is in a cluster with brokers of {_OLDEST.partition('-')[0]} and newer"
+        return f"Ottla can be in a cluster with brokers of {_OLDEST.partition('-')[0]} and newer only"
     return f"Version {text} is not a valid version; the newest is {LATEST}"
 
 

@@ -4,10 +4,10 @@ Rules (KIP-497; Kafka's Partition.PartitionState):
 
 - ``isr`` is what the controller has confirmed. It decides whether ``min.insync.replicas`` is met.
 - ``maximal`` is every replica that may be in sync once the change under way has ended, whichever way it ends. It decides how
-  far the high watermark goes: a replica that may already be elected has to have what is committed, and one that may
-  still be elected, too.
-- One change at a time. It ends with the controller's answer or with another state from the controller; the answer to a
-  change is taken only while the state is that very object, so changes are compared by identity.
+  far the high watermark goes: each replica that the controller might elect, before or after the change, must have what is
+  committed.
+- One change at a time. It ends with the controller's answer or with another state from the controller. An answer counts only
+  while its change is the current state, so changes are compared by identity.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Committed:
 class PendingExpand:
     """``joining`` has caught up. The controller may have taken it in already.
 
-    ``broker_epoch`` is the life of that broker in which it has (-1: unknown); what it had, the next one may have lost.
+    ``broker_epoch`` is the epoch under which that broker caught up (-1: unknown); after a restart it may have lost records.
     """
 
     isr: tuple[int, ...]

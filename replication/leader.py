@@ -3,18 +3,18 @@
 Nothing here waits or sends; ``Partition`` does that. Times are seconds of ``trio.current_time``, which never go back. All
 rules are those of Kafka's Partition and Replica:
 
-- A follower that fetches at offset X has everything below X: that is its ``log_end_offset`` here.
+- A follower that fetches at offset X has everything below X: X is its ``log_end_offset`` here.
 - A follower is *caught up* while the last moment at which it had all that the leader had is not longer ago than
   ``replica.lag.time.max.ms``. A follower of a busy leader never fetches at the leader's end; so it also counts if it now
   fetches at what was the leader's end at its fetch before: then it had everything at the time of that one.
 - It *may join* the in-sync replicas when it has all that is committed and all that the leader had when it was elected. The
-  latter, because between the leader's high watermark and its end may be what the leader before it has acknowledged.
+  latter, because the records above the leader's high watermark may have been acknowledged by the leader before it.
 - The high watermark is the lowest end of those that are, or may be, in sync (``isr``), and of those that are caught up and
   about to join; else it would run away from a follower that is always a little behind. It stays where it is while fewer
   than ``min.insync.replicas`` are in sync (KIP-966, since Kafka 3.7), or than there are replicas.
 - When the controller refuses to take a follower in, it is asked again after half a second, then after a second, and so on up
-  to half a minute: its broker may be about to stop, and take its time. Meanwhile it is not waited for. Kafka asks at every
-  fetch, and waits.
+  to half a minute, because its broker may be slow to stop. Meanwhile the high watermark does not wait for it. Kafka asks at
+  every fetch, and waits.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class FollowerProgress:
     def begin_epoch(self, leader_end: int, now: float, *, is_in_sync: bool) -> None:
         """The leader was elected, or elected again.
 
-        A follower in sync has all the time there is to show that it still is; another one must not hold the high watermark
-        up, nor be taken for caught up by a fetch of the epoch before.
+        A follower in sync has the whole ``replica.lag.time.max.ms`` to show that it still is; another one must not hold up the
+        high watermark, nor count as caught up because of a fetch in the epoch before.
         """
         self.last_caught_up = self._last_fetch = now if is_in_sync else LONG_AGO
         self._leader_end_at_last_fetch = leader_end
@@ -88,13 +88,13 @@ class FollowerProgress:
         self._pause = min(2 * self._pause, _LONGEST_PAUSE_SECONDS)
 
     def forget_refusals(self) -> None:
-        """Something has changed, and with it the answer may."""
+        """Something has changed, so the controller may answer differently: ask it again."""
         self._not_asked_until = LONG_AGO
         self._pause = _FIRST_PAUSE_SECONDS
 
     @property
     def is_refused(self) -> bool:
-        """Whether it has not fetched yet since the last refusal is long enough ago; one that has stopped will not."""
+        """Whether its last fetch was before the controller may be asked again; a follower that has stopped stays refused."""
         return self._last_fetch < self._not_asked_until
 
     def is_caught_up(self, leader_end: int, now: float, lag_seconds: float) -> bool:
@@ -117,7 +117,7 @@ class LeaderRole:
         """Where the log ended when this broker was elected."""
 
     def assign(self, replicas: Iterable[int], isr: tuple[int, ...]) -> None:
-        """Take over the controller's state. A change that was under way is void."""
+        """Apply the controller's state. A change that was under way is void."""
         self.followers = {
             replica: self.followers.get(replica) or FollowerProgress(replica)
             for replica in replicas
@@ -128,7 +128,7 @@ class LeaderRole:
         self.isr = Committed(isr)
 
     def begin_epoch(self, leader_end: int, now: float) -> None:
-        """An election with this broker as its outcome, after ``assign``."""
+        """This broker was elected; called after ``assign``."""
         self.epoch_start_offset = leader_end
         for follower in self.followers.values():
             follower.begin_epoch(leader_end, now, is_in_sync=follower.broker_id in self.isr.isr)
@@ -137,8 +137,8 @@ class LeaderRole:
         """The follower that fetches.
 
         Raises UNKNOWN_LEADER_EPOCH for a broker that has no replica as far as is known here (the follower may have heard
-        of a reassignment first), NOT_LEADER_OR_FOLLOWER if it does not say under which leader it is, or when it is an
-        earlier life of that broker: what that one had, the present one may have lost (KIP-903).
+        of a reassignment first), NOT_LEADER_OR_FOLLOWER if its request has no leader epoch, or an older broker epoch than
+        is known: the broker was restarted since, and may have lost what it had (KIP-903).
         """
         follower = self.followers.get(broker_id)
         if follower is None:

@@ -21,7 +21,7 @@ _MAX_EPOCH = (1 << 31) - 1
 
 
 class LeaderSession:
-    """``asked`` is what the leader was asked last of each partition, ``session_id`` and ``epoch`` what to ask next with."""
+    """``asked`` is what the leader was last asked of each partition; the next request has ``session_id`` and ``epoch``."""
 
     def __init__(self) -> None:
         self.session_id = 0
@@ -56,7 +56,7 @@ class LeaderSession:
         return _topics(news, partition_max_bytes), list(forgotten.values())
 
     def take(self, response: FetchResponse) -> bool:
-        """Go on as the answer says; False when nothing in it is to be believed."""
+        """Go on as the answer says; False when it has an error or does not fit the request, and is not to be used."""
         if response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self.session_id = 0
         named = {(topic.topic_id, data.partition_index) for topic in response.responses for data in topic.partitions}
@@ -72,7 +72,7 @@ class LeaderSession:
         return True
 
     def lose(self) -> None:
-        """What the leader knows is unknown: the next request is full, and ends the session that may be there."""
+        """Forget the session: the next request is a full one, which also ends the session that the leader may have."""
         self.epoch = _FULL
 
 

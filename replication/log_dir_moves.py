@@ -1,8 +1,8 @@
 """Moving partitions between this broker's data folders while they are written and read (KIP-113).
 
-A move makes a future log in the other folder, fills it in the background, a few at a time, and lets it take the place of
-the partition's log when both are the same. A broker that ends meanwhile goes on with it after its start, as soon as the
-partition is there. While a log is moved it is not compacted.
+A move makes a future log in the other folder, fills it in the background, and lets it take the place of the partition's log
+when both are the same. A broker that ends meanwhile goes on with it after its start, as soon as the partition is there. While
+a log is moved it is not compacted.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .replica_manager import ReplicaManager
 logger = logging.getLogger(__name__)
 
 _LONGEST_PAUSE_SECONDS = 1.0
-"""The limit may change meanwhile."""
+"""How long a move sleeps at once while the quota is exceeded: the limit may change meanwhile."""
 
 
 class LogDirMoves:
@@ -43,13 +43,13 @@ class LogDirMoves:
         replicas.future_listeners.append(self._resume)
 
     def alter(self, topic: str, number: int, path: str) -> None:
-        """Let a partition's log be in the folder with the absolute path ``path``; it moves there if need be.
+        """Put a partition's log into the folder with the absolute path ``path``; it moves there if need be.
 
-        Where the partition does not exist yet, it is remembered for the time when it does. Raises KafkaError.
+        For a partition that does not exist yet the folder is remembered, and KafkaError raised, as for other refusals.
         """
         folder = self._logs.folder_at(path)
         if folder is None:
-            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is none of this broker's data folders")
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of this broker's data folders")
         if future_folder_name(topic, number, folder.randomness) is None:
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic name is too long.")
         folder.check_online()

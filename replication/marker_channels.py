@@ -1,7 +1,7 @@
-"""The transaction coordinator's way to the leaders of partitions: WriteTxnMarkers, to this broker by a call.
+"""The transaction coordinator's way to the leaders of partitions: WriteTxnMarkers; on this broker it is a call.
 
-To another broker one request is under way at a time. What comes meanwhile, of any transaction, goes with the next one, as in
-Kafka's TransactionMarkerChannelManager: the answer waits until the markers are committed there.
+To each other broker one request is under way at a time, because its answer waits until the markers are committed there. The
+markers that come meanwhile, of any transaction, go with the next one, as in Kafka's TransactionMarkerChannelManager.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .metadata_cache import MetadataCache
 from .peers import Peers
 
 SETTLING_SECONDS = 60.0
-"""Longer than it takes until another controller has told everything, when the first one dies at it."""
+"""Longer than it takes a new controller to tell this broker everything if the one before dies while telling."""
 
 _PURPOSE = "txn-marker-sender"
 _REQUEST_SECONDS = COMMIT_SECONDS + 5  # which the leader needs to say that they are not committed
@@ -39,18 +39,18 @@ class _Waiting:
 
 @dataclasses.dataclass(slots=True)
 class _Queue:
-    """What waits for one broker. Whose turn it is sends everything that waits."""
+    """What waits for one broker. The task that has the turn sends everything that waits."""
 
     waiting: list[_Waiting] = dataclasses.field(default_factory=list)
     turn: trio.StrictFIFOLock = dataclasses.field(default_factory=trio.StrictFIFOLock)
 
 
 class MarkerChannels:
-    """Leaders by the metadata cache.
+    """Finds leaders in the metadata cache.
 
-    A partition that is not in the cache is taken for deleted, and needs no marker, when its topic's deletion was told; else
-    not before ``settling_seconds`` from now on: a broker that has just started may be told of it only later, and a
-    transaction without its marker would be open for ever.
+    A partition that is not in the cache counts as deleted, and needs no marker, if its topic's deletion was seen; else only
+    ``settling_seconds`` after this object was made: a broker that has just started may be told of the partition later, and
+    without the marker the transaction would be open there for ever.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class MarkerChannels:
         return waiting.response
 
     async def _send(self, broker_id: int, waiting: list[_Waiting]) -> None:
-        """Send all markers that wait. Who is told of a failure by this has them sent again, with those of the others."""
+        """Send all markers that wait. After a failure the next caller sends them again, together with its own."""
         request = WriteTxnMarkersRequest(markers=[marker for each in waiting for marker in each.request.markers])
         try:
             client = self._peers.client(broker_id, _PURPOSE, timeout=_REQUEST_SECONDS, max_in_flight=1)
@@ -118,7 +118,7 @@ class MarkerChannels:
 
 
 def _distinct(waiting: list[_Waiting]) -> list[_Waiting]:
-    """Those that can go in one request, of which the answer names producers only: one for each producer, the earliest."""
+    """Those that can go in one request: the earliest for each producer, because the answer names markers by producer only."""
     chosen: dict[int, _Waiting] = {}
     for each in waiting:
         for marker in each.request.markers:

@@ -1,8 +1,8 @@
 """What this broker knows of the cluster and tells clients: built from UpdateMetadata requests, and from nothing else.
 
 The controller sends every broker the partitions that changed and all brokers that are alive; a leader of -2 says that the
-partition is being deleted, and takes it out. Readers get the objects kept here and must not change them: a topic's are
-replaced as a whole by the next update that names the topic, so whatever was derived from a ``CachedTopic`` holds as long
+partition is being deleted, and it is dropped here. Readers get the objects kept here and must not change them. A topic's
+objects are replaced as a whole by the next update that names it, so whatever was derived from a ``CachedTopic`` holds as long
 as that object is the current one. ``version`` grows with every update.
 """
 
@@ -25,7 +25,7 @@ from ..wire.schema import ZERO_UUID
 
 LEADER_DURING_DELETE = -2
 _TOPICS_FOLLOW_SECONDS = 10.0
-"""How long a broker with logs waits for a topic to be told of, after it was told of brokers."""
+"""How long a broker with logs waits to be told of topics, after it was told of brokers."""
 
 
 class Node(NamedTuple):
@@ -39,7 +39,7 @@ class Node(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class CachedTopic:
-    """One topic. ``partitions`` is sorted by number; ``derived`` is for answers made from this object, by a key of the maker."""
+    """One topic. ``partitions`` is sorted by number; ``derived`` caches answers made from this object, by a key of their maker."""
 
     name: str
     topic_id: bytes
@@ -51,7 +51,7 @@ class MetadataCache:
     """The cluster as of the last update.
 
     A controller that takes over tells first of brokers alone (KafkaController ``onControllerFailover``), and of partitions once
-    it has elected their leaders. A broker that ``has_logs`` takes that for half of the news, for a while.
+    it has elected their leaders. A broker that ``has_logs`` therefore waits a while for the second part.
     """
 
     def __init__(self, cluster_id: str, has_logs: Callable[[], bool] = lambda: False) -> None:
@@ -105,13 +105,13 @@ class MetadataCache:
         return sorted(self._brokers)
 
     async def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Return once what is known makes ``condition`` true, which is asked again after each update."""
+        """Return once ``condition`` is true; it is evaluated again after each update."""
         while not condition():
             await self._changed.wait()
 
     @property
     def is_told(self) -> bool:
-        """Whether a controller has told of the cluster: before that, it would look as if there were nothing in it."""
+        """Whether a controller has told of the cluster; before that the cluster would look empty."""
         return self._is_told or (self._doubted_until is not None and trio.current_time() >= self._doubted_until)
 
     async def wait_known(self) -> None:
@@ -119,9 +119,9 @@ class MetadataCache:
         await self.wait_until(lambda: self.is_told)
 
     def heed(self, controller_epoch: int) -> bool:
-        """Whether a controller is the newest that this broker has heard of, by whichever of its requests.
+        """Note a controller's epoch; False when it is older than that of another controller that this broker has heard of.
 
-        Its LeaderAndIsr and StopReplica are asked for here, too (ReplicaManager.controllerEpoch is one for all three).
+        LeaderAndIsr and StopReplica are checked here, too (ReplicaManager.controllerEpoch is one for all three requests).
         """
         if controller_epoch < self._controller_epoch:
             return False
@@ -129,7 +129,7 @@ class MetadataCache:
         return True
 
     def update(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
-        """Take over what the controller says; an older controller is refused with STALE_CONTROLLER_EPOCH."""
+        """Apply what the controller says; an older controller is refused with STALE_CONTROLLER_EPOCH."""
         if not self.heed(request.controller_epoch):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         self.controller_id = request.controller_id
@@ -148,7 +148,7 @@ class MetadataCache:
         return UpdateMetadataResponse()
 
     def _take_brokers(self, brokers: Iterable[UpdateMetadataBroker]) -> None:
-        """Whether a leader is alive is part of a topic's answer, so what was derived goes."""
+        """Replace the live brokers, and drop what was derived from topics: whether a leader is alive is part of those answers."""
         self._brokers = {broker.id: broker for broker in brokers}
         self._nodes = {}
         for broker_id in sorted(self._brokers):

@@ -23,7 +23,7 @@ class OlderFetch:
         self._ids: dict[str, bytes] = {}
 
     def note(self, topic: str, topic_id: bytes) -> None:
-        """A topic that is followed from now on; of several of one name the last one is there."""
+        """A topic that is followed from now on; of several topics of one name, the last one noted exists."""
         self._names[topic_id] = topic
         self._ids[topic] = topic_id
 
@@ -39,7 +39,7 @@ class OlderFetch:
                 forgotten.topic = self._names[forgotten.topic_id]
 
     def read(self, response: FetchResponse) -> None:
-        """Name the topics of an answer by their ids."""
+        """Give the topics of an answer their ids."""
         if self._version < _TOPIC_IDS_FROM:
             for topic in response.responses:
                 topic.topic_id = self._ids.get(topic.topic, ZERO_UUID)

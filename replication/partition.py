@@ -1,9 +1,9 @@
-"""One partition on this broker: its log, its role, its high watermark, and those who wait on it.
+"""One partition on this broker: its log, its role, its high watermark, and the requests that wait on it.
 
 Invariants:
 
 - A replica has one role at a time: ``leader`` holds what only a leader knows and is None on a follower. Every change of
-  role comes from the controller with a higher leader epoch (``apply``), and answers those who wait.
+  role comes from the controller with a higher leader epoch (``apply``), and ends the waits.
 - ``log.high_watermark`` never goes back while this broker leads, and never passes the log's end; how far it goes is
   ``LeaderRole.committed_end``. A record that is to be flushed before it is acknowledged (``flush.messages``) counts here
   from its flush on.
@@ -61,10 +61,11 @@ class Surroundings:
 class Partition:
     """A replica of one partition. ``leader`` is its role while it leads, else None.
 
-    Since it came, ``bytes_in`` and ``messages_in`` were appended here as the leader, ``bytes_out`` were fetched by consumers, and
-    ``bytes_rejected`` were in batches that are too large. ``produce_requests`` and ``fetch_requests`` got as far as this
-    partition; of those, ``failed_…`` for a reason that Kafka does not expect (``ReplicaManager.appendToLocalLog`` and
-    ``readFromLog``: neither a leader elsewhere, nor an offset, nor too large a batch). ``counters`` are the broker's.
+    Counted since this object was made: ``bytes_in`` and ``messages_in`` were appended here as the leader, ``bytes_out`` were
+    fetched by consumers, ``bytes_rejected`` were in batches that are too large. ``produce_requests`` and ``fetch_requests`` got
+    as far as this partition; ``failed_…`` are those of them that failed unexpectedly, by Kafka's rule
+    (``ReplicaManager.appendToLocalLog`` and ``readFromLog``: neither a leader elsewhere, nor an offset, nor too large a batch).
+    ``counters`` are the broker's.
     Of a follower ``coherent_from`` is where the part of the log begins that was fetched from the present leader, with no long
     time in between, and ``answered_at`` when that has answered last, of ``trio.current_time``.
     Consumers wait in ``fetch_waiters`` for what is committed, followers in ``replica_waiters`` for the end of the log.
@@ -159,10 +160,10 @@ class Partition:
     # --- roles --------------------------------------------------------------------------------------------------------
 
     def apply(self, registration: PartitionRegistration) -> bool:
-        """Lead or follow from now on, or go on so in another state; whether there was an election.
+        """Lead or follow from now on, or go on doing so in another state; returns whether there was an election.
 
-        The leader epoch is not below the one known; the caller has seen to that. A partition epoch below is ignored:
-        of changes of the in-sync replicas a leader hears by the answer to AlterPartition, which may come first.
+        The caller has checked that the leader epoch is not below the one known. A state with a lower partition epoch is
+        ignored: the answer to AlterPartition, which also tells a leader of a change, may have come first.
         """
         assert registration.leader_epoch >= self.leader_epoch
         if registration.partition_epoch < self.partition_epoch:
@@ -189,7 +190,7 @@ class Partition:
             self._unannounced.size = 0 if log.high_watermark == log.log_end_offset else UNKNOWN_SIZE
         leader.assign(registration.replicas, registration.isr)
         if is_elected:
-            # Though nothing is written under it yet: followers may ask where an epoch before it ended (KIP-101).
+            # Although nothing is written under it yet: followers may ask where the epoch before it ended (KIP-101).
             log.become_leader(registration.leader_epoch)
             leader.begin_epoch(log.log_end_offset, trio.current_time())
             self._disturb_fetches()  # those that name the epoch before are fenced
@@ -205,17 +206,17 @@ class Partition:
             self.release_waiters()
 
     def stop(self) -> None:
-        """This broker has the replica no longer, or is to leave it alone; the epochs stay known."""
+        """This broker no longer has the replica, or is to leave it alone; the epochs stay known."""
         self.leader_id = NO_LEADER
         self._follow(True)
 
     def replace_log(self, log: PartitionLog) -> None:
-        """Go on with another log, which has the same records; those who wait notice nothing."""
+        """Go on with another log, which has the same records; waiting requests notice nothing."""
         self.log = log
         log.on_flush = self._flushed
 
     def release_waiters(self) -> None:
-        """Let all who wait here find out what changed."""
+        """End all waits here, so that their requests find out what has changed."""
         self._disturb_fetches()
         release(self.offset_waiters)
         release(self.low_watermark_waiters)
@@ -298,7 +299,7 @@ class Partition:
             self._advance_high_watermark(0)
 
     def _advance_high_watermark(self, appended: int) -> None:
-        """Move the high watermark as far as the replicas allow, and tell those who wait.
+        """Move the high watermark as far as the replicas allow, and wake what waits for it.
 
         ``appended`` bytes came with this change; they become visible when the watermark has passed them.
         """
@@ -338,9 +339,9 @@ class Partition:
     ) -> None:
         """Return once everything below ``offset`` is committed; ``timeout`` in seconds.
 
-        ``role`` is what ``leader`` was when the records were appended, for who waits for something else in between: under
-        another leader, others may have these offsets now. Raises REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER when leadership
-        was lost since or is meanwhile; and NOT_ENOUGH_REPLICAS_AFTER_APPEND when by then fewer replicas than
+        ``role`` is what ``leader`` was when the records were appended, for a caller that has waited for something else since:
+        another leader may have put other records at these offsets. Raises REQUEST_TIMED_OUT; NOT_LEADER_OR_FOLLOWER when
+        leadership was lost since the append; and NOT_ENOUGH_REPLICAS_AFTER_APPEND when by then fewer replicas than
         ``min.insync.replicas`` are in sync.
         """
         if self.leader is None or role not in (None, self.leader):
@@ -375,7 +376,7 @@ class Partition:
             self._advance_high_watermark(0)
 
     def check_followers(self) -> None:
-        """Drop those that have fallen behind from the in-sync replicas; to be called now and then."""
+        """Drop followers that have fallen behind from the in-sync replicas; called twice per ``replica.lag.time.max.ms``."""
         leader = self.leader
         if leader is None or not leader.followers:
             return
@@ -415,8 +416,8 @@ class Partition:
     def isr_changed(self, change: PendingIsr, isr: tuple[int, ...], leader_epoch: int, partition_epoch: int) -> None:
         """The controller's answer to ``change``: these are in sync, under these epochs.
 
-        Ignored when another state has come meanwhile. The partition epoch is the one known where the controller had the
-        in-sync replicas already.
+        Ignored when another state has come meanwhile. The partition epoch is the known one if the controller had these in-sync
+        replicas already.
         """
         leader = self.leader
         if leader is None or leader.isr is not change:

@@ -1,7 +1,6 @@
-"""What the controller has decided of a partition, as every replica is told it.
+"""What the controller has decided of a partition, as every replica is told.
 
-LeaderAndIsr says it in ZooKeeper mode and the metadata log in KRaft; what a broker does with it (``Partition.apply``) knows
-neither.
+In ZooKeeper mode LeaderAndIsr says it, in KRaft the metadata log; what applies it (``Partition.apply``) depends on neither.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The ways to the other brokers: by their addresses in the metadata cache, at the listener that brokers use among themselves.
+"""Clients of the other brokers, by their addresses in the metadata cache, at the listener that brokers use among themselves.
 
 Each purpose (a fetcher, transaction markers, the controller) has a connection of its own to each broker, so that none waits
-behind the requests of another. When a broker is gone from the cluster, or is back at another address, its clients are closed:
-no request goes on waiting for an answer that does not come.
+behind the requests of another. When a broker has left the cluster, or is back at another address, its clients are closed, so
+that no request goes on waiting for an answer that does not come.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Peers:
                 client.close()
 
     def close(self) -> None:
-        """End every connection, and open none any more."""
+        """End every connection, and open no more."""
         self._is_closed = True
         for _, client in self._clients.values():
             client.close()

@@ -2,13 +2,13 @@
 
 There are three quotas in a broker: of what it sends as a leader, of what it fetches as a follower, and of what it moves
 between its data folders. The first two are for the replicas that a topic lists (``leader.replication.throttled.replicas``,
-``follower.…``), the third is for all. What exceeds a quota is put off, never refused; what is put off is not counted.
+``follower.…``), the third is for all. What exceeds a quota is delayed, never refused, and counted when it is moved.
 
 Rules (Kafka's ReplicationQuotaManager, SimpleRate, SampledStat):
 
-- A rate is over the last ``samples`` windows, of those in which anything was moved; over one window at least.
-- Replicas in sync are never put off. What they move counts, so that there is the less for those that catch up.
-- Without a limit the rates are measured anyway.
+- A rate is over the last ``samples`` windows in which anything was moved; over one window at least.
+- Replicas in sync are never delayed. What they move counts, so that less is left for those that catch up.
+- The rates are measured without a limit, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NO_LIMIT = LONG_MAX
 
 
 class ByteRate:
-    """Bytes per second, of late. ``now`` is in seconds that never go back."""
+    """Bytes per second over the last windows. ``now`` is in seconds that never go back."""
 
     __slots__ = ("_sizes",)
 
@@ -64,15 +64,15 @@ class Quota:
         self._rate.record(size, now)
 
     def is_exceeded(self, now: float) -> bool:
-        """Whether what can wait has to."""
+        """Whether what can be delayed has to wait."""
         return self.seconds_exceeded(now) > 0
 
     def seconds_exceeded(self, now: float) -> float:
-        """For how long what can wait has to; 0: not at all."""
+        """For how many seconds what can be delayed has to wait; 0: not at all."""
         return 0.0 if self.limit == NO_LIMIT else self._rate.seconds_above(self.limit, now)
 
     def rate(self, now: float) -> float:
-        """Bytes per second, of late."""
+        """Bytes per second over the last windows."""
         return self._rate.per_second(now)
 
 
@@ -90,7 +90,7 @@ class ReplicationQuotas:
         self.update(settings)
 
     def update(self, settings: QuotaSettings) -> None:
-        """Other limits from now on; windows are those of the start."""
+        """Set other limits; the windows stay those of the start."""
         self.leader.limit = settings.leader_replication_throttled_rate
         self.follower.limit = settings.follower_replication_throttled_rate
         self.log_dirs.limit = settings.replica_alter_log_dirs_io_max_bytes_per_second

@@ -3,7 +3,7 @@
 The leader decides it with each fetch of a consumer that says in which rack it is. A replica counts if it is in sync, as the
 controller has confirmed, has the offset that is asked for, and is reached at the listener the consumer uses
 (ReplicaManager.findPreferredReadReplica). Of those in the consumer's rack the leader goes before the others, and they by how
-far they have come (RackAwareReplicaSelector). What is chosen may be a little behind: there a consumer waits.
+far they have come (RackAwareReplicaSelector). The replica chosen may be a little behind; there the consumer waits.
 """
 
 from __future__ import annotations

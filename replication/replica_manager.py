@@ -1,12 +1,12 @@
 """All partitions of this broker, changed only as the controller says.
 
-``apply`` makes a partition lead or follow; LeaderAndIsr is translated into it, StopReplica ends or deletes a replica. What is
-out of date is refused, as Kafka's ReplicaManager does it: a request of an older controller, a partition state under an older
-leader epoch. What keeps state in a partition (a coordinator) is told when its leadership comes and goes, and ``fetchers``
-whom to follow.
+``apply`` makes a partition lead or follow; LeaderAndIsr is translated into it, StopReplica ends or deletes a replica. Like
+Kafka's ReplicaManager it refuses what is out of date: a request of an older controller, a partition state under an older leader
+epoch. A coordinator, which keeps its state in a partition, is told when this broker gets or loses its leadership; ``fetchers``
+are told whom to follow.
 
-A partition in a data folder that failed is *offline*: everything about it is KAFKA_STORAGE_ERROR until the broker starts
-again. By that answer to LeaderAndIsr the controller learns of it.
+A partition in a data folder that failed is *offline*: each request for it gets KAFKA_STORAGE_ERROR until the broker starts
+again. From that answer to LeaderAndIsr the controller learns of it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from .settings import QuotaSettings
 logger = logging.getLogger(__name__)
 
 LeadershipListener = Callable[[str, int, int | None], None]
-"""(topic, partition, leader epoch) when this broker leads from now on; epoch None when it does no longer."""
+"""(topic, partition, leader epoch) when this broker leads from now on; epoch None when it no longer does."""
 
 _SHORTEST_PERIOD_SECONDS = 0.01
 _NO_LEADER_EPOCH = -1
@@ -67,7 +67,7 @@ class Followers(Protocol):
 
 
 class NoFollowers:
-    """For a broker that has no ways to others."""
+    """For a broker that cannot reach others."""
 
     def follow(self, partition: Partition) -> None:
         pass
@@ -102,8 +102,8 @@ class ReplicaManager:
         self.is_leaving = False
         """Whether the broker hands over what it leads, and then stops.
 
-        It begins to follow nothing in which it is not in sync any more: the leader would wait for it, as for any replica that
-        is about to join, until it has left the cluster.
+        From then on it does not begin to follow partitions in which it is not in sync: the leader would wait for it, as for any
+        replica that is about to join, until it has left the cluster.
         """
         self.leadership_listeners: list[LeadershipListener] = []
         self.future_listeners: list[Callable[[Partition], None]] = []
@@ -159,7 +159,7 @@ class ReplicaManager:
     # --- what the controller says -------------------------------------------------------------------------------------
 
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """Apply what the controller decided; one error code per partition."""
+        """Apply what the controller has decided; one error code per partition."""
         if not self._metadata.heed(request.controller_epoch):
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         topics = []
@@ -189,9 +189,10 @@ class ReplicaManager:
         raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {state.leader_epoch} is known")
 
     def _log_refusal(self, topic: str, number: int, error: KafkaError) -> None:
-        """Of a folder that has failed there is one error in the log, and not one more for each of its partitions.
+        """Log a refusal: at debug level if it is usual.
 
-        A new controller tells every broker everything, most of which is known.
+        A failed folder has been logged already, once for all its partitions. A new controller tells every broker everything,
+        most of which is known.
         """
         is_usual = (topic, number) in self._offline or error.code is ErrorCode.STALE_CONTROLLER_EPOCH
         logger.log(logging.DEBUG if is_usual else logging.ERROR, "%s-%d: %s", topic, number, error)
@@ -204,8 +205,8 @@ class ReplicaManager:
     ) -> None:
         """Lead or follow a partition, which is made where there is none.
 
-        Raises KafkaError: KAFKA_STORAGE_ERROR, INCONSISTENT_TOPIC_ID, STALE_CONTROLLER_EPOCH for a leader epoch that is
-        past, UNKNOWN_TOPIC_OR_PARTITION when this broker is none of the replicas.
+        Raises KafkaError: KAFKA_STORAGE_ERROR, INCONSISTENT_TOPIC_ID, STALE_CONTROLLER_EPOCH for an old leader epoch,
+        UNKNOWN_TOPIC_OR_PARTITION when this broker has no replica.
         """
         known = self._partitions.get(topic, {}).get(number)
         if known is None:
@@ -257,7 +258,7 @@ class ReplicaManager:
         return partition
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """Let go of partitions, and delete their logs where told so; one error code per partition."""
+        """Stop replicas, and delete their logs where the request says so; one error code per partition."""
         if not self._metadata.heed(request.controller_epoch):
             return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         errors = []
@@ -290,9 +291,9 @@ class ReplicaManager:
     def _delete_removed(self, update: UpdateMetadataRequest) -> None:
         """Delete the replicas that were moved to other brokers while this one was away.
 
-        The controller asked for it once, by StopReplica. Here the newest controller says, of the topic with the id that the
-        log has (or had, before a crash) and of a later election than this broker has heard of, that this broker neither has a
-        replica nor is in sync.
+        The controller asked for that once, by StopReplica. A log is deleted if the newest controller says that this broker
+        neither has a replica nor is in sync; of the topic with the log's id (which a crash may have taken from the log), and
+        in a later election than this broker has heard of.
         Kafka's brokers find such logs in KRaft mode only.
         """
         for topic_state in update.topic_states:
@@ -340,7 +341,7 @@ class ReplicaManager:
             self._silence(partition)
 
     def update_topic_settings(self, topic: str) -> None:
-        """The topic's overrides changed: its logs go by the new ones from now on."""
+        """The topic's overrides have changed: its logs use the new ones from now on."""
         partitions = self._partitions.get(topic)
         if partitions:
             settings = self._topic_settings(topic)
@@ -348,7 +349,7 @@ class ReplicaManager:
                 partition.log.update_settings(settings)
 
     def update_settings(self, settings: LogSettings) -> None:
-        """The broker's defaults changed: every log goes by them from now on, except for what its topic overrides."""
+        """The broker's defaults have changed: every log uses them from now on, except for what its topic overrides."""
         self._settings = settings
         for topic in self._partitions:
             self.update_topic_settings(topic)

@@ -50,14 +50,14 @@ class ReplicationSettings(Settings):
         "replica.lag.time.max.ms",
         default=30000,
         kind=Kind.LONG,
-        doc="A follower that has not had all that its leader has for so long is out of sync. Looked at each half of it.",
+        doc="A follower that has not caught up with its leader for so long is out of sync. Checked twice in this time.",
     )
     num_replica_fetchers: int = setting(
         "num.replica.fetchers",
         default=1,
         at_least=1,
         dynamic=True,
-        doc="Taken, and nothing is changed by it: a broker fetches from each leader in one task, on its one loop.",
+        doc="Accepted, without effect: a broker fetches from each leader in one task, on its one loop.",
     )
     replica_fetch_wait_max_ms: int = setting(
         "replica.fetch.wait.max.ms",
@@ -87,7 +87,7 @@ class ReplicationSettings(Settings):
         "replica.fetch.backoff.ms",
         default=1_000,
         at_least=0,
-        doc="How long a follower waits after an error before it fetches again: a partition, or from a leader.",
+        doc="How long a follower waits after an error before it fetches that partition, or from that leader, again.",
     )
     replica_socket_timeout_ms: int = setting(
         "replica.socket.timeout.ms",

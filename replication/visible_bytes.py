@@ -1,6 +1,6 @@
-"""How many bytes more the fetches that wait on a partition can read when its watermarks move.
+"""How many more bytes the fetches that wait on a partition can read when its watermarks move.
 
-They are looked up in the log only where a fetch waits and they are not known anyway.
+They are looked up in the log only if a fetch waits and they are not known already.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _MORE_THAN_A_FETCH_ASKS_FOR = 1 << 32
 
 
 class Unannounced:
-    """What a leader has yet to tell its consumers of.
+    """What was appended to a leader's log and is not visible to consumers yet.
 
     ``size`` are the bytes above the high watermark while they need not be looked up, else UNKNOWN_SIZE. ``stable_end`` is
     where the last stable offset stands while it is below the high watermark, else -1.
@@ -28,7 +28,7 @@ class Unannounced:
         self.stable_end = -1
 
     def newly_stable(self, log: PartitionLog, high_watermark_before: int, *, is_wanted: bool) -> int:
-        """How many bytes came before the last stable offset when the high watermark moved; 0 if they are not wanted.
+        """How many bytes became stable when the high watermark moved; 0 if not ``is_wanted``.
 
         For a log with open transactions, or one that had some when it was asked before.
         """
@@ -41,8 +41,8 @@ class Unannounced:
 def visible_between(log: PartitionLog, start: int, end: int) -> int:
     """The bytes of the batches from offset ``start`` to ``end``.
 
-    More than any fetch waits for where they cannot be read, so that it finds out why. It is no error of what has moved the
-    watermark.
+    If they cannot be read, more than any fetch waits for, so that the fetch finds out why: the caller, which has moved the
+    watermark, must not fail for it.
     """
     try:
         return bytes_between(log, start, end)

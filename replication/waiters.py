@@ -1,10 +1,10 @@
 """Long polls without a task per partition.
 
-A ``FetchWaiter`` is one Event and the bytes still missing. It stands in the set of every partition it waits on; what
-becomes visible there is subtracted, and at zero the Event fires. Who registers it takes it out again.
+A ``FetchWaiter`` is one Event and the number of bytes still missing. It is in the set of every partition it waits on; what
+becomes visible there is subtracted, and at zero the Event is set. The task that registers it removes it again.
 
-An ``OffsetWaiter`` waits for a watermark of one partition. What becomes of it is decided when the partition changes, not
-when its task runs: by then the broker may lead again, with another log.
+An ``OffsetWaiter`` waits for a watermark of one partition. Its outcome is decided when the partition changes, not when its task
+runs: by then the broker may lead again, with another log.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class FetchWaiter:
 
 
 class OffsetWaiter:
-    """Waits until a watermark reaches ``offset``, or this broker leads no longer (``is_released``)."""
+    """Waits until a watermark reaches ``offset``, or this broker no longer leads (``is_released``)."""
 
     __slots__ = ("event", "is_released", "offset")
 
@@ -48,7 +48,7 @@ class OffsetWaiter:
 
 
 def wake_up_to(reached: int, waiters: list[OffsetWaiter]) -> None:
-    """Wake those whose offset is ``reached``, and take them out."""
+    """Wake those whose offset is ``reached``, and remove them."""
     still = []
     for waiter in waiters:
         if waiter.offset <= reached:
@@ -59,7 +59,7 @@ def wake_up_to(reached: int, waiters: list[OffsetWaiter]) -> None:
 
 
 def release(waiters: list[OffsetWaiter]) -> None:
-    """What happens to the watermark is not known here any more: tell all, and take them out."""
+    """Wake all, because the watermark is not known here any more, and remove them."""
     for waiter in waiters:
         waiter.is_released = True
         waiter.event.set()

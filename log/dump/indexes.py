@@ -115,7 +115,7 @@ def _check_time_index(path: str, base_offset: int, data: bytes, entries: list[tu
 def _check_time(
     path: str, file: OpenFile, position: int, offset: int, timestamp: int, previous: int, report: Report
 ) -> None:
-    """Hold an entry against the batch that it names."""
+    """Compare an entry with the batch that it names."""
     absolute = os.path.abspath(path)
     batch = next((batch for batch in _batches(file, position) if batch.last_offset >= offset), None)
     if batch is None or batch.last_offset != offset:

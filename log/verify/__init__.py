@@ -1,6 +1,6 @@
 """Checks of a data folder that no broker is using: what is wrong with it, and what a start would do about it.
 
-``folder`` begins with the folder and its checkpoints, ``partition`` goes through the folder of one log, ``segments`` holds
-batches and indexes against each other, ``producers`` the producer snapshots and the indexes of aborted transactions.
+``folder`` begins with the folder and its checkpoints, ``partition`` goes through the folder of one log, ``segments`` checks
+the indexes against the batches, ``producers`` the producer snapshots and the indexes of aborted transactions.
 ``start`` predicts what a start makes of the segments, by the rules of ``recovery``; nothing here writes.
 """

@@ -9,7 +9,7 @@ from ..checkpoints import CorruptFileError
 
 @dataclass(frozen=True)
 class Finding:
-    """``path`` is relative to the data folder; ``start`` goes on behind "a start …"."""
+    """``path`` is relative to the data folder; ``start`` ends the sentence "a start …"."""
 
     path: str
     problem: str

@@ -213,7 +213,7 @@ class PartitionCheck:
             self._judge_indexes(slot, start)
 
     def _judge_epochs(self, start: Start) -> None:
-        """Believed is what the file says, except for the batches that are scanned."""
+        """A start believes the file, except for the batches that it scans."""
         if self._epochs_are_lost:
             return
         said = self._epochs.entries()

@@ -1,4 +1,4 @@
-"""Follows the producers through a log, and holds against them what snapshots and transaction indexes say.
+"""Follows the producers through a log, and compares with them what snapshots and transaction indexes say.
 
 What is followed begins with the snapshot at the first segment, if there is one. A producer that a snapshot knows and the
 log does not has written only batches that are deleted; one that the log knows and a snapshot does not has expired. So only
@@ -85,7 +85,7 @@ class ProducerCheck:
         return aborted
 
     def compare_aborted(self, indexed: list[AbortedTransaction], aborted: list[AbortedTransaction]) -> str | None:
-        """Hold the index of a segment against the transactions that were aborted in it; what is wrong with the index."""
+        """Compare a segment's index with the transactions aborted in it; returns what is wrong with the index, or None."""
         said, seen = {self._identity(entry) for entry in indexed}, {self._identity(entry) for entry in aborted}
         missing = [entry.last_offset for entry in aborted if self._identity(entry) not in said]
         strays = [entry.last_offset for entry in indexed if self._identity(entry) not in seen]

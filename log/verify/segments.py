@@ -1,4 +1,4 @@
-"""One segment: its batches up to the first that is none, and whether its indexes say what is in them."""
+"""One segment: its batches up to the first damaged one, and whether its indexes fit them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class SegmentCheck:
     ``valid_size`` and ``next_offset`` are where the valid batches end; ``damage`` says why, None when the file ends there,
     too. ``clean_end`` is where the segment ends for a start after a clean stop, which looks at headers only and does not
     notice every damage; None when it notices one. The problems are of its index files by suffix, each with whether the
-    file cannot be read at all. ``lags_in_time``: the time index has not, as its last entry, the largest
-    timestamp; ``lacks_times``: it has none at all, although the first batch has a timestamp, which a reader notices.
+    file cannot be read at all. ``lags_in_time``: the last entry of the time index is not the largest timestamp;
+    ``lacks_times``: it has no entry at all, although the first batch has a timestamp, which a reader notices.
     ``epochs``: the leader epochs of the valid batches, each with its first and its last offset there.
     """
 

@@ -1,6 +1,7 @@
 """What a start makes of the segments of a log: which of them it scans, which it removes, and where the log then ends.
 
-It follows ``recovery.LogLoader``; the end of a log that was stopped cleanly is found by the very same function.
+It follows ``log_loader.LogLoader`` and ``recovery.LogRecovery``; the end of a log that was stopped cleanly is found by the
+same function as there.
 """
 
 from __future__ import annotations

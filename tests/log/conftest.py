@@ -114,7 +114,7 @@ class World:
             for partition_log in part.logs.values():
                 for segment in partition_log.segments:
                     segment.file.pins = 0
-            part.let_go()
+            part.release()
 
     def files(self, folder: str = "t-0") -> list[str]:
         return self.disk.names(f"{self.path}/{folder}")

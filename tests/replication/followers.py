@@ -65,7 +65,7 @@ class Replicas:
     def kill(self) -> None:
         """End as kill -9 does: nothing more is written, and the folder's lock goes."""
         for part in self._logs._folders:
-            part.let_go()
+            part.release()
 
     def lead(self, leader: int, epoch: int, number: int = 0, isr: Sequence[int] = (1, 2)) -> Partition:
         """From now on this broker leads the partition in this epoch."""

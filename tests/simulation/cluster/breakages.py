@@ -90,12 +90,12 @@ def unfenced_controller_write(patch: pytest.MonkeyPatch) -> None:
 
 def append_beyond_the_epoch(patch: pytest.MonkeyPatch) -> None:
     """A follower takes batches of a leader that it was not told of (KAFKA-18723)."""
-    judged = follower_append._judged
+    judged = follower_append._checked
 
     def any_epoch(records: Any, fetch_epoch: int) -> list[RecordBatch]:
         return judged(records, _ANY_EPOCH)
 
-    patch.setattr(follower_append, "_judged", any_epoch)
+    patch.setattr(follower_append, "_checked", any_epoch)
 
 
 def deletion_forgets_the_dead(patch: pytest.MonkeyPatch) -> None:
