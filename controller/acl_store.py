@@ -84,10 +84,10 @@ class AclStore:
         await self._read(patterns)
 
     async def _read(self, patterns: Iterable[ResourcePattern]) -> None:
-        """Have the authorizer know what the store holds of these patterns.
+        """Tell the authorizer what the store holds of these patterns.
 
-        A node that is not understood at all leaves what was known of the pattern; where that is nothing, nobody but super
-        users gets at its resources.
+        A node that is not understood at all leaves what was known of the pattern; if nothing was, only super users may use its
+        resources.
         """
         wanted = list(patterns)
         paths = [acl_znodes.path(pattern) for pattern in wanted]
@@ -97,7 +97,7 @@ class AclStore:
                 continue
             read = acl_znodes.read_entries(node.data)
             if read.errors:
-                logger.error("%s is not understood in all: %s", path, "; ".join(read.errors))
+                logger.error("%s is not understood in full: %s", path, "; ".join(read.errors))
             if read.entries is not None:
                 self._authorizer.change(pattern, read.entries)
             elif not self._authorizer.rules.entries(pattern):
@@ -137,7 +137,7 @@ class AclStore:
                 try:
                     await self._store.multi([Delete(path)])
                 except (NoNodeError, ConnectionLossError):
-                    pass  # gone, or there for another time
+                    pass  # gone already, or it is removed another time
 
     def select(self, wanted: AclFilter) -> list[AclBinding]:
         """The rules that a filter matches, as they are known here."""
@@ -156,7 +156,7 @@ class AclStore:
         return [outcome[binding.pattern] for binding in bindings]
 
     async def delete(self, filters: Sequence[AclFilter]) -> list[list[tuple[AclBinding, KafkaError | None]]]:
-        """Remove what the filters match: for each filter what it was the first to match, and why that is there still."""
+        """Remove what the filters match: for each filter what it was the first to match, each with the error if it stayed."""
         found: list[list[tuple[AclBinding, KafkaError | None]]] = [[] for _ in filters]
         patterns = dict.fromkeys(self._authorizer.rules.patterns())
         patterns.update((named, None) for wanted in filters for named in wanted.patterns() if _is_stored(named))
@@ -193,7 +193,7 @@ class AclStore:
         except StoreError as error:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
         return KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"the rules of {pattern.name} were changed by others all the while"
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"other brokers changed the rules of {pattern.name} at each try"
         )
 
     async def _try_change(self, pattern: ResourcePattern, transform: Transform) -> bool:
@@ -220,7 +220,7 @@ class AclStore:
 
 
 def _operations(path: str, version: int | None, entries: Entries) -> list[Operation]:
-    """What makes a node, which has this version or is not there, hold the entries; without entries there is none."""
+    """What puts the entries into a node, which has this version or does not exist; without entries it is removed."""
     if not entries:
         return [] if version is None else [Delete(path, version)]
     data = acl_znodes.encode_entries(entries)

@@ -7,8 +7,8 @@
 ``/kafka-acl-extended-changes/acl_changes_N``    version 1, JSON: a prefixed one did
 ================================================ ======================================================
 
-Names stand there as they are, which is why they must have no slash. The folders exist where a broker with an authorizer has
-been. Keys keep the order in which Kafka was seen to write them.
+Names are not encoded, so they must have no slash. The folders exist once a broker with an authorizer has started. Keys have
+the order in which Kafka was seen to write them.
 """
 
 from __future__ import annotations
@@ -82,14 +82,14 @@ DENY_ALL = AclEntry(EVERYBODY, Permission.DENY, WILDCARD, Operation.ALL)
 
 
 class ReadEntries(NamedTuple):
-    """What a node comes to. ``entries`` is None where nothing of it is understood, ``errors`` say what is not."""
+    """What was read of a node. ``entries`` is None where nothing of it is understood; ``errors`` say what is not."""
 
     entries: frozenset[AclEntry] | None
     errors: tuple[str, ...]
 
 
 def decode_entries(data: bytes) -> frozenset[AclEntry]:
-    """Raises ValueError where anything is not understood: what is written over is to be known."""
+    """Raises ValueError where anything is not understood: only what is known in full may be overwritten."""
     read = read_entries(data)
     if read.entries is None or read.errors:
         raise ValueError("; ".join(read.errors))
@@ -97,7 +97,7 @@ def decode_entries(data: bytes) -> frozenset[AclEntry]:
 
 
 def read_entries(data: bytes) -> ReadEntries:
-    """The entries to go by. One that is not understood allows nothing; if it may deny something, it denies everything to the
+    """The entries to apply. One that is not understood allows nothing; if it may deny something, it denies everything to the
     principal and host that it names, or to all.
 
     Kafka 3.9 takes a rule of an unknown operation for one that never matches, so that a denial is lost; one without a
@@ -133,7 +133,7 @@ def _entry(acl: Mapping[str, str]) -> AclEntry:
 
 
 def _instead_of(acl: Mapping[str, object]) -> set[AclEntry]:
-    """What stands for an entry that is not understood."""
+    """What replaces an entry that is not understood."""
     if str(acl.get("permissionType")).upper() == Permission.ALLOW.name:
         return set()
     principal, host = acl.get("principal"), acl.get("host")
@@ -149,7 +149,7 @@ def change_prefix(pattern: ResourcePattern) -> str:
 
 
 def encode_change(pattern: ResourcePattern) -> bytes:
-    """What tells the brokers that the entries of a pattern are others now."""
+    """What tells the brokers that the entries of a pattern have changed."""
     if pattern.pattern_type is PatternType.LITERAL:
         return f"{pattern.resource_type.name}:{pattern.name}".encode()
     return _dump(

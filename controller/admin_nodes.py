@@ -1,9 +1,9 @@
-"""Wishes that old tools, up to Kafka 2.4, leave in the store for the controller, which Kafka 3.9's honours still.
+"""Requests that tools up to Kafka 2.4 leave in the store for the controller; that of Kafka 3.9 still executes them.
 
 ``/admin/reassign_partitions`` has replicas by partition. Its moves begin, in place of what is under way, and each is taken
-out of the node when it has ended, refused, or replaced; then the node is removed (KafkaController
-``processZkPartitionReassignment``, ``maybeRemoveFromZkReassignment``). Replicas that make no sense are refused as those of a
-request; Kafka looks at the latter's only. ``/admin/preferred_replica_election`` names partitions to be led by their preferred
+out of the node when it has ended, or was refused or replaced; then the node is removed (KafkaController
+``processZkPartitionReassignment``, ``maybeRemoveFromZkReassignment``). Invalid replicas are refused as those of a request
+are, which Kafka does for requests only. ``/admin/preferred_replica_election`` names partitions to be led by their preferred
 replicas, and is removed once that was tried.
 """
 
@@ -83,7 +83,7 @@ class AdminNodes:
         return partition is not None and partition.assignment.is_moving and partition.assignment.target == replicas
 
     async def follow_elections(self) -> None:
-        """Have the partitions led by their preferred replicas that are named there, where that can be."""
+        """Let preferred replicas lead the partitions that are named there, where they can."""
         path = znodes.PREFERRED_ELECTION
         found = await self._read(path, znodes.decode_elections, self._on_elections)
         if found is not None:

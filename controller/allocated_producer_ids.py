@@ -1,8 +1,8 @@
 """Producer ids of a broker in a cluster: blocks that the controller hands out, asked for before they are needed (KIP-730).
 
-As Kafka's RPCProducerIdManager: at 90 % of a block the next one is asked for, and where there is none left a client is told to
-come back. Unlike there the first block is asked for at the start, so that the first client need not. A block that is left at
-a stop is lost.
+As in Kafka's RPCProducerIdManager the next block is requested at 90 % of one, and a client that comes when no id is left has to
+try again. Unlike there the first block is requested at the start, so that the first client need not wait. What is left of a
+block at a stop is lost.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class AllocatedProducerIds:
         return given
 
     async def run(self) -> None:
-        """Have the next block here when it is wanted, the first one at once."""
+        """Request the next block whenever it is wanted, the first one at once."""
         self._wanted.set()
         while True:
             await self._wanted.wait()

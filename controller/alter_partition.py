@@ -1,14 +1,14 @@
-"""AlterPartition: leaders tell who is in sync (KIP-497), and the controller writes it down.
+"""AlterPartition: leaders tell which replicas are in sync (KIP-497), and the controller stores it.
 
 ``judge`` has the rules, in Kafka's order (KafkaController.tryProcessAlterPartition). A change that is in place already is a
 success before the partition epochs are compared, since a leader that missed an answer asks again. The leader epoch stays.
 
 Two rules are those of Kafka's KRaft mode, which its ZooKeeper mode lacks (ReplicationControlManager.alterPartition): only the
-leader may ask, for a set of assigned replicas with itself among them; and a replica is not in sync by what it had before
-its broker was restarted: with v3 the leader names the broker epochs that it goes by (KIP-903).
+leader may ask, for a set of assigned replicas with itself among them; and a replica does not join because of what it had
+before its broker was restarted: with v3 the leader names the broker epochs under which replicas caught up (KIP-903).
 
-One is neither's: a leader that shuts down may take others in, for they are to lead after it. Kafka refuses every set with a
-broker that shuts down, so that a leader which is alone in sync then has no heir, however often it asks.
+One rule is in neither: a leader that shuts down may take others in, for they are to lead after it. Kafka refuses every set
+with a broker that shuts down, so a leader that is alone in sync then finds no successor, however often it asks.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class AlterPartitions:
             for request, version in requests[len(responses) :]:
                 changes = _changes(request, version, names) if self._knows(request) else {}
                 if asked.keys() & changes.keys():
-                    break  # this one is judged by what the one before it leaves
+                    break  # it has to be decided by the state that those before it leave
                 asked.update(changes)
                 group.append((request, version))
             results = await self._alter(asked)

@@ -1,4 +1,4 @@
-"""Requests of leaders that wait for the controller: the first that has its turn takes all of them with it.
+"""AlterPartition requests that wait for the controller: the first one that has its turn answers all of them.
 
 When a follower is slow, each leader asks for other in-sync replicas at about the same time; written together, that costs
 one round trip to the store.

@@ -1,9 +1,8 @@
 """Which brokers hold the replicas of a new partition. Pure; the rules are Kafka's.
 
 First replicas go round the brokers from a random start; the further replicas of a partition follow at a shift that grows
-by one each time the round is complete, so that the same brokers do not always follow each other. Where brokers name racks
-the list is ordered so that neighbours stand in different racks, and a rack gets a second replica only when every rack has
-one (KIP-36).
+by one each time the round is complete, so that the same brokers do not always follow each other. If all brokers have a rack,
+neighbours in the list are in different racks, and a rack gets a second replica only when every rack has one (KIP-36).
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def _spread(leader: int, followers: Sequence[int], racks: Mapping[int, str], cou
 def check_assignment(
     assignment: Mapping[int, Sequence[int]], live: Mapping[int, object], first_partition: int = 0
 ) -> None:
-    """Refuse replicas named by a client that make no sense. Raises KafkaError INVALID_REPLICA_ASSIGNMENT."""
+    """Refuse invalid replicas that a client names. Raises KafkaError INVALID_REPLICA_ASSIGNMENT."""
 
     def refuse(why: str) -> None:
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, why)

@@ -1,8 +1,8 @@
 """What a controller has decided and one broker is to be told: at most one request of each kind, in Kafka's order. Pure.
 
-Decisions that wait for the same broker are merged, so that what waits for a broker that does not answer is never more than
-each partition's newest state. LeaderAndIsr goes before StopReplica within a batch, so one that makes a replica again must
-not be merged into a batch that stops it.
+Decisions that wait for the same broker are merged, so that no more than each partition's newest state waits for a broker that
+does not answer. Within a batch LeaderAndIsr goes before StopReplica, so a LeaderAndIsr that makes a replica again must not be
+merged into a batch that stops it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Batch:
         return sum(request is not None for request in requests)
 
     def take(self, newer: Batch) -> bool:
-        """Take over what is decided later, if that leaves the order right."""
+        """Merge a later batch into this one; False if that would put its requests into the wrong order."""
         if partitions_of(self.stop_replica) & partitions_of(newer.leader_and_isr):
             return False
         self.leader_and_isr = _merged_leader_and_isr(self.leader_and_isr, newer.leader_and_isr)
@@ -81,7 +81,7 @@ def partitions_of(request: LeaderAndIsrRequest | StopReplicaRequest | None) -> s
 def _merged_leader_and_isr(
     older: LeaderAndIsrRequest | None, newer: LeaderAndIsrRequest | None
 ) -> LeaderAndIsrRequest | None:
-    """The broker has not heard of ``older``: what is new there is new still."""
+    """A partition that is new in ``older`` is new in the result, because the broker has not heard of ``older``."""
     if older is None or newer is None:
         return newer or older
     topics: dict[tuple[str, bytes], dict[int, LeaderAndIsrPartitionState]] = {}

@@ -1,13 +1,13 @@
-"""Which properties may be set on brokers while they run, and what becomes of those that are (KIP-226).
+"""Which properties may be set on brokers while they run, and what those do that are set (KIP-226).
 
-The rules are those of Kafka's DynamicBrokerConfig, of 3.9 and 4.3. A property set on one broker is stronger than one set
-for all of them, and both are than those given at the start. Names fall into four kinds:
+The rules are those of Kafka's DynamicBrokerConfig, of 3.9 and 4.3. A property set on one broker overrides one set for all of
+them, and both override those given at the start. There are these kinds of names:
 
-- dynamic settings of Ottla: taken, checked, and in force at once;
-- dynamic settings of Kafka that Ottla has no use for (``UNUSED``): taken and kept, without effect, with a warning;
+- dynamic settings of Ottla: accepted, checked, and in force at once;
+- dynamic settings of Kafka that Ottla has no use for (``UNUSED``): accepted and kept, without effect, with a warning;
 - every other setting of Kafka: refused;
-- names with a listener's prefix: as the name without it; key stores can be set so only, and passwords (``broker_passwords``);
-- unknown names: taken and kept, as in Kafka, where plugins may read them; with a warning, too.
+- names with a listener's prefix: as the name without it; key stores can be set with a prefix only;
+- unknown names: accepted and kept, as in Kafka, where plugins may read them; with a warning, too.
 
 Numbers of threads may at most double or halve at a time. What is stored but malformed (the store can be written to
 directly) is ignored with an error in the log.
@@ -48,7 +48,7 @@ _WITH_PREFIX_ONLY = (
 
 
 def declared_settings(config: Config) -> dict[str, Setting]:
-    """Every setting with a broker property, by that."""
+    """Every setting that has a broker property, by its name."""
     return {
         declared.name: declared
         for group in config.parsed()
@@ -58,7 +58,7 @@ def declared_settings(config: Config) -> dict[str, Setting]:
 
 
 def check_broker_overrides(config: Config, overrides: Mapping[str, str | None], *, per_broker: bool) -> dict[str, str]:
-    """The overrides of this broker, or of all of them, unless they cannot be; passwords are in the clear. Raises KafkaError.
+    """Check the overrides of this broker, or of all brokers, with passwords in the clear; returns them. Raises KafkaError.
 
     A refusal is INVALID_REQUEST, even of a malformed value, because Kafka never changed that (KAFKA-13609).
     """
@@ -154,13 +154,13 @@ class BrokerConfigs:
         self._told: set[str] = set()
 
     async def take_new_secret(self) -> None:
-        """Have the passwords in the store encrypted with the new secret. Raises KafkaError."""
+        """Encrypt the passwords in the store with the new secret. Raises KafkaError."""
         stored = self._store.overrides(BROKERS, self._name)
         if self._passwords.with_new_secret(stored) != stored:
             await self._store.change(BROKERS, self._name, self._passwords.with_new_secret)
 
     def follow(self) -> None:
-        """Take over what is stored, and from now on each change."""
+        """Apply what is stored, and from now on each change."""
         self._take_over()
         self._store.on_broker_config.append(self._changed)
 

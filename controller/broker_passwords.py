@@ -1,8 +1,8 @@
 """Passwords among what is set on a running broker: encrypted in the cluster's store, in the clear in its configuration.
 
 They are those of listeners' key stores and login modules (DynamicBrokerConfig ``DynamicPasswordConfigs``). A broker encrypts
-and decrypts its own, with ``password.encoder.secret``; no other program uses them. What it cannot decrypt it goes on
-without, with an error in the log, and drops at the next change of its settings, as Kafka's broker does.
+and decrypts its own, with ``password.encoder.secret``; no other program uses them. One that it cannot decrypt it ignores, with
+an error in the log, and drops at the next change of its settings, as Kafka's broker does.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_password(name: str) -> bool:
 
 
 class BrokerPasswords:
-    """By the settings of one broker."""
+    """Encrypts and decrypts by the settings of one broker."""
 
     def __init__(self, config: Config) -> None:
         self._settings = config.settings(PasswordEncoderSettings)
@@ -51,10 +51,10 @@ class BrokerPasswords:
     def changed(
         self, stored: Mapping[str, str], change: Callable[[Mapping[str, str]], Mapping[str, str]]
     ) -> dict[str, str]:
-        """What is to be stored after a change, which is told the passwords in the clear. Raises what it raises, and KafkaError
-        INVALID_CONFIG for a password that there is no secret for.
+        """What is to be stored after ``change``, which is given the passwords in the clear. Raises what it raises, and
+        KafkaError INVALID_CONFIG for a new password where there is no secret.
 
-        A password that stays is not encrypted again: so a change that changes nothing writes nothing else.
+        A password that stays is not encrypted again, so that its stored form stays the same.
         """
         known = self.decoded(stored)
         return {

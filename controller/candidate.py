@@ -1,8 +1,8 @@
-"""A broker's controller between elections: it stands for them, has a ``Term`` for each it won, and handles events in it.
+"""A broker's controller between elections: it stands for them, has a ``Term`` for each one that it wins, and handles events.
 
 Everything is an event, handled one at a time as Kafka's controller thread does: what the store tells, what brokers answer,
 and requests. No event waits for a broker: see ``sender``. A change that has begun is finished even if its caller is
-cancelled, because store, context and brokers have to stay together.
+cancelled, because store, context and brokers have to stay consistent.
 
 Each write to the store checks the epoch, so a controller that was replaced can do no harm; as soon as it learns of that by
 such a refusal, it resigns, forgets what it knew, and stands for election again. A broker's session decides when its
@@ -50,10 +50,10 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 RETRY_SECONDS = 0.1
-"""Before an election that failed half way is tried again."""
+"""Before an election that failed halfway is tried again."""
 UNCLEAN_LEADER_ELECTION = "unclean.leader.election.enable"
 FIRST_BALANCE_SECONDS = 5.0
-"""After an election, before leaders are first given back to their preferred brokers, as in Kafka."""
+"""After an election, before leadership first goes back to the preferred replicas, as in Kafka."""
 OWN_ANSWER_SECONDS = 30.0
 """How long a request waits at most for the controller's own broker, the only one that any request waits for."""
 _NOTHING_KNOWN = WatchEvent(EventType.CHANGED, "")
@@ -108,7 +108,7 @@ class Candidate:
         return self._term is not None and not self._is_suspended
 
     async def start(self) -> None:
-        """Stand for election for the first time, before ``run``, and have this broker know the outcome. Raises StoreError."""
+        """Stand for election for the first time, before ``run``; return once this broker knows the outcome. Raises StoreError."""
         failure: StoreError | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.run)
@@ -141,7 +141,7 @@ class Candidate:
     async def resign(self) -> None:
         """The session has ended: drop what waits, and all that is known; return when nothing is under way any more.
 
-        It is no candidate until ``elect``: the broker registers first, or it would be dead to its own controller.
+        It is no candidate until ``elect``: the broker has to register first, or its own controller would take it for dead.
         """
         self._is_candidate = False
         self._events.refuse_waiting(_not_controller())
@@ -150,12 +150,12 @@ class Candidate:
         await self._events.ask(self._give_up)
 
     def suspend(self) -> None:
-        """The session may be over: act no more, until ``resume`` or ``resign``."""
+        """The session may be over: do nothing until ``resume`` or ``resign``."""
         self._is_suspended = True
         self._events.hold()
 
     def resume(self) -> None:
-        """The session is not over, but watches may be lost: look at everything."""
+        """The session is not over, but watches may be lost: read everything again."""
         self._is_suspended = False
         self._events.go_on()
         self._events.put(self._check_controller)
@@ -167,7 +167,7 @@ class Candidate:
     # --- settings -----------------------------------------------------------------------------------------------------
 
     def update_log_settings(self, settings: LogSettings) -> None:
-        """The defaults of topics changed; among them whether a replica that is not in sync may lead."""
+        """The defaults of topics have changed, perhaps whether a replica that is not in sync may lead."""
         self._log_settings = settings
         if self._term is not None:
             self._term.update_log_settings(settings)
@@ -180,9 +180,9 @@ class Candidate:
     # --- requests -----------------------------------------------------------------------------------------------------
 
     async def _request(self, change: Callable[[Term], Awaitable[T]]) -> T:
-        """Make a change in its turn, and wait until it is done on this broker, for its clients go on. Raises KafkaError."""
+        """Make a change in its turn, and wait until this broker has applied it, for its clients go on. Raises KafkaError."""
         outcome = await self._ask(change)
-        with trio.move_on_after(OWN_ANSWER_SECONDS), contextlib.suppress(KafkaError):  # made it is, resigned or not
+        with trio.move_on_after(OWN_ANSWER_SECONDS), contextlib.suppress(KafkaError):  # the change is made in any case
             await self._own_answers()
         return outcome
 
@@ -207,7 +207,7 @@ class Candidate:
         return self._term
 
     async def _act(self, change: Callable[[Term], Awaitable[T]]) -> T:
-        """Do something as the controller; if it turns out that this broker is not it, it resigns. Raises StoreError."""
+        """Do something as the controller; resign if another broker turns out to be it. Raises StoreError."""
         term = self._active_term()
         try:
             return await change(term)
@@ -271,7 +271,7 @@ class Candidate:
             self._log_lost(error)
             if not isinstance(error, StoreFailedError):
                 assert self._retries is not None
-                self._is_resting = True  # what it has just done to ``/controller`` would have it try at once
+                self._is_resting = True  # its own changes of ``/controller`` would make it try again at once
                 self._retries.start_soon(self._check_later)
 
     async def _check_later(self) -> None:
@@ -280,7 +280,7 @@ class Candidate:
         self._events.put(self._check_controller)
 
     async def _balance_leaders(self) -> None:
-        """In each term, after 5 s and then in its time, have leaders back where they are preferred."""
+        """In each term, after 5 s and then at intervals, give leadership back to the preferred replicas."""
         balance = functools.partial(self._follow, lambda term: term.balance_leaders())
         while True:
             term, changed, delay = self._term, self._term_changed, FIRST_BALANCE_SECONDS
@@ -293,7 +293,7 @@ class Candidate:
             await changed.wait()
 
     async def _follow(self, change: Callable[[Term], Awaitable[None]]) -> None:
-        """Look at what is new. If that fails half way, another term is to begin, which looks at everything."""
+        """Look at what is new. If that fails halfway, resign and stand for election again: a new term reads everything."""
         term = self._term
         if term is None:
             return
@@ -349,7 +349,7 @@ class Candidate:
         changed.set()
 
     def _log_lost(self, error: StoreError) -> None:
-        """Once for each reason in a row, because every 100 ms it is tried again."""
+        """Log each reason once in a row, because it is tried again every 100 ms."""
         if str(error) != self._last_loss:
             logger.error("The controller cannot follow the cluster: %s", error)
         self._last_loss = str(error)
@@ -363,12 +363,12 @@ class Candidate:
             await withdraw(self._store)
 
     async def _stand_down(self, term: Term) -> None:
-        """The term has ended, and this broker a candidate as any other."""
+        """End the term, and be a candidate like any other broker."""
         await self._give_up()
         self._events.put(self._check_controller)
 
     async def _give_up(self) -> None:
-        """Be the controller no more, and forget everything."""
+        """Stop being the controller, and forget everything."""
         if self._term is not None:
             logger.info("No longer the controller, epoch %d", self._term.context.epoch)
             self._set_term(None)
@@ -376,7 +376,7 @@ class Candidate:
 
 
 async def _nothing() -> None:
-    """An event that is over when those before it are."""
+    """An event that does nothing: when it is over, so are those before it."""
 
 
 def _not_controller() -> KafkaError:

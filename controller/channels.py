@@ -1,4 +1,4 @@
-"""How a controller reaches the brokers: one ``BrokerChannel`` each, its own broker by calls, another one over the network."""
+"""How a controller reaches the brokers: one ``BrokerChannel`` for each, which calls its own broker and connects to others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .context import LiveBroker
 
 
 class BrokerChannel(Protocol):
-    """One registration of a broker, as its controller talks to it. Requests raise OSError when it cannot be reached."""
+    """The controller's way to one registration of a broker. Requests raise OSError when it cannot be reached."""
 
     async def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse: ...
 
@@ -21,7 +21,7 @@ class BrokerChannel(Protocol):
     async def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse: ...
 
     def close(self) -> None:
-        """The registration has ended, or this broker is the controller no more: nothing is sent after."""
+        """The registration has ended, or this broker is no longer the controller: nothing is sent after this."""
         ...
 
 

@@ -1,10 +1,10 @@
 """What was set on topics, brokers, users, clients and IP addresses, as one broker knows it: the nodes under ``/config`` in
 memory, kept up by ``/config/changes``.
 
-An entity is a kind and a name: ``topics``, ``brokers``, ``users`` (quotas and SCRAM credentials), ``clients`` and ``ips``. What
-a user has by one of its clients is of the kind ``users`` too, and its name is ``USER/clients/CLIENT``. Names of users and
-clients are URL-encoded, as in the nodes (``znodes.sanitized``); ``<default>`` is what holds for all entities of a kind that
-have nothing of their own.
+An entity is a kind and a name: ``topics``, ``brokers``, ``users`` (quotas and SCRAM credentials), ``clients`` and ``ips``. The
+pair of a user and a client is of the kind ``users`` too, with the name ``USER/clients/CLIENT``. Names of users and clients are
+URL-encoded, as in the nodes (``znodes.sanitized``); ``<default>`` holds for all entities of a kind that have nothing of their
+own.
 
 A broker that changes a config writes the node and, in the same transaction, a numbered notification under ``/config/changes``
 that names it. Every broker watches that folder and reads again what is named there; the broker that made the change need
@@ -48,7 +48,7 @@ CLIENTS = "clients"
 IPS = "ips"
 KINDS = (TOPICS, BROKERS, USERS, CLIENTS, IPS)
 _ALWAYS_LEFT = (TOPICS, BROKERS)
-"""The kinds whose nodes stay when nothing is set on an entity any more."""
+"""The kinds of which an entity's node stays when nothing is set on it any more."""
 DEFAULT_BROKER = znodes.DEFAULT_ENTITY
 """In place of a broker's id: what holds for all brokers."""
 
@@ -92,7 +92,7 @@ class ConfigStore:
             await self._load(kind, {*stored, *known})
 
     async def _clients_of_users(self, users: Iterable[str]) -> list[str]:
-        """The entities of users by clients; few users have any."""
+        """The entities that are pairs of one of these users and a client; few users have any."""
         names = list(users)
         nodes = await self._store.get_many([znodes.config_path(USERS, name) for name in names])
         found = []
@@ -177,9 +177,9 @@ class ConfigStore:
         return [Create(folder) for folder, node in zip(folders, nodes, strict=True) if node is None]
 
     async def _removal(self, kind: str, name: str, version: int) -> list[Operation]:
-        """What removes the node of an entity that has nothing left, and the nodes above that are of no more use.
+        """What removes the node of an entity that has nothing left, and the nodes above that are not needed any more.
 
-        Kafka does the same, lest the nodes of clients that come and go become ever more (AdminZkClient ``tryCleanQuotaNodes``).
+        Kafka does the same, or the nodes of clients that come and go would pile up (AdminZkClient ``tryCleanQuotaNodes``).
         """
         operations: list[Operation] = [Delete(znodes.config_path(kind, name), version)]
         folders = _folders(kind, name)
@@ -190,7 +190,7 @@ class ConfigStore:
         return operations
 
     def put(self, topic: str, overrides: Mapping[str, str]) -> None:
-        """Take over what the store holds now of a topic, and tell the listeners if it differs."""
+        """Note what the store holds now of a topic, and tell the listeners if it differs."""
         self._put(TOPICS, topic, overrides)
 
     def _put(self, kind: str, name: str, overrides: Mapping[str, str]) -> None:
@@ -220,7 +220,7 @@ class ConfigStore:
                 if _is_entity(kind, name):
                     changed[kind][name] = None
                 elif entity is not None:
-                    logger.warning("A change of %r is ignored: there is no such kind of settings", entity)
+                    logger.warning("A change of %r is ignored: nothing can be set there", entity)
         for kind, entities in changed.items():
             await self._load(kind, entities)
         if unseen:
@@ -235,7 +235,7 @@ class ConfigStore:
                 try:
                     await self._store.multi([Delete(path)])
                 except (NoNodeError, ConnectionLossError):
-                    pass  # gone, or there for another time
+                    pass  # gone already, or it is removed another time
 
 
 def _is_entity(kind: str, name: str) -> bool:

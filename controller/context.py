@@ -1,4 +1,4 @@
-"""What the controller knows of the cluster: the live brokers, every topic, and how each partition stands.
+"""What the controller knows of the cluster: the live brokers, every topic, and the state of each partition.
 
 It is a copy of the cluster store, loaded when this broker becomes controller and changed only after the store was.
 """
@@ -99,7 +99,7 @@ class ControllerContext:
         return {topic.topic_id: name for name, topic in self.topics.items()}
 
     def online(self, key: TopicPartition) -> list[int]:
-        """The replicas of a partition whose broker is alive and has them in no folder that failed."""
+        """The replicas of a partition whose broker is alive and has not lost their data folder."""
         return [
             replica
             for replica in self.partition(key).assignment.replicas
@@ -107,11 +107,11 @@ class ControllerContext:
         ]
 
     def eligible(self, key: TopicPartition) -> list[int]:
-        """Those that may lead and be in sync, too."""
+        """The online replicas that may also lead and be in sync: their broker is not shutting down."""
         return [replica for replica in self.online(key) if replica not in self.shutting_down]
 
     def note_answers(self, answers: Mapping[int, Mapping[TopicPartition, int]]) -> set[TopicPartition]:
-        """Learn from the error codes of LeaderAndIsr answers, by broker; the partitions that lost a replica by that."""
+        """Note from LeaderAndIsr answers, by broker, which replicas are offline; returns the partitions that have lost one."""
         lost = set()
         for broker_id, codes in answers.items():
             offline = self.offline_replicas.setdefault(broker_id, set())

@@ -20,9 +20,9 @@ logger = logging.getLogger(__name__)
 async def shut_down(
     context: ControllerContext, leaders: Leaders, request: ControlledShutdownRequest
 ) -> ControlledShutdownResponse:
-    """Move everything away from the broker, as far as that can be; the answer has what it still leads. Raises StoreError.
+    """Move leadership away from the broker as far as possible; the answer has what it still leads. Raises StoreError.
 
-    From now on, and until it is registered again, the broker may neither lead nor be in sync where it does not.
+    From now on, until it is registered again, the broker may become neither leader nor in-sync replica.
     """
     broker = context.brokers.get(request.broker_id)
     if broker is None:

@@ -81,20 +81,20 @@ class Controller(Candidate):
         )
 
     async def delete_topics(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
-        """The outcome by name; a topic with a replica on a dead broker goes when that broker is back. Raises KafkaError."""
+        """The outcome by name; a topic with a replica on a dead broker is deleted when that is back. Raises KafkaError."""
         return await self._request(lambda term: term.deletions.begin(names))
 
     async def elect_again(self, key: TopicPartition, leader: int | None = None) -> int:
-        """Let a partition's leader go on as after an election that it won: the new leader epoch. Raises KafkaError.
+        """Elect a partition's leader again, under a new leader epoch, which is returned. Raises KafkaError.
 
-        ``leader`` names another in-sync replica that is to win it.
+        ``leader`` names another in-sync replica to elect.
         """
         return await self._request(lambda term: term.elect_again(key, leader))
 
     async def elect_leaders(
         self, kind: ElectionType, keys: Iterable[TopicPartition] | None
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Have preferred replicas lead, or even one that is not in sync; the outcome by partition. Raises KafkaError.
+        """Elect preferred replicas, or where none is in sync another one; the outcome by partition. Raises KafkaError.
 
         ``keys`` None stands for all partitions.
         """
@@ -103,9 +103,9 @@ class Controller(Candidate):
     async def reassign(
         self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, factor_may_change: bool = True
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Begin to move partitions to other replicas, None to end what is under way; see ``reassignment``.
+        """Begin to move partitions to other replicas, or with None cancel a move; see ``reassignment``.
 
-        The outcome by partition: that it has begun, or why not. Raises KafkaError when nothing can be done at all.
+        The outcome by partition: None if it has begun, or why not. Raises KafkaError when nothing can be done at all.
         """
         return await self._request(lambda term: term.reassign(wanted, factor_may_change=factor_may_change))
 
@@ -116,7 +116,7 @@ class Controller(Candidate):
     # --- requests of brokers ------------------------------------------------------------------------------------------
 
     async def alter_partition(self, request: AlterPartitionRequest, version: int) -> AlterPartitionResponse:
-        """Other in-sync replicas, as a leader asks for. What waits at the same time is written together."""
+        """Change in-sync replicas as a leader asks. Requests that wait at the same time are written together."""
         try:
             answer = await self._alterations.answer(request, version)
         except KafkaError as error:
@@ -130,7 +130,7 @@ class Controller(Candidate):
         try:
             answer = await self._ask(lambda term: term.shut_down(request))
             if request.broker_id == self._broker_id:
-                await self._senders.wait_answered()  # what they are not told now, brokers hear from the next controller
+                await self._senders.wait_answered()  # this controller ends with its broker; the next one tells the rest
             return answer
         except KafkaError as error:
             return ControlledShutdownResponse(error_code=error.code)

@@ -1,4 +1,4 @@
-"""The nodes ``/controller`` and ``/controller_epoch``: which broker is the controller, and for how many there were before.
+"""The nodes ``/controller`` and ``/controller_epoch``: which broker is the controller, and the number of its election.
 
 A broker becomes the controller by one transaction that makes the ephemeral ``/controller`` and raises the epoch. From then
 on each of its writes checks the epoch node's version, so a controller that was replaced can do no harm.
@@ -57,8 +57,8 @@ async def is_controller(store: ClusterStore, watch: Watch) -> bool:
 async def withdraw(store: ClusterStore) -> None:
     """Remove this session's own node, if there is one: it belongs to an epoch that has ended. Raises StoreError.
 
-    Every ``/controller`` has the same version. That it is not another broker's by now the epoch says, which that one has
-    raised (KafkaZkClient.deleteController).
+    The version of ``/controller`` would not tell it from another broker's, so the epoch is checked, which that broker would
+    have raised (KafkaZkClient.deleteController).
     """
     epoch = await store.exists(znodes.CONTROLLER_EPOCH)
     stat = await store.exists(znodes.CONTROLLER)

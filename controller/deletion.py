@@ -1,9 +1,9 @@
 """Deleting topics, for the controller's term.
 
-A deletion begins with the node ``/admin/delete_topics/T``, made by the controller or another broker, from where the next
-controller takes it up again. Then clients are told, and the brokers that are alive are to delete their replicas; one that is not,
-when it is back. When the last replica is deleted, the nodes go (TopicDeletionManager). While replicas of a topic are being
-moved its deletion waits for the end of that.
+A deletion begins with the node ``/admin/delete_topics/T``, which the controller or another broker makes; by it the next
+controller knows of the deletion, too. Then clients are told, and live brokers are to delete their replicas; a dead broker, when
+it is back. When the last replica is deleted, the nodes are removed (TopicDeletionManager). While replicas of a topic are being
+moved its deletion waits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class Deletions:
-    """The controller's hand on topics that are to go; its methods are called one at a time. Each raises StoreError."""
+    """Deletes topics for the controller; its methods are called one at a time. Each raises StoreError."""
 
     def __init__(self, store: ClusterStore, context: ControllerContext, configs: ConfigStore, senders: Senders) -> None:
         self._store = store
@@ -46,7 +46,7 @@ class Deletions:
         """By topic whose deletion is under way: the replicas that are not deleted yet."""
 
     async def load(self, marked: Collection[str], *, is_allowed: bool) -> None:
-        """Know the deletions that the last controller has left; ``resume`` takes them up."""
+        """Note the deletions that the last controller has left; ``resume`` continues them."""
         if is_allowed:
             self._context.deleting_later = set(marked)
             self._take_ready()
@@ -54,7 +54,7 @@ class Deletions:
             await self._unmark(marked)
 
     def _take_ready(self) -> None:
-        """Topics of which no replica is being moved are not to be deleted later, but now (KIP-455)."""
+        """Let the deletion begin of topics that waited for it and of which no replica is being moved any more (KIP-455)."""
         context = self._context
         ready = {name for name in context.deleting_later if not context.is_moving(name)}
         context.deleting_later -= ready
@@ -91,7 +91,7 @@ class Deletions:
             await self._mark([name for name in names if znodes.delete_topic_path(name) != error.path])
 
     async def follow(self, marked: Collection[str], *, is_allowed: bool) -> None:
-        """Begin with the topics that another broker has marked, unless there are none such, or topics are not to be deleted."""
+        """Begin with the topics that another broker has marked; unmark those that do not exist, or all if none may be deleted."""
         context = self._context
         new = [name for name in sorted(marked) if not self._is_marked(name)]
         wanted = [name for name in new if name in context.topics and is_allowed]
@@ -146,7 +146,9 @@ class Deletions:
             try:
                 await fenced_multi(self._store, self._context, operations)
                 break
-            except NotEmptyError as error:  # nodes that no Kafka makes go, too, as with KafkaZkClient.deleteRecursive
+            except (
+                NotEmptyError
+            ) as error:  # nodes that Kafka does not make are removed, too, as by deleteRecursive there
                 logger.info("There is more below %s than was known", error.path)
                 unknown |= dict.fromkeys(await self._below(error.path))
             except (NoNodeError, ConnectionLossError):

@@ -52,7 +52,7 @@ def elect_preferred(replicas: Sequence[int], isr: Sequence[int], eligible: Colle
 def isr_without(isr: Sequence[int], gone: Collection[int]) -> tuple[int, ...]:
     """The in-sync replicas without those that are gone.
 
-    The last one stays, since only it has every record. If all go at once all stay, since each has: Kafka, which takes them
-    out one after the other, waits for the one that is left.
+    The last one stays, since only it has every record. If all are gone all stay, since each of them has; Kafka removes one
+    after the other, keeps the last, and waits for that one.
     """
     return tuple(replica for replica in isr if replica not in gone) or tuple(isr)

@@ -4,20 +4,20 @@
 since the link was cut  the broker                                  the store
 ======================  ==========================================  =====================================
 at once                 sends, and waits: all is on hold            hears nothing
-2/3 of the time-out     gives the connection up: it is *suspected*  hears nothing
-the time-out            suspects it still                           ends the session, with its nodes
+2/3 of the time-out     gives up the connection, is *suspected*     hears nothing
+the time-out            is still suspected                          ends the session, with its nodes
 healed before 2/3       gets what was on hold, late                 gets what was on hold
-healed after that       connects: it is connected, or *expired*     gets nothing of what was on hold
+healed after that       connects; is connected again, or *expired*  gets nothing of what was on hold
 ======================  ==========================================  =====================================
 
 These are ZooKeeper's rules (ClientCnxn: ``readTimeout`` is 2/3 of the session's; SessionTrackerImpl) and Kazoo's: a session
-whose store is out of reach cannot know that it has ended, and with a connection all watches are gone, unheard.
+whose store is out of reach cannot know that it has ended, and all watches are lost with a connection, without a call.
 
-With a connection that is given up goes the answer to a transaction under way: ConnectionLossError, done or not. A read
-under way is asked again, as is a transaction that was not sent yet, when there is a connection again.
+When a connection is given up, a transaction under way ends with ConnectionLossError, whether it was done or not. A read
+under way, and a transaction that was not sent yet, are sent when there is a connection again.
 
-A session of a broker that was killed is *left*: nothing that the dying broker still asks is answered, and the store keeps
-its nodes for the time-out. ``EmbeddedStore.run`` is what has time pass for sessions.
+The session of a broker that was killed is *left*: requests that the dying broker still makes are not answered, and the store
+keeps its nodes for the time-out. ``EmbeddedStore.run`` does for sessions what is due by the clock.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SharedStore(Protocol):
     async def end_session(self, session_id: int) -> None: ...
 
     def time_changed(self) -> None:
-        """The ``deadline`` of a session is another one."""
+        """The ``deadline`` of a session has changed."""
         ...
 
 
@@ -146,7 +146,7 @@ class EmbeddedSession(SessionLife):
         return results
 
     async def _tree(self) -> ZnodeTree:
-        """The tree, as a read finds it that has arrived; what is read of it at once is consistent, and heard of."""
+        """The tree as a read finds it at the store. What is read, and watched, before the next wait is consistent."""
         while True:
             connection = await self._connected()
             try:
@@ -221,11 +221,11 @@ class EmbeddedSession(SessionLife):
             self._ends_at = silent_since + self.timeout
             self._store.time_changed()
 
-    # --- what becomes of it -------------------------------------------------------------------------------------------
+    # --- its life -----------------------------------------------------------------------------------------------------
 
     @property
     def is_over(self) -> bool:
-        """Whether the store has ended the session, and its broker knows, or is dead."""
+        """Whether the store has ended the session, and its broker knows that, or is dead."""
         return self._has_ended and (self._state is SessionState.EXPIRED or self._link.is_left)
 
     @property
@@ -263,7 +263,7 @@ class EmbeddedSession(SessionLife):
             watch(event)
 
     def suspect(self) -> None:
-        """The connection is given up: requests wait, and watches are lost unheard."""
+        """The connection is given up: requests wait, and watches are lost without a call."""
         self._drop_watches()
         self._connection += 1
         self._reconnect_at = math.inf

@@ -9,7 +9,7 @@ Rules
 4. When the journal cannot be written the store has failed: memory is ahead of the disk, so nothing is answered any more.
 
 Without files (``files=None``) nothing is kept. One such store is shared by the brokers of a cluster in one process, each
-with sessions of its own, whose life is that of ``embedded_session``; ``run`` has time pass for them.
+with sessions of its own (``embedded_session``); ``run`` does for these what is due by the clock.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class EmbeddedStore:
         self._files = files
         self._tree = ZnodeTree()
         self._sessions: dict[int, EmbeddedSession] = {}
-        self._lives: list[EmbeddedSession] = []  # some of them the store has ended, which their broker does not know
+        self._lives: list[
+            EmbeddedSession
+        ] = []  # also those that the store has ended while their broker does not know it
         self._last_session_id = 0
         self._time_changed = trio.Event()
         self._flush_lock = trio.Lock()
@@ -67,7 +69,7 @@ class EmbeddedStore:
 
     @property
     def tree(self) -> ZnodeTree:
-        """What is applied, whether it is synced or not; for one who looks on."""
+        """What is applied, whether it is synced or not; for observers."""
         return self._tree
 
     @property
@@ -78,7 +80,7 @@ class EmbeddedStore:
     def session(self, link: StoreLink | None = None, timeout: float | None = None) -> EmbeddedSession:
         """A new session; ids are never used twice.
 
-        ``timeout`` is how many seconds the store keeps it that hears nothing over its ``link``; None for ever.
+        ``timeout`` is for how many seconds the store keeps it when nothing comes over its ``link``; None: for ever.
         """
         self._last_session_id += 1
         session = EmbeddedSession(self, self._last_session_id, link or StoreLink(), timeout)
@@ -87,7 +89,7 @@ class EmbeddedStore:
         return session
 
     async def run(self) -> None:
-        """Have time pass for the sessions; where no link is ever cut there is no need to."""
+        """Do for sessions what is due by the clock; not needed where no link is ever cut."""
         while True:
             self._time_changed = trio.Event()
             self._lives = [session for session in self._lives if not session.is_over]

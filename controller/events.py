@@ -1,7 +1,7 @@
 """A queue of events that are handled one at a time, as Kafka's controller thread does it.
 
-An event is a call. One that waits already is not put a second time, so what happens in bursts is looked at once. A request
-is an event that a caller waits for; it is dropped if the caller gives up before its turn, and finished if later.
+An event is a call. One that waits already is not queued a second time, so a burst of changes is handled once. A request is an
+event that a caller waits for; it is dropped if the caller gives up before its turn, and finished if after that.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class EventQueue:
         return not self._waiting and not self._is_busy
 
     def put(self, event: Event) -> None:
-        """Have ``event`` handled after those that wait, unless it waits itself."""
+        """Have ``event`` handled after those that wait, unless it is waiting already."""
         if event not in self._waiting:
             self._waiting[event] = trio.current_time()
             self._changed.set()
@@ -58,7 +58,7 @@ class EventQueue:
         return request.outcome()
 
     def refuse_waiting(self, error: Exception) -> None:
-        """Drop all that waits; who waits for one of these is answered with ``error``."""
+        """Drop all that waits; callers of ``ask`` get ``error``."""
         dropped = list(self._waiting)
         self._waiting.clear()
         for event in dropped:

@@ -1,7 +1,7 @@
 """The features that a cluster has finalized: ``/feature``, as the controller sets it up and every broker follows it (KIP-584).
 
-In ZooKeeper mode there are none, of Kafka 3.9 as of Ottla: no broker supports any, the node says so, and a broker that finds
-one there after all does not start, or stops (KafkaController ``enableFeatureVersioning``, FinalizedFeatureChangeListener).
+In ZooKeeper mode there are none, neither in Kafka 3.9 nor in Ottla: no broker supports any, the node says so, and a broker that
+finds one there does not start, or stops (KafkaController ``enableFeatureVersioning``, FinalizedFeatureChangeListener).
 Clients are told the node's version, as the epoch of what is finalized.
 """
 
@@ -30,7 +30,7 @@ UNKNOWN_EPOCH = -1
 
 
 async def set_up_features(store: ClusterStore, context: ControllerContext) -> None:
-    """Have the node say, in its present layout, that features are in use. Raises StoreError, ControllerMovedError."""
+    """Make the node, or bring it to its present layout. Raises StoreError, ControllerMovedError."""
     while True:
         (node,) = await store.get_many([znodes.FEATURE])
         try:

@@ -1,7 +1,7 @@
 """What a controller's metrics are read from, whether it is active or waits: counts that last from term to term, and views.
 
 The counts are plain numbers that the controller changes as it goes; the rest is counted when it is asked for, at a cost that
-goes with the number of partitions. Names and meanings are those of Kafka's KafkaController and ControllerStats.
+grows with the number of partitions. Names and meanings are those of Kafka's KafkaController and ControllerStats.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .sender import Senders
 
 @dataclasses.dataclass(slots=True)
 class ElectionFigures:
-    """``times``: what looking after brokers that came or went took, in ms; ``unclean``: leaders that were not in sync."""
+    """``times``: how long elections after brokers came or went took, in ms; ``unclean``: elected leaders not in sync."""
 
     times: Distribution = dataclasses.field(default_factory=Distribution)
     unclean: int = 0

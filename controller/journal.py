@@ -15,8 +15,8 @@ under the root]``, then one per node. Data that is not UTF-8 survives by surroga
 
 A crash can leave a torn last frame in the journal: it was never acknowledged and is cut off. There is only one such
 frame, because the next is written after the sync of the one before; pages of one frame may well arrive out of order. A
-bad frame with good ones behind it, or any in the snapshot, is damage that must not be papered over:
-``CorruptStateError``. The snapshot is written beside the old one and renamed; the journal is emptied after that, and
+bad frame with good ones behind it, or any in the snapshot, is damage and raises ``CorruptStateError``.
+The snapshot is written beside the old one and renamed; the journal is emptied after that, and
 transactions that a snapshot already holds are ignored by their zxid, so a crash between the two steps does no harm.
 """
 

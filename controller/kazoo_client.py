@@ -1,17 +1,17 @@
 """Kazoo, as one session at ZooKeeper uses it. No other module sees it, or its thread.
 
-Kazoo has three threads, for the connection, for watches and for answers, so that an event and an answer could change
-places. Here it has one: what it has to say is handed to the loop by one door (``TrioToken.run_sync_soon``), in the order in
+Kazoo has three threads, for the connection, for watches and for answers, so an event and an answer could change their order.
+Here it has one, and everything that it reports comes into the loop by one door (``TrioToken.run_sync_soon``), in the order in
 which it came from ZooKeeper. What comes when the loop has ended is dropped.
 
-What else of Kazoo must not come through:
+Other habits of Kazoo that end here:
 
-- Watches that it drops with a connection it calls, with a type of their own. They are not events.
-- When a session has expired it opens another one by itself, as it takes one whose id is another one for the same. Here a
+- It calls watches that are lost with a connection, with an event type of their own. That is no event here.
+- When a session has expired it opens another one by itself, and it takes a session with another id for the same. Here the
   session is over then: from that moment no connection is made.
-- A transaction's errors are among its results. The one that was refused is between those that were rolled back
-  (RolledBackError) and those that were not tried (RuntimeInconsistency).
-- Its calls that wait: everything is asked with those that don't, and the thread is ended by another thread.
+- A transaction's errors are among its results. The error of the operation that was refused is between those of operations
+  that were rolled back (RolledBackError) and that were not tried (RuntimeInconsistency).
+- It has blocking calls: here only asynchronous ones are used, and its thread is ended by another thread.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class KazooConnection:
         self._listener: ZooKeeperSession | None = None
         self.chroot = ""
         self.is_over = False
-        """No connection is made any more."""
+        """Whether the session is over: no connection is made any more."""
         self._protect_nodes = protect_nodes
         self._session_id: int | None = None
         self._last_error = ""
@@ -175,7 +175,7 @@ class KazooConnection:
             answer = self._understood(request, result.get_nowait())
         except StoreError as error:
             answered(None, error)
-        except exceptions.SessionMovedError as error:  # the connection is to a server that has it no more
+        except exceptions.SessionMovedError as error:  # the connection is to a server that no longer has the session
             self.drop()
             answered(None, ConnectionLossError(path, repr(error)))
         except exceptions.KazooException as error:
@@ -256,7 +256,7 @@ class KazooConnection:
         self._stop(None)
 
     def abandon(self) -> None:
-        """Be gone for ZooKeeper, too, which is not told that the session has ended."""
+        """End the connection without telling ZooKeeper that the session has ended, as if the process had died."""
         self.is_over = True
         self.drop()
         self.stop()
@@ -298,7 +298,7 @@ class KazooConnection:
         self.tell(self._heard, state)
 
     def _connect(self, timeout: float, tls: ssl.SSLContext | None, address: Any, hostname: str) -> socket.socket:
-        """A new connection, encrypted if it is to be. Raises OSError, which Kazoo takes for a server that is away."""
+        """A new connection, with TLS if that is set. Raises OSError, by which Kazoo tries the next server."""
         if self.is_over:
             raise OSError("the session is over")
         try:
@@ -322,7 +322,7 @@ class KazooConnection:
 
 
 class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """Kazoo's threads, except for those of watches and answers, which the loop takes the place of."""
+    """Kazoo's threads, except for those of watches and answers, in whose place the loop is."""
 
     def __init__(self, tell: Callable[..., None], connect: Callable[[Any, str], socket.socket]) -> None:
         super().__init__()
@@ -350,10 +350,10 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 class _Wakeup:
-    """What Kazoo wakes its thread by, a byte for each request, from the loop: it never waits for the thread.
+    """The socket by which Kazoo wakes its thread, with a byte for each request; a write from the loop never blocks.
 
-    A socket is full after a few hundred bytes. Then there are more of them than requests in Kazoo's queue, so one may be left
-    out: those of requests that were lost with a connection are still in it.
+    The socket is full after a few hundred bytes. Then it has at least as many bytes as there are requests in Kazoo's queue,
+    because those of requests lost with a connection are still in it; so a byte may be left out.
     """
 
     def __init__(self, writer: socket.socket) -> None:
@@ -371,14 +371,14 @@ class _Wakeup:
 
 
 class _Door:
-    """What Kazoo takes for a queue of calls."""
+    """Takes the place of Kazoo's queue of calls, and hands them to the loop."""
 
     def __init__(self, tell: Callable[..., None]) -> None:
         self.put = tell
 
 
 class _Keeper(ConnectionHandler):  # type: ignore[misc]
-    """Kazoo's keeper of the connection, which says what time-out ZooKeeper has agreed to, and why it wants no connection."""
+    """Kazoo's handler of the connection; notes what time-out ZooKeeper has agreed to, and why it has refused a log-in."""
 
     def __init__(self, client: KazooClient, credentials: SaslCredentials | None) -> None:
         sasl = None if credentials is None else {"mechanism": "DIGEST-MD5", **credentials._asdict()}
@@ -401,7 +401,7 @@ class _Keeper(ConnectionHandler):  # type: ignore[misc]
 
 
 class _QuietLogger(logging.LoggerAdapter[logging.Logger]):
-    """What Kazoo warns of at every attempt is for those who look closer; the session's own life is logged by its owner."""
+    """Logs what Kazoo warns of at every attempt at debug level only; what happens to the session, its owner logs."""
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         super().log(min(level, logging.DEBUG), msg, *args, **kwargs)
@@ -428,7 +428,7 @@ def _raise_refused(operations: Sequence[Operation], results: Sequence[Any]) -> N
 
 
 def _why(error: Exception) -> str:
-    """What is to be said of an error beside its type, where that is not one of the store's own."""
+    """What an error's message says beside its type; empty where the type is one of the store's own."""
     return "" if type(error) in _ERRORS else f"ZooKeeper refuses: {type(error).__name__}"
 
 

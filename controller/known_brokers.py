@@ -1,13 +1,13 @@
-"""``/ottla_known_brokers``: which registrations of brokers the controllers before this one have taken account of.
+"""``/ottla_known_brokers``: which registrations of brokers the controllers before this one have handled.
 
 A controller that sees a broker registered again takes its replicas out of the in-sync ones, as far as there are others (see
-``leadership``). One that dies before it looks leaves that to the next one, which has to find out who was away. The states of
-partitions don't tell: any may have been written between the registration and the look, because a leader asked for other in-sync
-replicas, or another broker died. So each controller writes down here which registrations it goes by, after it has written
-what follows from them, and under the fence of its epoch: a broker with another registration than that was away.
+``leadership``). If it dies before it has looked, the next one has to find out which brokers were away. The states of partitions
+do not tell: they may have been written after the registration and before the look, because a leader asked for other in-sync
+replicas, or another broker died. So each controller stores here which registrations it has handled, after it has written what
+follows from them, and fenced by its epoch: a broker with another registration than the stored one was away.
 
-Kafka knows no such node, and its controllers ignore a bounce that none of them has seen. What a state that one of them
-has written says of its replicas is judged by the order of the transactions: who registered before it had not been away then.
+Kafka has no such node, and its controllers ignore a restart that none of them has seen. For a state that one of them has
+written, the order of transactions decides: a broker that had registered before it had not been away then.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .znodes import KnownRegistrations
 
 
 class KnownBrokers:
-    """The node, as one controller finds and keeps it: ``load`` once, then the rest. Those that wait raise StoreError."""
+    """The node, as one controller finds and keeps it: ``load`` once, then the rest. Async methods raise StoreError."""
 
     def __init__(self, store: ClusterStore, context: ControllerContext) -> None:
         self._store = store
@@ -33,7 +33,7 @@ class KnownBrokers:
         """That of the node; None where there is none."""
 
     async def load(self) -> None:
-        """Read what the controllers before this one went by."""
+        """Read which registrations the controllers before this one have handled."""
         (node,) = await self._store.get_many([znodes.KNOWN_BROKERS])
         if node is not None:
             self._known = decoded(znodes.KNOWN_BROKERS, node, znodes.decode_known_brokers)
@@ -47,7 +47,7 @@ class KnownBrokers:
         return {b for b, broker in brokers.items() if broker.epoch < partition.modified_zxid}
 
     async def begin(self) -> None:
-        """Before a new controller's first state: what it writes is not to hide from the next one who was away."""
+        """Called before a new controller's first write, which must not hide from the next controller who was away."""
         known, context = self._known, self._context
         if known is not None and all(_covers(known, partition) for _, partition in context.lasting()):
             stayed = {b: broker for b, broker in context.brokers.items() if known.epochs.get(b) == broker.epoch}
@@ -58,7 +58,7 @@ class KnownBrokers:
         await self._write(self._context.brokers)
 
     async def _write(self, brokers: Mapping[int, LiveBroker]) -> None:
-        """Have these in the node; that of a broker which is dead may stay there, for it comes back with another one."""
+        """Store these in the node; the entry of a dead broker may stay, for the broker comes back with another epoch."""
         epochs = {broker_id: broker.epoch for broker_id, broker in sorted(brokers.items())}
         known = KnownRegistrations(self._context.epoch, epochs)
         before = self._known
@@ -75,5 +75,5 @@ class KnownBrokers:
 
 
 def _covers(known: KnownRegistrations, partition: PartitionState) -> bool:
-    """Whether no controller that does not keep the node has written the partition's state since."""
+    """Whether the partition's state was not written after the node by a controller of Kafka, which does not keep the node."""
     return partition.state is None or partition.state.controller_epoch <= known.controller_epoch

@@ -1,6 +1,6 @@
 """Who leads, for the controller's term: decides by the pure rules, writes, and has brokers told.
 
-A decision is made for each partition by itself; where another writer was faster it is made again for what that one wrote.
+Each partition is decided by itself; if another writer was faster, it is decided again, by what that one wrote.
 Brokers are told once a whole set of decisions was written: replicas by LeaderAndIsr, then every broker by UpdateMetadata.
 """
 
@@ -30,7 +30,7 @@ Decision = Callable[[TopicPartition, PartitionState], LeaderState | None]
 
 
 class Leaders:
-    """The controller's hand on partition states; its methods are called one at a time. Those that write raise StoreError."""
+    """Changes partition states for the controller; its methods are called one at a time. Those that write raise StoreError."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Leaders:
     # --- brokers that come and go -------------------------------------------------------------------------------------
 
     async def fail_over(self, stayed: Callable[[PartitionState], Collection[int]]) -> None:
-        """Set right what happened while no controller looked; as Kafka does, first who is gone, and then who leads.
+        """Apply what happened while there was no controller; as in Kafka first which replicas are gone, and then who leads.
 
         ``stayed`` are the brokers that are alive and have not been away, as far as a partition is concerned.
         """
@@ -65,7 +65,7 @@ class Leaders:
         await self._elect_in(context.lasting())
 
     async def elect(self) -> set[TopicPartition]:
-        """Have every partition led that can be and is not: those that changed."""
+        """Elect a leader for every partition that has none and can have one; returns those that changed."""
         return await self._elect_in(self._context.lasting())
 
     async def elect_first(self, keys: Iterable[TopicPartition]) -> None:
@@ -75,7 +75,7 @@ class Leaders:
         self.tell(keys, is_new=True)
 
     async def replicas_lost(self) -> set[TopicPartition]:
-        """Replicas went offline: other leaders where that can be, and in-sync replicas without them; those that changed."""
+        """Replicas went offline: elect other leaders, and drop them from the in-sync replicas; returns those that changed."""
         context = self._context
 
         def decide(key: TopicPartition, partition: PartitionState) -> LeaderState | None:
@@ -94,10 +94,10 @@ class Leaders:
         return await self._change(found, self._elected)
 
     async def _read_unclean(self, partitions: Iterable[tuple[TopicPartition, PartitionState]]) -> None:
-        """Know the configs of topics where only a replica that is not in sync could lead, as they are stored now.
+        """Read the stored configs of topics where only a replica that is not in sync could lead.
 
-        A broker is told of what a topic was made with only if it has a replica of it, and of changes a moment late; so Kafka
-        reads them at this point, too (PartitionStateMachine.collectUncleanLeaderElectionState).
+        This broker may not know them: it is told of a new topic's configs only if it has a replica of it, and of changes a
+        moment late. Kafka reads them at this point, too (PartitionStateMachine.collectUncleanLeaderElectionState).
         """
         stranded = {
             key.topic: None
@@ -128,9 +128,9 @@ class Leaders:
     # --- a broker that is about to stop -------------------------------------------------------------------------------
 
     async def move_away(self, broker_id: int) -> None:
-        """What a broker leads another in-sync replica leads, and it is in sync nowhere, as far as there are others.
+        """Let other in-sync replicas lead what a broker leads, and take it out of the in-sync replicas where there are others.
 
-        Partitions with one replica stay as they are. The broker stops to follow before it leaves the in-sync replicas, or
+        Partitions with one replica stay as they are. The broker stops following before it leaves the in-sync replicas, or
         its fetches would bring it back (KafkaController.doControlledShutdown).
         """
         context = self._context
@@ -150,7 +150,7 @@ class Leaders:
         self.tell(await self._change(led, decide))
         self._senders.send({}, {}, self._stop(followed, broker_id))
         self.tell(await self._change(followed, decide), but=broker_id)
-        # Another broker that stops must not wait for this one to become its heir.
+        # Another broker that stops must not wait for this one to take over its leadership.
         self.tell_all_brokers([key for key, partition in held if partition.state is not None])
 
     def _stop(
@@ -162,13 +162,13 @@ class Leaders:
     # --- one by one ---------------------------------------------------------------------------------------------------
 
     async def change(self, keys: Iterable[TopicPartition], decide: Decision) -> set[TopicPartition]:
-        """Write what ``decide`` says of some partitions: those that changed, by this or another writer."""
+        """Write what ``decide`` says of some partitions; returns those that changed, by this or another writer."""
         return await self._change([(key, self._context.partition(key)) for key in keys], decide)
 
     async def _change(
         self, partitions: Iterable[tuple[TopicPartition, PartitionState]], decide: Decision
     ) -> set[TopicPartition]:
-        """Write what ``decide`` says; the partitions that changed, by this or another writer."""
+        """Write what ``decide`` says; returns the partitions that changed, by this or another writer."""
         changed: set[TopicPartition] = set()
         while True:
             decided = {key: state for key, partition in partitions if (state := decide(key, partition)) is not None}
@@ -187,7 +187,7 @@ class Leaders:
         return before is not None and state.leader != NO_LEADER and state.leader not in before.isr
 
     def tell(self, keys: Collection[TopicPartition], *, is_new: bool = False, but: int | None = None) -> None:
-        """Have the replicas told who leads, all but those on broker ``but``, and then every broker."""
+        """Tell the replicas who leads, except for those on broker ``but``, and then every broker."""
         if keys:
             told = sorted(keys)
             lead = leader_and_isr_requests(self._context, told, is_new=is_new)
@@ -196,12 +196,12 @@ class Leaders:
             self._senders.send(lead, update_metadata_requests(self._context, told), {})
 
     def tell_of_move(self, keys: Iterable[TopicPartition], removed: Mapping[TopicPartition, Sequence[int]]) -> None:
-        """Have the replicas told who they are now, and then every broker, and those that were ``removed`` that they are to go."""
+        """Tell the replicas of the new assignment, then every broker; those that were ``removed`` are to delete their logs."""
         told = sorted(keys)
         lead = leader_and_isr_requests(self._context, told, adding_are_new=True)
         stop = stop_replica_requests(self._context, sorted(removed), delete=True, removed=removed)
         self._senders.send(lead, update_metadata_requests(self._context, told), stop)
 
     def tell_all_brokers(self, keys: Iterable[TopicPartition], brokers: Collection[int] | None = None) -> None:
-        """Have brokers (those of ``brokers``, else all) told who is alive, and how some partitions are."""
+        """Tell brokers (those of ``brokers``, else all) which are alive, and the state of some partitions."""
         self._senders.send({}, update_metadata_requests(self._context, sorted(keys), brokers), {})

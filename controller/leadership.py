@@ -4,17 +4,17 @@ the partition is right as it is.
 ======================  ================================================================================================
 ``elected_state``       the leader is gone: another one (Kafka: OfflinePartition to OnlinePartition)
 ``state_without``       replicas are gone: they leave the in-sync replicas, the last one stays (OfflineReplica)
-``failed_over_state``   what a new controller finds: replicas went, or were away, while no controller looked
-``shut_down_state``     a broker is about to stop: it leads no more if another replica in sync can (controlled shutdown)
+``failed_over_state``   what a new controller finds: replicas are gone, or were away, while there was no controller
+``shut_down_state``     a broker is about to stop: another in-sync replica leads, if there is one (controlled shutdown)
 ======================  ================================================================================================
 
 Each raises the leader epoch by one. *Online* is a replica whose broker is registered and whose data folder works,
 *eligible* is one that may lead and be in sync too: its broker is not shutting down.
 
-A broker that has registered again has been away. What it had not synced may be gone, if its machine went down; the controller
-cannot know. So it counts as gone if another in-sync replica was not away, and does not lead on: as a leader it would have the
-others cut off what they have and it has lost. Kafka 3.9 does so for a bounce that its controller sees; one that no controller
-saw it ignores, and ``known_brokers`` tells Ottla's of. If every in-sync replica was away there is none to be preferred.
+A broker that has registered again has been away. It may have lost what was not synced, if its machine went down; the controller
+cannot know. So its replica counts as gone if another in-sync replica was not away, and it stops leading: as a leader it would
+make the others cut off records that it has lost. Kafka 3.9 does so for a restart that its controller sees, and ignores one that
+no controller saw; of these Ottla's learns by ``known_brokers``. If every in-sync replica was away there is none to prefer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def elected_state(
     *,
     unclean_allowed: bool,
 ) -> LeaderState | None:
-    """A first leader, or one in place of a leader that is not online; None too when no replica may lead."""
+    """A first leader, or one in place of a leader that is not online; None also when no replica may lead."""
     state, replicas = partition.state, partition.assignment.replicas
     if state is None:
         first = elect_first(replicas, eligible)
@@ -50,7 +50,7 @@ def elected_state(
 
 
 def state_without(state: LeaderState, gone: Collection[int], controller_epoch: int) -> LeaderState | None:
-    """Without the replicas that are gone: they do not lead, and are not in sync unless only they were."""
+    """Without the replicas that are gone: they do not lead, and leave the in-sync replicas unless those are all gone."""
     leader = NO_LEADER if state.leader in gone else state.leader
     isr = isr_without(state.isr, gone)
     if leader == state.leader and isr == state.isr:
@@ -61,7 +61,7 @@ def state_without(state: LeaderState, gone: Collection[int], controller_epoch: i
 def failed_over_state(
     state: LeaderState, alive: Collection[int], stayed: Collection[int], controller_epoch: int
 ) -> LeaderState | None:
-    """Without the replicas that were away, or are; a leader that was away goes on if every in-sync replica was or is.
+    """Without the replicas that are or were away; a leader that was away goes on if all other in-sync replicas are or were, too.
 
     ``stayed``: the brokers among those ``alive`` that have not been away.
     """

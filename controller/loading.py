@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 NOT_UNDERSTOOD = (ValueError, TypeError, KeyError, AttributeError)
-"""What decoding of a node raises that has something else in it than it should."""
+"""What decoding a node with unexpected content raises."""
 
 
 def decoded(path: str, node: Node, decode: Callable[[bytes], T]) -> T | None:
@@ -28,7 +28,7 @@ def decoded(path: str, node: Node, decode: Callable[[bytes], T]) -> T | None:
     try:
         return decode(node.data)
     except NOT_UNDERSTOOD as error:
-        logger.error("%s is ignored, for it is not understood: %r", path, error)
+        logger.error("%s is ignored, because it is not understood: %r", path, error)
         return None
 
 
@@ -82,7 +82,7 @@ async def is_stored(store: ClusterStore, name: str, topic_id: bytes) -> bool | N
 
 
 async def load_states(store: ClusterStore, partitions: Mapping[TopicPartition, PartitionState]) -> set[TopicPartition]:
-    """Read who leads, into ``partitions``; those whose state is not understood, which keep what they have."""
+    """Read states into ``partitions``; returns those whose state is not understood, which keep what they have."""
     lost = set()
     nodes = await store.get_many([znodes.state_path(*key) for key in partitions])
     for (key, partition), node in zip(partitions.items(), nodes, strict=True):

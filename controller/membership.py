@@ -1,10 +1,10 @@
 """A broker's place in the cluster, from one session at the store to the next.
 
-When the session has expired, others may have registered, changed configs, become controller. So, in Kafka's order
-(KafkaController ``Expire`` and ``RegisterBrokerAndReelect``): the controller gives up what it was about to do and resigns,
-and only then there is a new session; the broker registers under a new epoch; configs are read again; the controller stands
-for election. While the session is only suspected the controller does not act. After that, too, everything is read again,
-because ZooKeeper's watches are lost with the connection. Partitions are led on all the while, as in Kafka.
+When the session has expired, other brokers may have registered, changed configs, become controller. So, in Kafka's order
+(KafkaController ``Expire`` and ``RegisterBrokerAndReelect``): the controller gives up what it was about to do and resigns; only
+then a new session is opened; the broker registers under a new epoch; configs are read again; the controller stands for
+election. While the session is only suspected the controller does not act. After that, too, everything is read again, because
+ZooKeeper's watches are lost with the connection. The broker goes on leading its partitions meanwhile, as in Kafka.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Membership:
     async def join(self) -> None:
         """Register the broker and let it stand for election. Raises KafkaError, StoreError.
 
-        The start may have taken long: the session that it began with may be over.
+        If the start has taken so long that its session has expired, a new one is opened first.
         """
         await self._session.renew()
         self.broker_epoch = await register_when_free(self._session, self._registration, self._clock)
@@ -61,7 +61,7 @@ class Membership:
         await self._controller.start()
 
     async def change(self, registration: BrokerRegistration) -> None:
-        """Have the broker known as it is from now on. Raises StoreError; the next registration has it in any case."""
+        """Store the broker's changed registration. Raises StoreError; the next session registers it in any case."""
         self._registration = registration
         if self._registered_in == self._session.session_id:
             await update_broker(self._session, registration, self._clock)
@@ -86,11 +86,11 @@ class Membership:
                     await self._controller.resign()
                     seen = await self._rejoin()
             except StoreFailedError as error:
-                logger.error("The broker is in no cluster any more: %s", error)
+                logger.error("The broker is no longer in the cluster: %s", error)
                 return
 
     async def _catch_up(self) -> None:
-        """The session was suspected, and lives."""
+        """The session was suspected, and is connected again."""
         logger.info("The cluster store answers again")
         try:
             await self._configs.start()
@@ -104,7 +104,7 @@ class Membership:
             listener()
 
     async def _rejoin(self) -> int:
-        """Be a member again, however long it takes: the session's ``changes`` before anything was read in it."""
+        """Become a member again, however long it takes; returns the session's ``changes`` before anything was read in it."""
         said = ""
         while True:
             try:

@@ -1,7 +1,7 @@
 """Writing partition states to the store: many in one transaction, each fenced by the controller's epoch.
 
 Every transaction begins with a check of ``/controller_epoch``, so that a controller that was replaced without knowing can
-change nothing any more (KIP-22's fencing as Kafka's ZooKeeper mode has it). Each state is written on the condition that its
+change nothing any more (as in KafkaZkClient). Each state is written on the condition that its
 node is as this controller knows it, because leaders of an older Kafka write states themselves.
 """
 
@@ -42,7 +42,7 @@ MAX_BYTES = 1 << 19
 """Bytes of the operations in one transaction of several; ZooKeeper takes twice as many (``jute.maxbuffer``)."""
 
 STATES_TOGETHER = 50
-"""States in one transaction: many enough to be fast, and few to be written again one by one after a conflict."""
+"""States in one transaction: enough to be fast, few enough to be written one by one after a conflict."""
 
 
 def refusal(error: StoreError) -> KafkaError:
@@ -55,7 +55,7 @@ def refusal(error: StoreError) -> KafkaError:
 async def fenced_multi(
     store: ClusterStore, context: ControllerContext, operations: Sequence[Operation]
 ) -> list[Result]:
-    """``operations`` in as few transactions as they fit. Raises StoreError, ControllerMovedError before any other."""
+    """``operations`` in as few transactions as they fit into. Raises StoreError; ControllerMovedError when fenced."""
     results: list[Result] = []
     fence = Check(znodes.CONTROLLER_EPOCH, context.epoch_version)
     for transaction in transactions(operations):
@@ -96,14 +96,14 @@ def create_partition_operations(topic: str, partitions: Mapping[int, PartitionSt
 async def write_states(
     store: ClusterStore, context: ControllerContext, states: Mapping[TopicPartition, LeaderState]
 ) -> set[TopicPartition]:
-    """Write new states of known partitions, and take them over into the context.
+    """Write new states of known partitions, in the store and in the context.
 
-    The partitions where another writer was faster: the context has their states as they are stored now, and they are to be
-    decided again. Raises StoreError.
+    Returns the partitions where another writer was faster: the context has their stored states now, and they are to be decided
+    again. Raises StoreError.
     """
-    unborn = [key for key in states if context.partition(key).state is None]
-    if unborn:
-        await _make_parents(store, context, unborn)
+    new = [key for key in states if context.partition(key).state is None]
+    if new:
+        await _make_parents(store, context, new)
     conflicts: set[TopicPartition] = set()
     failures: list[StoreError] = []
 
@@ -144,7 +144,7 @@ async def _write_group(
     try:
         results = await fenced_multi(store, context, [_operation(context, *item) for item in states.items()])
     except ConnectionLossError:
-        return states  # written or not, reading tells
+        return states  # reading will tell whether they were written
     except (BadVersionError, NodeExistsError, NoNodeError):
         if len(states) == 1:
             return states
@@ -168,9 +168,9 @@ async def _read_again(
     states: Mapping[TopicPartition, LeaderState],
     conflicts: Iterable[TopicPartition],
 ) -> set[TopicPartition]:
-    """Have those in conflict as they are stored; which of them are not as they were to be written.
+    """Read those in conflict again; returns which of them differ from what was to be written.
 
-    What is not understood is written over if the controller knows the state before it, else there is nothing to decide.
+    A state that is not understood is overwritten if the controller knows the one before it; else it is left alone.
     """
     found = {key: context.partition(key) for key in conflicts}
     lost = await load_states(store, found)

@@ -25,5 +25,5 @@ async def take_block(store: ClusterStore, broker_id: int) -> int:
         try:
             await store.multi([Set(znodes.PRODUCER_ID_BLOCK, data, node.stat.version)])
         except (BadVersionError, ConnectionLossError):
-            continue  # a block that may have been taken in vain is lost, as at a broker's stop
+            continue  # if the block was taken all the same it is lost, as at a broker's stop
         return first

@@ -1,7 +1,7 @@
 """Moving replicas between brokers (KIP-455), for the controller's term.
 
-A move is kept in the topic's node: the replicas wanted, after them those that will go, and which are which. So the next
-controller goes on with it. It has these steps (KafkaController ``onPartitionReassignment``):
+A move is stored in the topic's node: the replicas wanted, after them those to be removed, and which are being added and
+removed. So the next controller can go on with it. Its steps (KafkaController ``onPartitionReassignment``):
 
 1. The topic's node is written, the leader epoch raised, and all replicas are told; those added begin to fetch.
 2. When every replica wanted is in sync, as the leader asks for by AlterPartition, one of them leads (the present leader if
@@ -9,13 +9,13 @@ controller goes on with it. It has these steps (KafkaController ``onPartitionRea
 3. The replicas left and every broker are told; those removed are to delete their logs.
 4. The topic's node has the replicas wanted, and no others.
 
-A controller that dies between two steps leaves its successor at one of them: it sees by the in-sync replicas whether 2 is
-to be done, and repeats what comes after. A move that ends what was under way, or replaces it, removes at once what is not
-wanted any more. Where Kafka raises the leader epoch once for each replica that leaves the in-sync ones, here it is once for all.
+When a controller dies between two steps, the next one sees by the in-sync replicas whether step 2 is to be done, and repeats
+the steps after it. A request that cancels or replaces a move removes at once the replicas that are not wanted any more. Kafka
+raises the leader epoch once for each replica that leaves the in-sync ones, Ottla once for all of them.
 
-What is not Kafka's: a move never removes the last in-sync replica. When all that were in sync are gone but one that was to be
-added, Kafka's ZooKeeper mode lets the move be cancelled, and all is lost; its KRaft mode refuses, in the words used here
-(ReplicationControlManager ``cancelPartitionReassignment``).
+Another difference from Kafka: a move never removes the last in-sync replica. When all that were in sync are gone but one that
+was to be added, Kafka's ZooKeeper mode lets the move be cancelled, and the records are lost; its KRaft mode refuses, in the
+words used here (ReplicationControlManager ``cancelPartitionReassignment``).
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ logger = logging.getLogger(__name__)
 def check_target(
     assignment: ReplicaAssignment, target: Sequence[int], live: Collection[int], *, factor_may_change: bool
 ) -> None:
-    """Refuse replicas that make no sense. Raises KafkaError with the codes and words of KafkaController ``validateReplicas``.
+    """Refuse invalid replicas. Raises KafkaError with the codes and words of KafkaController ``validateReplicas``.
 
-    That the number of replicas stays can be asked for since Kafka 4.1 (KIP-860).
+    Since Kafka 4.1 a client can ask that the number of replicas stays (KIP-860).
     """
     if not target:
         raise _invalid("Empty replica list specified in partition reassignment.")
@@ -69,9 +69,9 @@ def _invalid(why: str) -> KafkaError:
 
 
 def finished_state(partition: PartitionState, eligible: Collection[int], controller_epoch: int) -> LeaderState | None:
-    """Led by a replica that is wanted, with no other one in sync; None while that cannot be.
+    """Led by a replica that is wanted, with only wanted ones in sync; None while that is not possible.
 
-    All that are wanted have to be in sync, and one of them able to lead. What is no move, or none any more, waits for neither.
+    All that are wanted have to be in sync, and one of them able to lead; if no move is under way neither is required.
     """
     state, target = partition.state, partition.assignment.target
     if state is None:
@@ -88,7 +88,7 @@ def finished_state(partition: PartitionState, eligible: Collection[int], control
 
 
 def begun_state(partition: PartitionState, eligible: Collection[int], controller_epoch: int) -> LeaderState | None:
-    """Under another leader epoch, by which replicas take notice; those that are none any more do not lead and are not in sync."""
+    """Under a new leader epoch, so that replicas take note; brokers without a replica now neither lead nor are in sync."""
     state, replicas = partition.state, partition.assignment.replicas
     if state is None:
         return None
@@ -112,7 +112,7 @@ def _leader_among(isr: Collection[int], replicas: Sequence[int], leader: int, el
 
 
 class Reassignments:
-    """The controller's hand on replicas that move; its methods are called one at a time. Those that wait raise StoreError."""
+    """Moves replicas for the controller; its methods are called one at a time. Async methods raise StoreError."""
 
     def __init__(self, store: ClusterStore, context: ControllerContext, leaders: Leaders) -> None:
         self._store = store
@@ -130,7 +130,7 @@ class Reassignments:
         return bool(self._ready)
 
     def note_in_sync(self, keys: Iterable[TopicPartition]) -> None:
-        """Other replicas are in sync in these partitions: moves may be over by that."""
+        """Other replicas are in sync in these partitions, so their moves may be able to end."""
         self._ready.update(key for key in keys if self._context.partition(key).assignment.is_moving)
 
     async def finish(self) -> None:
@@ -235,7 +235,7 @@ class Reassignments:
         return finished_state(partition, self._context.eligible(key), self._context.epoch)
 
     async def _write(self, name: str, changed: Mapping[int, ReplicaAssignment]) -> bool:
-        """Have a topic's node say where replicas are, and the context; False if that topic does not exist any more.
+        """Store where replicas are, in a topic's node and the context; False if that topic does not exist any more.
 
         Partitions that another writer has added meanwhile stay, and are found by the watch.
         """

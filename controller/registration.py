@@ -1,4 +1,4 @@
-"""How a broker makes itself known: the cluster's id, the broker's own, and its node under ``/brokers/ids``."""
+"""How a broker registers: the cluster's id, the broker's own, and its node under ``/brokers/ids``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def ensure_cluster(store: ClusterStore, randomness: random.Random, known_i
     (move,) = await store.get_many([znodes.STATE_MOVE])
     if move is not None:
         mover, _ = znodes.decode_state_move(move.data)
-        why = f"broker {mover} moves the state of its cluster into this ZooKeeper, and has not finished: start that one first"
+        why = f"broker {mover} has begun to move the state of its cluster into this ZooKeeper: start that one first"
         raise StoreError(znodes.STATE_MOVE, why)
     return cluster_id
 
@@ -89,7 +89,7 @@ async def register_broker(store: ClusterStore, registration: BrokerRegistration,
     except NodeExistsError:
         there = await store.exists(path)
         if there is not None and there.ephemeral_owner == store.session_id:
-            return there.czxid  # the answer to this very registration was lost with a connection
+            return there.czxid  # the answer to this registration was lost with a connection
         other = (await load_brokers(store)).get(registration.broker_id)
         where = "" if other is None else f" by a broker at {_addresses(other.registration)}"
         raise KafkaError(
@@ -110,7 +110,7 @@ async def update_broker(store: ClusterStore, registration: BrokerRegistration, c
             )
             return
         except ConnectionLossError:
-            continue  # said twice does no harm
+            continue  # writing it twice does no harm
 
 
 def _addresses(registration: BrokerRegistration) -> str:
@@ -118,10 +118,10 @@ def _addresses(registration: BrokerRegistration) -> str:
 
 
 async def register_when_free(store: StoreSession, registration: BrokerRegistration, clock: Clock) -> int:
-    """``register_broker``, once the session that a broker killed a moment ago left behind has timed out.
+    """``register_broker``, after the session that a broker killed a moment ago left behind has timed out.
 
-    Kafka's start fails there. What is registered for longer than a session's time-out is another broker, which lives: raises
-    KafkaError DUPLICATE_BROKER_REGISTRATION, as it does for a broker with another id that has one of the addresses.
+    Kafka's start fails there. If the id is registered for longer than a session's time-out, another broker has it and lives:
+    raises KafkaError DUPLICATE_BROKER_REGISTRATION, as for a broker with another id that has one of the addresses.
     """
     patience = 0.0 if store.timeout == math.inf else store.timeout + _MARGIN_SECONDS
     changed = trio.Event()
@@ -162,4 +162,4 @@ async def report_failed_folder(store: ClusterStore, broker_id: int) -> None:
             )
             return
         except ConnectionLossError:
-            continue  # told twice does no harm
+            continue  # telling it twice does no harm

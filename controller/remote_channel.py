@@ -1,7 +1,7 @@
 """The controller's way to another broker: LeaderAndIsr, UpdateMetadata and StopReplica over one connection.
 
-The versions are those of inter.broker.protocol.version; the broker is not asked for its own (ApiVersions), as Kafka's
-controller does not ask either (ControllerChannelManager: ``discoverBrokerVersions`` is false).
+The versions are those of inter.broker.protocol.version; like Kafka's, the controller does not ask the broker for its own
+(ControllerChannelManager: ``discoverBrokerVersions`` is false).
 """
 
 from __future__ import annotations

@@ -18,7 +18,10 @@ Look = Callable[[], Awaitable[None]]
 
 
 class RepeatedLook:
-    """``watch`` is to be set by every read of what is followed; ``run`` is for a task of its own. ``what`` it is, for the log."""
+    """``watch`` is to be set by every read of what is followed; ``run`` is for a task of its own.
+
+    ``what`` names what is followed, for the log.
+    """
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -30,16 +33,16 @@ class RepeatedLook:
         self._changed.set()
 
     def again(self) -> None:
-        """Watches may have been lost: look at everything."""
+        """Watches may have been lost: read everything again."""
         self._is_all_new = True
         self._changed.set()
 
     async def run(self, look: Look, look_at_all: Look) -> NoReturn:
         """Call ``look`` after each change, and ``look_at_all`` where more may have changed than watches tell.
 
-        Raises StoreFailedError at last, and what they raise that is no StoreError. After SessionExpiredError the next session
-        looks at everything. At any other error of the store, such as a folder that is not there or may not be read, everything
-        is looked at again after a pause, for as long as that lasts.
+        Raises StoreFailedError when the store has failed for good, and what they raise that is no StoreError. After
+        SessionExpiredError everything is read again in the next session; after any other error of the store, such as a folder
+        that is missing or may not be read, after a pause, and again for as long as the error lasts.
         """
         while True:
             await self._changed.wait()
@@ -59,7 +62,7 @@ class RepeatedLook:
                 self._say_well()
 
     def _say_failed(self, error: StoreError) -> None:
-        """Once, and not at each try."""
+        """Log it once, and not at each try."""
         if not self._has_failed:
             logger.error("Changes of %s cannot be followed for now: %s", self._what, error)
         self._has_failed = True

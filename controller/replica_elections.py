@@ -1,4 +1,4 @@
-"""Elections that an administrator asks for, or a timer: the preferred leaders back, or a leader that was not in sync.
+"""Elections that an administrator or a timer asks for: of preferred leaders, or of a leader that is not in sync.
 
 The rules are those of KafkaController (processReplicaLeaderElection, checkAndTriggerAutoLeaderRebalance), KIP-460.
 """
@@ -72,7 +72,7 @@ class ReplicaElections:
         return leader not in context.brokers or leader in context.shutting_down
 
     async def balance(self, percentage: int) -> None:
-        """Give brokers back what they are preferred for, where others lead more than so many percent of that.
+        """Let preferred replicas lead again, for brokers where others lead more than ``percentage`` of what they should lead.
 
         Not while replicas are being moved, as in Kafka: the end of a move elects leaders, too.
         """
@@ -86,7 +86,7 @@ class ReplicaElections:
             self._leaders.tell(changed)
 
     def _imbalanced(self, percentage: int) -> list[TopicPartition]:
-        """What is not led by its preferred replica, of those brokers where that is more than so many percent."""
+        """Partitions not led by their preferred replica, of those brokers for which they are more than ``percentage`` of all."""
         preferred: dict[int, int] = defaultdict(int)
         elsewhere: dict[int, list[TopicPartition]] = defaultdict(list)
         for key, partition in self._context.lasting():

@@ -1,9 +1,9 @@
-"""The controller's words to the brokers: for each live broker a queue, and a task that sends one request at a time.
+"""The controller's requests to the brokers: for each live broker a queue, and a task that sends one request at a time.
 
-A broker is told everything in order, and again until it has answered or is gone from the cluster, because a state it has
-missed it would never hear of (Kafka: ControllerChannelManager, RequestSendThread). The controller itself waits for no
-broker: answers come back to it as events. A request has no time limit of its own here, since a broker that starts may be
-slow to answer; it ends with the broker's registration, and a channel that has given up raises OSError.
+A broker gets them in order, each again until it has answered or has left the cluster, because nothing else would tell it of a
+state it has missed (Kafka: ControllerChannelManager, RequestSendThread). The controller itself waits for no broker: answers
+come back to it as events. A request has no time limit of its own here, since a broker that starts may be slow to answer; it
+ends with the broker's registration, and a channel that has given up raises OSError.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Senders:
         self._nursery: trio.Nursery | None = None
 
     def follow(self, brokers: Mapping[int, LiveBroker]) -> None:
-        """These brokers are alive now: drop what waits for one that is gone, or was restarted."""
+        """These brokers are alive now: drop what waits for one that is gone or was restarted."""
         for broker_id, sender in list(self._senders.items()):
             if broker_id not in brokers or brokers[broker_id].epoch != sender.broker_epoch:
                 del self._senders[broker_id]
@@ -76,19 +76,19 @@ class Senders:
         update_metadata: Mapping[int, UpdateMetadataRequest],
         stop_replica: Mapping[int, StopReplicaRequest],
     ) -> None:
-        """Have brokers told what was decided, by broker id."""
+        """Queue requests, by broker id."""
         for broker_id, batch in batches(leader_and_isr, update_metadata, stop_replica).items():
             sender = self._senders.get(broker_id)
             if sender is not None:
                 sender.put(batch)
 
     def unanswered(self, broker_id: int) -> trio.Event | None:
-        """Set when a broker has answered all that it is to be told until now, or is gone; None if there is nothing."""
+        """Set when a broker has answered all requests queued by now, or is gone; None if there are none."""
         sender = self._senders.get(broker_id)
         return None if sender is None else sender.unanswered
 
     async def wait_answered(self) -> None:
-        """Return when all brokers have answered what they are to be told until now, or after a second: one may be dead."""
+        """Return when all brokers have answered the requests queued by now, or after a second: one may be dead."""
         with trio.move_on_after(_ANSWERS_SECONDS):
             for unanswered in [sender.unanswered for sender in self._senders.values()]:
                 if unanswered is not None:
@@ -111,9 +111,9 @@ class Senders:
 
 
 class BrokerSender:
-    """One registration of a broker, and what waits for it: the first batch is under way, into the last one others go.
+    """One registration of a broker, and what waits for it: the first batch is under way, new ones are merged into the last.
 
-    ``times`` are those that requests have waited until they were sent, in milliseconds.
+    ``times`` are how long requests waited until they were sent, in milliseconds.
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class BrokerSender:
             led = await self._until_answered(channel.leader_and_isr, batch.leader_and_isr, batch.queued_at)
             codes = _led_codes(batch.leader_and_isr, led)
             batch.leader_and_isr = None
-            # A partition's leader epoch that the broker knows already is no trouble: a new controller tells everything again.
+            # A leader epoch that the broker knows already is usual: a new controller sends everything again.
             refused = set(codes.values()) - {ErrorCode.STALE_CONTROLLER_EPOCH}
             self._log_refusals("LeaderAndIsr", {led.error_code, *refused})
             self._on_answer(Answer(self._broker_id, self.broker_epoch, False, codes))
@@ -207,7 +207,7 @@ class BrokerSender:
         refused = sorted(codes - {ErrorCode.NONE})
         if refused:
             names = ", ".join(map(_name_of, refused))
-            # That is how a broker tells of the partitions in a folder that has failed, which its own log has as an error.
+            # By this a broker tells of the partitions in a failed folder, which it has logged as an error itself.
             level = logging.INFO if refused == [ErrorCode.KAFKA_STORAGE_ERROR] else logging.WARNING
             logger.log(level, "Broker %d answered %s with %s", self._broker_id, request, names)
 

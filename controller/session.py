@@ -1,9 +1,9 @@
-"""The broker's session at the cluster store, as an object with a life.
+"""The broker's session at the cluster store: its states, and the change from one session to the next.
 
 A session is *connected*; *suspected* when the store has not answered for two thirds of the session's time-out, so that it
 may have ended the session already; and at last *expired*: its ephemeral nodes are gone, and nothing can be done with it
 any more. ``BrokerSession`` is what the broker's parts hold: the present session, and after ``renew`` the next one. Watches
-do not outlive a session, nor, in ZooKeeper, a suspicion: what had set some reads and sets them again (see ``membership``).
+do not outlive a session, nor, in ZooKeeper, a suspicion: whatever had set some reads and sets them again (see ``membership``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SessionState(Enum):
 
 
 class StoreSession(ClusterStore, Protocol):
-    """A session that tells how it is."""
+    """A session that tells its state."""
 
     @property
     def state(self) -> SessionState: ...

@@ -1,4 +1,4 @@
-"""What sessions at every kind of store have in common: a state that changes, those who wait for that, and watches."""
+"""What sessions at every kind of store have in common: a state that changes, tasks that wait for a change, and watches."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SessionLife:
             self._wake()
 
     def _wake(self) -> None:
-        """Have those look again that wait for ``_changed``."""
+        """Wake the tasks that wait for ``_changed``."""
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 

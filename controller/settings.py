@@ -29,19 +29,19 @@ class ControllerSettings(Settings):
     auto_leader_rebalance_enable: bool = setting(
         "auto.leader.rebalance.enable",
         default=True,
-        doc="Whether the controller gives partitions back to their preferred leaders, at times.",
+        doc="Whether the controller lets preferred replicas lead again, at intervals.",
     )
     leader_imbalance_check_interval_seconds: int = setting(
         "leader.imbalance.check.interval.seconds",
         default=300,
         at_least=1,
-        doc="How often the controller looks whether leaders are where they are preferred; first 5 s after its election.",
+        doc="How often the controller checks whether preferred replicas lead; first 5 s after its election.",
     )
     leader_imbalance_per_broker_percentage: int = setting(
         "leader.imbalance.per.broker.percentage",
         default=10,
         at_least=0,
-        doc="How much of what a broker is the preferred leader of others may lead before it is given back, in percent.",
+        doc="Percentage of the partitions a broker is preferred to lead that others may lead before they are given back to it.",
     )
     delete_topic_enable: bool = setting("delete.topic.enable", default=True, doc="Whether topics can be deleted.")
     max_request_partition_size_limit: int = setting(

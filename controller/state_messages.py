@@ -1,4 +1,4 @@
-"""The requests by which a controller tells brokers what it decided, built from its context. Pure.
+"""The requests by which a controller tells brokers what it has decided, built from its context. Pure.
 
 LeaderAndIsr goes to every live replica of a partition and makes it lead or follow. UpdateMetadata goes to every live
 broker, so that each can answer clients. StopReplica ends a replica. The values are those of Kafka 3.9's controller: a
@@ -38,8 +38,8 @@ def leader_and_isr_requests(
 ) -> dict[int, LeaderAndIsrRequest]:
     """By live broker, the partitions among ``keys`` that it holds a replica of.
 
-    A replica that is new may be made in any data folder, else only where none of them has failed. ``is_new``: all are.
-    ``adding_are_new``: those are that a move adds, unless they have been in sync, for that one has a log.
+    A new replica's log may be made in any data folder, that of another one only if no folder has failed. ``is_new``: all are
+    new. ``adding_are_new``: those that a move adds are, unless they are in sync, for then they have a log.
     """
     states: dict[TopicPartition, LeaderAndIsrPartitionState] = {}
     new: dict[tuple[int, TopicPartition], LeaderAndIsrPartitionState] = {}
@@ -99,7 +99,7 @@ def _live_leaders(context: ControllerContext, leaders: Collection[int]) -> list[
 def update_metadata_requests(
     context: ControllerContext, keys: Iterable[TopicPartition], brokers: Collection[int] | None = None
 ) -> dict[int, UpdateMetadataRequest]:
-    """By live broker (those of ``brokers``, else all): the state of ``keys``, and who is alive."""
+    """By live broker (those of ``brokers``, else all): the state of ``keys``, and which brokers are alive."""
     topic_states = []
     for topic, numbers in context.by_topic(keys).items():
         deleting = topic in context.deleting
@@ -173,7 +173,7 @@ def stop_replica_requests(
     delete: bool,
     removed: Mapping[TopicPartition, Sequence[int]] | None = None,
 ) -> dict[int, StopReplicaRequest]:
-    """By live broker, the replicas of ``keys`` that it is to let go of: all, or those that were ``removed``."""
+    """By live broker, the replicas of ``keys`` that it is to stop: all, or those that were ``removed``."""
     states = {}
     for key in keys:
         state = context.partition(key).state
@@ -206,7 +206,7 @@ def _by_replica(
 ) -> dict[int, list[_TopicState]]:
     """By live broker, the states of the partitions that it holds a replica of, in topics that ``topic_state`` makes.
 
-    ``replicas`` stand in place of those that partitions have; ``exceptions`` are states for one broker only.
+    ``replicas`` are used instead of those that partitions have; ``exceptions`` are states for one broker only.
     """
     found: dict[int, dict[str, Any]] = {}
     for key, state in states.items():

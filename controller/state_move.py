@@ -4,8 +4,8 @@ What is moved are topics with ids, assignments and leaders, configs, access rule
 block of producer ids and the epoch of the controller; sessions and notifications stay behind. It does not fit into one
 transaction, so the first one makes ``/ottla_move`` together with ``/cluster/id``, and the last one removes it:
 
-- while the mark is there no other broker joins (``ensure_cluster``), and the broker itself goes on where a crash left it:
-  what is there is made equal to the source once more, since the broker may have run alone in between;
+- while the mark is there no other broker joins (``ensure_cluster``), and after a crash the broker itself goes on: it makes what
+  is there equal to the source once more, since it may have run alone in between;
 - before the mark is removed the broker's own state is set aside, and its folders say where their cluster is, so that the
   cluster has at every moment one state that a broker can start with.
 
@@ -48,7 +48,7 @@ def _is_moved(path: str) -> bool:
 
 
 async def begin_move(store: ClusterStore, broker_id: int, cluster_id: str) -> None:
-    """Claim the store for the cluster, or find that an earlier attempt of this broker has. Raises StoreError.
+    """Claim the store for the cluster, unless an earlier attempt of this broker has. Raises StoreError.
 
     Raises KafkaError INCONSISTENT_CLUSTER_ID when there is anything else in it.
     """
@@ -102,7 +102,7 @@ async def _check_empty(store: ClusterStore) -> None:
 
 
 async def _read(store: ClusterStore) -> dict[str, bytes]:
-    """What is there of all that could be moved, by path."""
+    """What the store has of the nodes that are moved, by path."""
     own_trees = [path for path in _OWN_TREES if await store.exists(path) is not None]
     paths = [*_NODES, *own_trees]
     folders = [*_FOLDERS, *own_trees]

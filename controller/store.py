@@ -51,7 +51,7 @@ class ControllerMovedError(StoreError):
 
 
 class OlderBrokerError(StoreError):
-    """A broker is registered that this one cannot be the controller of."""
+    """A broker is registered that is too old to have this one as its controller."""
 
 
 class SessionExpiredError(StoreError):
@@ -59,9 +59,9 @@ class SessionExpiredError(StoreError):
 
 
 class ConnectionLossError(StoreError):
-    """The connection broke while a ``multi`` was under way: it happened whole or not at all, and only a look can tell.
+    """The connection broke while a ``multi`` was under way: it happened whole or not at all, and only a read can tell.
 
-    The session may live on. Conditional writes that are sent again may meet with what they did themselves: BadVersionError,
+    The session may live on. Conditional writes that are sent again may find what they wrote themselves: BadVersionError,
     NodeExistsError.
     """
 
@@ -185,7 +185,7 @@ class ClusterStore(Protocol):
     async def multi(self, operations: Sequence[Operation]) -> list[Result]:
         """All of ``operations`` in order, or none: then the error of the first refused one is raised.
 
-        Raises ConnectionLossError when it is not known which.
+        Raises ConnectionLossError when it is not known whether they were carried out.
         """
         ...
 

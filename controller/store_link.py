@@ -1,7 +1,7 @@
-"""A broker's way to a store in memory: as a network it can be cut and healed, and it is left behind by a broker that dies.
+"""A broker's way to a store in memory: like a network it can be cut and healed, and a broker that dies leaves it behind.
 
-A store in the same process is always there. So that brokers on one live as they do on ZooKeeper, every session goes over
-its broker's link, and has the life that ``embedded_session`` gives it when nothing passes there.
+A store in the same process is always in reach. So that sessions end there as they do at ZooKeeper, every session goes over its
+broker's link, and does what ``embedded_session`` says when nothing passes there.
 
 Only a simulation, or a test, does anything to a link.
 """
@@ -15,7 +15,7 @@ import trio
 
 
 class StoreLink:
-    """``latency``: seconds that a request is under way to the store, and its answer back, asked for each of them."""
+    """``latency`` gives the seconds that a request takes to the store, or its answer back; it is called for each."""
 
     def __init__(self, latency: Callable[[], float] | None = None) -> None:
         self.latency = latency
@@ -28,7 +28,7 @@ class StoreLink:
 
     @property
     def is_left(self) -> bool:
-        """Whether the broker is no more."""
+        """Whether the broker is dead."""
         return self._is_left
 
     @property

@@ -1,12 +1,12 @@
-"""One term of a controller: from the election it won to the next one. What it knows and decides goes with it.
+"""One term of a controller: from the election it won to the next one. What it knows is dropped with it.
 
-At its begin it loads the cluster into its context, sets the leaders right, and sends everything to every broker. Then it
-follows what happens in the store: brokers that come and go, topics that others make or want deleted (``topic_changes``),
-data folders that fail. Each method looks at all that its watch is for and takes over what is different, so one that is
-called too often does no harm; the watch is armed by the same read.
+At its beginning it loads the cluster into its context, elects leaders where they are missing, and sends everything to every
+broker. Then it follows what happens in the store: brokers that come and go, topics that others make or want deleted
+(``topic_changes``), data folders that fail. Each method reads all that its watch is for and applies what is different, so a
+call too many does no harm; the watch is set by the same read.
 
 A broker that has lost a data folder leaves a node under ``/log_dir_event_notification``. The controller then asks it by
-LeaderAndIsr for all its replicas, and those it answers KAFKA_STORAGE_ERROR for lead no longer (KIP-112). A leader of an
+LeaderAndIsr for all its replicas, and those that it answers with KAFKA_STORAGE_ERROR stop leading (KIP-112). A leader of an
 older Kafka, which writes states itself, tells of it under ``/isr_change_notification``.
 """
 
@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 class Watches(NamedTuple):
-    """What is called when the store has news, and then the method of the term that looks at them."""
+    """What is called when something changes in the store; beside each the method of the term that then looks."""
 
     brokers: Watch  # follow_brokers
     topics: Watch  # topic_changes.follow
@@ -101,11 +101,11 @@ class Term:
         self._known_brokers = KnownBrokers(store, context)
 
     def update_log_settings(self, settings: LogSettings) -> None:
-        """The defaults of topics changed; among them whether a replica that is not in sync may lead."""
+        """The defaults of topics have changed, perhaps whether a replica that is not in sync may lead."""
         self._leaders.log_settings = self.topics.log_settings = settings
 
     async def take_over(self) -> None:
-        """Load the cluster, set leaders right, and tell every broker everything, in the order of Kafka's failover."""
+        """Load the cluster, elect leaders, and tell every broker everything, in the order of Kafka's failover."""
         context = self.context
         await set_up_features(self._store, context)
         context.brokers = await self._load_brokers()
@@ -137,17 +137,19 @@ class Term:
     # --- brokers ------------------------------------------------------------------------------------------------------
 
     async def _load_brokers(self) -> dict[int, LiveBroker]:
-        """Raises OlderBrokerError, too: what a controller says here, a broker of Kafka before 2.7 does not understand."""
+        """Raises OlderBrokerError, too: a broker of Kafka before 2.7 does not understand the requests of this controller."""
         brokers = await load_brokers(self._store, self._watches.brokers)
         for broker_id, broker in brokers.items():
             version = broker.registration.version
             if version < BROKER_VERSION:
-                why = f"a Kafka before 2.7 has registered (version {version}), of which Ottla cannot be the controller"
+                why = (
+                    f"a broker of Kafka before 2.7 is registered (version {version}), whose controller Ottla cannot be"
+                )
                 raise OlderBrokerError(znodes.broker_path(broker_id), why)
         return brokers
 
     async def follow_brokers(self) -> None:
-        """Take over which brokers are alive. One that was restarted between two looks has failed, and then started."""
+        """Note which brokers are alive. One that was restarted between two looks counts as failed, and then as started."""
         began = trio.current_time()
         await self._take_over_brokers()
         self._figures.times.note((trio.current_time() - began) * 1000)
@@ -194,7 +196,7 @@ class Term:
         )
 
     async def _brokers_started(self, started: dict[int, LiveBroker]) -> None:
-        """Tell the others of the new ones, and the new ones everything; have led what can be led again."""
+        """Tell the others of the new brokers, and the new ones everything; elect leaders where that is possible again."""
         if not started:
             return
         context = self.context
@@ -223,7 +225,7 @@ class Term:
         self._senders.follow(brokers)
 
     def _tell_replicas_on(self, brokers: Collection[int]) -> None:
-        """Have these brokers told who leads the partitions that they have replicas of."""
+        """Tell these brokers who leads the partitions of which they have replicas."""
         keys = [
             key
             for key, partition in self.context.lasting()
@@ -265,7 +267,7 @@ class Term:
         await self.deletions.follow(names, is_allowed=self._settings.delete_topic_enable)
 
     async def follow_folders(self) -> None:
-        """Ask which replicas were in data folders that have failed."""
+        """Send LeaderAndIsr to brokers with a failed data folder: their answers tell which replicas were in it."""
         events = await read_notifications(
             self._store, znodes.LOG_DIR_EVENTS, znodes.decode_log_dir_event, self._watches.folders
         )
@@ -273,7 +275,7 @@ class Term:
         await self._remove(events)
 
     async def follow_isr_changes(self) -> None:
-        """Take over the states that leaders of an older Kafka wrote, and have every broker told."""
+        """Read the states that leaders of an older Kafka have written, and tell every broker."""
         events = await read_notifications(
             self._store, znodes.ISR_CHANGES, znodes.decode_isr_change, self._watches.isr_changes
         )
@@ -291,7 +293,7 @@ class Term:
         await self._admin_nodes.follow_reassignments()
 
     async def follow_election_node(self) -> None:
-        """Have the elections that an old tool wants."""
+        """Hold the elections that an old tool asks for."""
         await self._admin_nodes.follow_elections()
 
     async def _remove(self, paths: Iterable[str]) -> None:
@@ -300,7 +302,7 @@ class Term:
     # --- requests of administrators -----------------------------------------------------------------------------------
 
     async def elect_again(self, key: TopicPartition, leader: int | None) -> int:
-        """Have an election that the leader wins, or the in-sync replica ``leader``: the new epoch. Raises KafkaError, too."""
+        """Elect the leader again, or the in-sync replica ``leader``; returns the new epoch. Raises KafkaError, too."""
         context = self.context
         if context.find(key) is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{key} does not exist")
@@ -322,7 +324,7 @@ class Term:
     async def reassign(
         self, wanted: Mapping[TopicPartition, Sequence[int] | None], *, factor_may_change: bool
     ) -> dict[TopicPartition, KafkaError | None]:
-        """Begin to move replicas, or end that: the outcome by partition."""
+        """Begin to move replicas, or cancel that: the outcome by partition."""
         results = await self.reassignments.alter(wanted, factor_may_change=factor_may_change)
         await self._admin_nodes.forget_reassignments()
         return results
@@ -334,7 +336,7 @@ class Term:
         await self.deletions.resume()
 
     async def elect_leaders(self) -> None:
-        """Have led what can be led now: whether a replica that is not in sync may lead has changed."""
+        """Elect leaders where that is possible now: whether a replica that is not in sync may lead has changed."""
         self._leaders.tell(await self._leaders.elect())
 
     async def balance_leaders(self) -> None:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class DelegationTokenSettings(Settings):
-    """Delegation tokens, with which a client authenticates in another one's place."""
+    """Delegation tokens, with which a client authenticates in a user's name."""
 
     secret_key: str | None = setting(
         "delegation.token.secret.key",
@@ -23,7 +23,7 @@ class DelegationTokenSettings(Settings):
         "delegation.token.master.key",
         kind=Kind.PASSWORD,
         default=None,
-        doc="An older name of delegation.token.secret.key, which is the stronger one.",
+        doc="An older name of delegation.token.secret.key, which is used if both are given.",
     )
     max_lifetime_ms: int = setting(
         "delegation.token.max.lifetime.ms",
@@ -44,7 +44,7 @@ class DelegationTokenSettings(Settings):
         kind=Kind.LONG,
         default=3600 * 1000,
         at_least=1,
-        doc="How often expired delegation tokens are removed; no client can authenticate with them before that either.",
+        doc="How often expired delegation tokens are removed; no client can authenticate with them, removed or not.",
     )
 
     @property

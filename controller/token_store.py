@@ -1,12 +1,12 @@
 """The delegation tokens of the cluster, as one broker knows them: ``/delegation_token`` in memory, kept up by notifications.
 
-Any broker makes, renews and ends tokens, straight in the cluster's store. The node of a token is written together with a
+Any broker makes, renews and ends tokens, directly in the cluster's store. The node of a token is written together with a
 numbered notification under ``/delegation_token/token_changes`` that has the token's id as text; every broker watches that
-folder and reads again what is named there. Notifications older than 15 minutes are removed, and tokens that are over once in
-``delegation.token.expiry.check.interval.ms``, by each broker. An expired token is as good as removed before that.
+folder and reads again what is named there. Each broker removes notifications older than 15 minutes, and expired tokens once in
+``delegation.token.expiry.check.interval.ms``; an expired token cannot be used before that either.
 
-A token is changed as it is stored, on the condition that it is so still, and one that was removed is never written again: a
-renewal that comes at the same time does not bring it back.
+A token is changed as it is stored, on the condition that it has not changed meanwhile, and one that was removed is never written
+again: a renewal that comes at the same time does not bring it back.
 
 Passwords are not stored: each is computed from the token's id and the brokers' common secret, and what SCRAM needs of it
 when the token is first used, since that takes milliseconds.
@@ -76,7 +76,7 @@ class DelegationTokens:
         return delegation.token_hmac(self._secret, token.token_id)
 
     def scram_user(self, mechanism: ScramMechanism, token_id: str) -> ScramUser | None:
-        """Who authenticates by SCRAM with a token; None for a token that is not known, or over."""
+        """The user that authenticates by SCRAM with a token; None for a token that is unknown or has expired."""
         token = self._tokens.get(token_id)
         if token is None or token.is_over(self._clock.now_ms()):
             return None
@@ -134,7 +134,7 @@ class DelegationTokens:
         return token.expiry_ms
 
     async def _write_new(self, token: DelegationToken) -> None:
-        """Raises StoreError. Ids are random: what is there under this one is what was just written."""
+        """Raises StoreError. Ids are random, so a node under this one is the one just written."""
         operations = [Create(_path(token.token_id), delegation.encode_token(token)), _notification(token.token_id)]
         while True:
             try:
@@ -145,8 +145,8 @@ class DelegationTokens:
                     return
 
     async def _change(self, token_id: str, transform: Transform) -> DelegationToken | None:
-        """Replace a token by what ``transform`` makes of it as it is stored, None to remove it; called again if others were
-        faster. What was removed meanwhile stays removed: a token that is made once never comes back.
+        """Replace the stored token by what ``transform`` makes of it, None to remove it; called again if another broker was
+        faster. A token that was removed meanwhile stays removed.
 
         Raises what ``transform`` raises, KafkaError DELEGATION_TOKEN_NOT_FOUND for one that is gone, and KAFKA_STORAGE_ERROR
         without a store.
@@ -170,7 +170,7 @@ class DelegationTokens:
         return token
 
     async def _try_change(self, token_id: str, node: Node, token: DelegationToken | None) -> bool:
-        """Write over a node as it was read, or remove it. Raises StoreError."""
+        """Overwrite or remove the node, if it is as it was read; False if not. Raises StoreError."""
         path, version = _path(token_id), node.stat.version
         data = None if token is None else delegation.encode_token(token)
         operation: Operation = Delete(path, version) if data is None else Set(path, data, version)
@@ -239,7 +239,7 @@ class DelegationTokens:
                 try:
                     await self._store.multi([Delete(path)])
                 except (NoNodeError, ConnectionLossError):
-                    pass  # gone, or there for another time
+                    pass  # gone already, or it is removed another time
 
     async def _remove_those_over(self) -> None:
         while True:

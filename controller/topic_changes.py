@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 class TopicChanges:
-    """For the controller's term; its methods are called one at a time. Those that wait raise StoreError."""
+    """For the controller's term; its methods are called one at a time. Async methods raise StoreError."""
 
     def __init__(
         self,
@@ -59,11 +59,11 @@ class TopicChanges:
         self._changed.add(path.rpartition("/")[2])
 
     def forget_watches(self) -> None:
-        """They are lost: ``follow`` is to look at every topic."""
+        """Watches are lost: ``follow`` is to look at every topic."""
         self._watched.clear()
 
     async def follow(self) -> None:
-        """Take over which topics there are."""
+        """Note topics that came and went."""
         context = self._context
         names = set(await self._store.children(znodes.TOPICS, self._on_topics))
         for name in context.topics.keys() - names:
@@ -74,12 +74,12 @@ class TopicChanges:
         await self._look_at(unseen)
 
     async def follow_changed(self) -> None:
-        """Take over the partitions of the topics whose nodes have changed."""
+        """Note the new partitions of the topics whose nodes have changed."""
         changed, self._changed = self._changed & self._watched, set()
         await self._look_at(changed)
 
     async def _look_at(self, names: Iterable[str]) -> None:
-        """Take over these topics, with their new partitions; each is watched from now on."""
+        """Put these topics into the context, with their new partitions; each is watched from now on."""
         asked = sorted(names)
         found = await load_assignments(self._store, asked, self._on_topic)
         self._watched.update(asked)
@@ -101,9 +101,9 @@ class TopicChanges:
         return known is None or topic.topic_id not in (known.topic_id, ZERO_UUID)
 
     def _take_over(self, topic: TopicState) -> list[TopicPartition]:
-        """Have the topic in the context as the store has it: its new partitions, of which the states are not read yet.
+        """Bring the context's topic to what the store has; returns its new partitions, whose states are not read yet.
 
-        Those without a state are new, too: they were never led.
+        Those without a state are new, too: they never had a leader.
         """
         topics = self._context.topics
         known = topics.get(topic.name)
@@ -130,7 +130,7 @@ class TopicChanges:
                 operation = Set(znodes.topic_path(topic.name), znodes.encode_topic(topic.assignment()), topic.version)
                 try:
                     (result,) = await fenced_multi(self._store, self._context, [operation])
-                except (BadVersionError, NoNodeError):  # it has changed, of which its watch tells
+                except (BadVersionError, NoNodeError):  # it has changed; its watch will tell
                     topic.topic_id = ZERO_UUID
                     continue
                 assert isinstance(result, Stat)

@@ -1,8 +1,8 @@
 """Which overrides a topic may have: names and values are those of the topic-level settings that are declared. Pure.
 
-Incremental changes follow KIP-339: SET and DELETE for every setting, APPEND and SUBTRACT for lists. Where the list is not set
-they start from its default, and not from what the brokers were given, as in Kafka (``ConfigurationControlManager``). A list
-with nothing left stays empty.
+Incremental changes follow KIP-339: SET and DELETE for every setting, APPEND and SUBTRACT for lists. If the list is not set on
+the topic they start from its built-in default, and not from the brokers' configuration, as in Kafka
+(``ConfigurationControlManager``). A list with nothing left stays empty.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ConfigChange(NamedTuple):
 
 
 def check_overrides(settings: LogSettings, overrides: Mapping[str, str | None]) -> dict[str, str]:
-    """The overrides, unless one is unknown or malformed or they contradict each other. Raises KafkaError INVALID_CONFIG."""
+    """Check overrides; returns them. Raises KafkaError INVALID_CONFIG if one is unknown or malformed, or two contradict."""
     known = LogSettings.topic_settings()
     checked = {}
     for name, value in overrides.items():

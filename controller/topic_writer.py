@@ -1,4 +1,4 @@
-"""Topics made straight in the store, as any broker of a ZooKeeper cluster may: for clients that name one that is missing.
+"""Topics made directly in the store, as any broker of a ZooKeeper cluster may: for clients that name one that is missing.
 
 Only its nodes are written, the topic's and that of its configs. The controller watches the folder of topics, gives the
 partitions their leaders and tells every broker (Kafka: AutoTopicCreationManager ``createTopicsInZk``, AdminZkClient).
@@ -88,7 +88,7 @@ class TopicWriter:
                 is_made = await is_stored(self._store, name, topic.topic_id)
         if not is_made:
             raise _exists(name)
-        logger.info("Created topic %s in the store, for the controller to have it led", name)
+        logger.info("Created topic %s in the store; the controller elects its leaders", name)
 
 
 def _exists(name: str) -> KafkaError:

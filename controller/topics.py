@@ -45,7 +45,7 @@ from .znodes import ReplicaAssignment, TopicAssignment
 logger = logging.getLogger(__name__)
 
 Charge = Callable[[int], None]
-"""Counts so many partitions that are about to be made, in a client's quota. Raises KafkaError where it is exhausted."""
+"""Charges partitions that are about to be made to a client's quota. Raises KafkaError where that is exhausted."""
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
 """As in Kafka's KRaft mode, where one operation makes no more records."""
@@ -79,7 +79,7 @@ class CreatedTopic:
 
 
 class Topics:
-    """The controller's hand on topics; its methods are called one at a time."""
+    """Makes and enlarges topics for the controller; its methods are called one at a time."""
 
     def __init__(
         self,
@@ -183,7 +183,7 @@ class Topics:
     async def _try_write(self, topic: TopicState, overrides: Mapping[str, str]) -> bool:
         """False when there is another topic of this name. Raises StoreError.
 
-        If the connection is lost it is looked whether the topic was made. One that takes several transactions is left to
+        If the connection is lost a read tells whether the topic was made. One that takes several transactions is left to
         ``TopicChanges``, which finds it in the store, complete or not.
         """
         name = topic.name
@@ -240,7 +240,7 @@ class Topics:
                     *create_partition_operations(name, new),
                 ],
             )
-        except (BadVersionError, ConnectionLossError):  # another writer was faster, or perhaps this one
+        except (BadVersionError, ConnectionLossError):  # another writer was faster, or the answer was lost
             self._context.topics.pop(name)
             self._context.topics |= await load_topics(self._store, [name])
             stored = self._context.topics.get(name)

@@ -58,7 +58,7 @@ class Znode:
 
 
 class Transaction(NamedTuple):
-    """What a journal keeps: who did what, when, under which number."""
+    """What a journal keeps: the operations, by which session, when, and the transaction's number."""
 
     zxid: int
     session_id: int

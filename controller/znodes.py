@@ -20,7 +20,7 @@
 ``/feature``                         version 2: what the brokers of the cluster have finalized (KIP-584)
 ``/brokers/seqid``                   its version is the number of broker ids that were made up
 ``/ottla_move``                      Ottla's own: a broker moves the state of its cluster into this store (see ``state_move``)
-``/ottla_known_brokers``             Ottla's own: the registrations that its controllers go by (see ``known_brokers``)
+``/ottla_known_brokers``             Ottla's own: the registrations that controllers have handled (see ``known_brokers``)
 ``/log_dir_event_notification/log_dir_event_N``  a data folder of a broker has failed; the controller removes it
 ``/isr_change_notification/isr_change_N``  a leader of an older Kafka has written states itself; the controller removes it
 ==================================== ==================================================================
@@ -119,8 +119,8 @@ class BrokerRegistration:
 class ReplicaAssignment(NamedTuple):
     """Where the replicas of one partition are, the preferred leader first.
 
-    While they are moved (KIP-455) these are the ones wanted, in their order, and then those that will go; ``adding`` and
-    ``removing`` say which of them are new, and which will go.
+    During a move (KIP-455) these are the ones wanted, in their order, and then those to be removed; ``adding`` and
+    ``removing`` say which are new, and which are to be removed.
     """
 
     replicas: tuple[int, ...]
@@ -138,7 +138,7 @@ class ReplicaAssignment(NamedTuple):
 
     @property
     def origin(self) -> tuple[int, ...]:
-        """The replicas before the move, not always in their order then: that is not kept anywhere."""
+        """The replicas before the move; their order may differ, because it is not stored anywhere."""
         return tuple(replica for replica in self.replicas if replica not in self.adding)
 
     def moved_to(self, target: Sequence[int]) -> ReplicaAssignment:
@@ -159,7 +159,7 @@ class TopicAssignment(NamedTuple):
 class LeaderState(NamedTuple):
     """A partition's state as its ``state`` node tells it; leader -1 is none.
 
-    ``is_recovering``: the leader was not in sync when it was elected, and has yet to answer for that (KIP-704).
+    ``is_recovering``: the leader was not in sync when it was elected, and has not confirmed its recovery yet (KIP-704).
     """
 
     leader: int
@@ -170,7 +170,7 @@ class LeaderState(NamedTuple):
 
 
 class KnownRegistrations(NamedTuple):
-    """The broker epochs that a controller went by, by broker, and that controller's own epoch."""
+    """The broker epochs that a controller has handled, by broker, and that controller's own epoch."""
 
     controller_epoch: int
     epochs: Mapping[int, int]

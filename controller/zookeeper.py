@@ -67,7 +67,7 @@ class ZooKeeper:
             why = connection.last_error or await _unknown_names(self.address) or "no answer"
             raise StoreError(why=f"no session at ZooKeeper {self.address} within {limit_ms} ms: {why}")
         connection.chroot = self.address.chroot
-        # The first session is there before the broker has a nursery, and is to be kept while the broker starts.
+        # The first session is opened before the broker has a nursery, and has to live while the broker starts.
         trio.lowlevel.spawn_system_task(session.keep_time)
         return session
 
@@ -79,7 +79,7 @@ class ZooKeeper:
 
 
 async def _unknown_names(address: ZooKeeperAddress) -> str:
-    """Which hosts have no address, since kazoo ignores these without a word; '' where all have one or it takes long."""
+    """Which hosts have no address, since kazoo ignores these silently; '' where all have one or the look-up takes long."""
     unknown = []
     with trio.move_on_after(_LOOK_UP_SECONDS):
         for host, port in address.servers:

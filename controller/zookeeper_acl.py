@@ -6,7 +6,7 @@ from enum import Enum
 
 _SENSITIVE_PATHS = ("/config/users", "/config/brokers", "/delegation_token/tokens")
 _OPEN_PATH = "/consumers"
-"""Consumers of old make nodes here."""
+"""Consumers of old Kafka versions make nodes here."""
 
 
 class Access(Enum):
@@ -18,7 +18,7 @@ class Access(Enum):
 
 
 def access(path: str, *, is_protected: bool) -> Access:
-    """Who may, of a node that is made at ``path``."""
+    """The access to a node that is made at ``path``."""
     if not is_protected or path == _OPEN_PATH:
         return Access.ALL
     return Access.CREATOR if path.startswith(_SENSITIVE_PATHS) else Access.READ_BY_ALL

@@ -1,19 +1,19 @@
-"""A session at ZooKeeper as its broker sees it: what is asked in order, watches, and its life.
+"""A session at ZooKeeper as its broker sees it: requests in order, watches, and the session's states.
 
-The connection below is kept by another thread (``kazoo_client``), whose news come on the loop in the order in which they
-happened. What follows from them is decided here, so that a session lives as ``embedded_session`` describes it.
+The connection is kept by another thread (``kazoo_client``), whose events arrive on the loop in the order in which they
+happened. What follows from them is decided here, by the rules that ``embedded_session`` describes, too.
 
 Rules
 -----
 1. Requests go out in the order in which they were made, at most ``window`` without an answer. While there is no connection
    they wait; when the session has expired they all end, with SessionExpiredError.
-2. With a connection go its watches, unheard, and its answers: a read that was under way is asked again, before all that
-   waits; a transaction ends with ConnectionLossError, carried out or not. What is asked later is carried out later, even
-   where the connection's loss was noticed late, so that a look after a ConnectionLossError tells.
-3. A session that was not answered for two thirds of its time-out is *suspected*, whatever the connection looks like: it is
-   reckoned from when a request was sent that was answered since, so from a time at which ZooKeeper did know the broker. A
-   process that was stopped for that long sends nothing before it has connected again. While nothing is asked a look at the
-   root is, often enough for several of them to fall into that time.
+2. When a connection is lost, so are its watches, without a call, and its answers: a read that was under way is sent again,
+   before all that waits; a transaction ends with ConnectionLossError, whether it was carried out or not. A later request is
+   carried out later, even if the loss was noticed late, so a read after a ConnectionLossError tells what happened.
+3. A session that was not answered for two thirds of its time-out is *suspected*, whatever the connection looks like. The time
+   counts from the sending of the last request that was answered, when ZooKeeper certainly knew the broker. A process that was
+   stopped for that long sends nothing before it has connected again. While there are no requests the root is read, often
+   enough for several reads within that time.
 4. An answer arms its watch in the same step in which it arrives, so no event overtakes it.
 """
 
@@ -48,11 +48,11 @@ logger = logging.getLogger(__name__)
 ASK_AFTER = 1 / 3
 """The part of the time-out after which ZooKeeper is asked for a sign of life, as by its own client (``ClientCnxn``).
 
-Asked more often, the session of a broker that was killed would end later: it lasts from the last sign of life on.
+If it were asked more often, the session of a killed broker would end later: the time-out counts from the last request.
 """
 
 CLOSE_SECONDS = 5.0
-"""How long the end of a session may take; ZooKeeper ends one that it was not told of when its time is up."""
+"""How long closing a session may take; otherwise ZooKeeper ends it when its time-out is over."""
 
 
 class Get(NamedTuple):
@@ -85,7 +85,7 @@ Answered = Callable[[Answer, StoreError | None], None]
 
 
 class Connection(Protocol):
-    """What a session needs of the client that keeps its connection. Nothing here waits.
+    """What a session needs of the client that keeps its connection. Only ``end_session`` waits.
 
     The client calls ``on_connected``, ``on_lost``, ``on_expired`` and ``on_event`` of the session, on the loop.
     """
@@ -99,7 +99,7 @@ class Connection(Protocol):
         ...
 
     def send(self, request: Request, is_watched: bool, answered: Answered) -> None:
-        """Answered once, on the loop: a StoreError, or no error. Errors that end the session come as its SessionExpiredError."""
+        """``answered`` is called once, on the loop. An error that ends the session is a SessionExpiredError."""
         ...
 
     def drop(self) -> None:
@@ -116,7 +116,7 @@ class Connection(Protocol):
 
 
 class _Asked:
-    """A request, and what becomes of it."""
+    """A request and its outcome."""
 
     __slots__ = ("answer", "done", "error", "is_given_up", "request", "sent_at", "watch")
 
@@ -220,7 +220,7 @@ class ZooKeeperSession(SessionLife):
                 self._connection.send(asked.request, asked.watch is not None, answered)
 
     def _answered(self, asked: _Asked, connection: int, answer: Answer, error: StoreError | None) -> None:
-        """Of a connection that is gone nothing is heard any more: what was asked there is settled, or asked again."""
+        """Take an answer, unless it is of an earlier connection, whose requests have been settled or sent again."""
         if connection != self._connections or self._state is SessionState.EXPIRED:
             return
         if isinstance(error, SessionExpiredError):
@@ -235,7 +235,7 @@ class ZooKeeperSession(SessionLife):
             asked.settle(answer, error)
             self._send_waiting()
 
-    # --- what becomes of it -------------------------------------------------------------------------------------------
+    # --- its life -----------------------------------------------------------------------------------------------------
 
     def on_connected(self) -> None:
         """There is a connection again, and the session lives."""
@@ -294,9 +294,9 @@ class ZooKeeperSession(SessionLife):
                 with trio.move_on_at(min(ask_at, self._suspected_at)):
                     await self._changed.wait()
                 continue
-            await trio.lowlevel.checkpoint()  # in which answers are heard that arrived while the loop was held up
+            await trio.lowlevel.checkpoint()  # lets answers in that arrived while the loop was held up
             asked_at = trio.current_time()
-            self._ask(Exists("/"))  # or find that it is too late for it
+            self._ask(Exists("/"))  # if it is too late for that, this suspects the session instead
 
     # --- watches ------------------------------------------------------------------------------------------------------
 

@@ -55,11 +55,7 @@ def _why_not_an_address(text: str) -> str | None:
 
 
 def _why_not_checked(is_asked: bool) -> str | None:
-    return (
-        "revoked certificates are not looked for: neither lists of them are fetched nor OCSP is asked"
-        if is_asked
-        else None
-    )
+    return "revoked certificates are not detected: there are neither revocation lists nor OCSP" if is_asked else None
 
 
 class ZooKeeperSettings(Settings):
@@ -76,7 +72,7 @@ class ZooKeeperSettings(Settings):
         "zookeeper.session.timeout.ms",
         default=18000,
         at_least=1,
-        doc="How long ZooKeeper keeps a broker that it does not hear for a member of the cluster. ZooKeeper has bounds of its "
+        doc="How long a broker that ZooKeeper does not hear from stays a member of the cluster. ZooKeeper has bounds of its "
         "own: minSessionTimeout and maxSessionTimeout, 2 and 20 ticks if not given.",
     )
     connection_timeout_ms: int | None = setting(
@@ -142,14 +138,14 @@ class ZooKeeperSettings(Settings):
         "zookeeper.ssl.protocol",
         default=None,
         choices=TLS_VERSIONS,
-        doc="The version of TLS, where zookeeper.ssl.enabled.protocols is not given; without either both go, where Kafka's "
+        doc="The version of TLS, where zookeeper.ssl.enabled.protocols is not given; without either both are used, where Kafka's "
         "default is TLSv1.2.",
     )
     ssl_enabled_protocols: tuple[str, ...] | None = setting(
         "zookeeper.ssl.enabled.protocols",
         default=None,
         choices=TLS_VERSIONS,
-        doc="The versions of TLS that go; zookeeper.ssl.protocol if not given.",
+        doc="The versions of TLS that are used; zookeeper.ssl.protocol if not given.",
     )
     ssl_crl_enable: bool = setting(
         "zookeeper.ssl.crl.enable",
@@ -161,7 +157,7 @@ class ZooKeeperSettings(Settings):
         "zookeeper.ssl.ocsp.enable",
         default=False,
         check=_why_not_checked,
-        doc="In Kafka, whether it is asked by OCSP if a certificate is revoked. True is refused here.",
+        doc="In Kafka, whether OCSP tells if a certificate is revoked. True is refused here.",
     )
 
 

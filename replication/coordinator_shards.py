@@ -146,7 +146,7 @@ class CoordinatorShards(Generic[S]):
     async def committed(self, shard: S, offset: int, flush: Flush, timeout_ms: int | None = None) -> None:
         """Return when everything below ``offset`` is committed, which may take ``timeout_ms`` in place of what others wait.
 
-        KafkaError when that does not come in time.
+        KafkaError when that takes longer.
         """
         try:
             if self._log.high_watermark(shard.partition) < offset:

@@ -180,7 +180,7 @@ class Fetcher:
                 await self._came.wait()
 
     def _hold_back_throttled(self, now: float) -> None:
-        """Delay the throttled partitions that are not in sync while the quota is exceeded; for a while, as the limit may change."""
+        """Delay throttled partitions that are not in sync while the quota is exceeded; not for long, as the limit may change."""
         pause = self._quota.seconds_exceeded(now)
         if not pause:
             return
@@ -198,7 +198,7 @@ class Fetcher:
         return watermark is not None and partition.log.log_end_offset >= watermark
 
     async def _back_off(self, error: Exception) -> None:
-        """Send the leader nothing for a while; a partition that is added ends the wait, for it may mean that the leader is back."""
+        """Send the leader nothing for a while; a partition that is added ends the wait, as the leader may be back."""
         level = logging.INFO if self._is_reachable else logging.DEBUG
         logger.log(level, "Nothing can be fetched from broker %d: %s", self.leader_id, error)
         self._is_reachable = False

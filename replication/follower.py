@@ -124,7 +124,7 @@ def _take_records(partition: Partition, asked: Position, data: PartitionData) ->
 
 
 def _may_lack_a_marker(partition: Partition, records: Bytes, silent_since: float) -> bool:
-    """Whether a transaction that is open here may have ended where the answer has a gap; if so, the log is truncated to before it.
+    """Whether a transaction that is open here may have ended where the answer has a gap; then the log is cut before it.
 
     ``silent_since`` is when the leader's last answer came.
     """

@@ -39,7 +39,7 @@ class Node(NamedTuple):
 
 @dataclasses.dataclass(slots=True)
 class CachedTopic:
-    """One topic. ``partitions`` is sorted by number; ``derived`` caches answers made from this object, by a key of their maker."""
+    """One topic. ``partitions`` is sorted by number; ``derived`` caches answers made from this object, by their maker's key."""
 
     name: str
     topic_id: bytes

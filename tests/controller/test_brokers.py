@@ -317,7 +317,7 @@ async def test_a_controller_that_sees_a_broker_of_kafka_before_2_7_says_so_and_r
         await until_true(lambda: has_resigned(cluster))
         told = [text for level, text in said(caplog) if level == "ERROR"]
         version = 1 if layout is _FIRST_LAYOUT else 4
-        why = f"a Kafka before 2.7 has registered (version {version}), of which Ottla cannot be the controller"
+        why = f"a broker of Kafka before 2.7 is registered (version {version}), whose controller Ottla cannot be"
         assert told == [f"The controller cannot follow the cluster: /brokers/ids/9: {why}"]
         await cluster.sessions[2].expire()  # others come and go meanwhile
         await old.multi([Set(znodes.broker_path(9), layout)])

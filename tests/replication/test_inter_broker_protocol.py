@@ -46,7 +46,7 @@ def test_a_release_stands_for_the_versions_that_kafka_has_with_it(
 
 @pytest.mark.parametrize("text", ["2.7", "2.7-IV2", "2.8-IV0", "0.10.2", "1.0", "2.4-IV1"])
 def test_a_broker_does_not_start_with_an_older_one(text: str) -> None:
-    with pytest.raises(SettingError, match=r"Ottla is in a cluster with brokers of 2\.8 and newer"):
+    with pytest.raises(SettingError, match=r"Ottla can be in a cluster with brokers of 2\.8 and newer only"):
         ReplicationSettings.from_properties({NAME: text})
 
 
