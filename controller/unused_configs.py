@@ -1,7 +1,8 @@
 """The properties that Kafka lets a running broker change and that Ottla has no use for: a table.
 
-They are ``DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS`` of Kafka 4.3 (3.9 has no others) without those that Ottla declares and
-without passwords. Those of security hold for one broker or listener, so Kafka does not take them for all brokers at once.
+They are ``DynamicBrokerConfig.ALL_DYNAMIC_CONFIGS`` of Kafka 4.3 (3.9 has no others) without passwords and without those that
+take effect in Ottla as they are named here. Those of security hold for one broker or listener, so Kafka does not take them for
+all brokers at once; with a listener's prefix many of them do take effect.
 """
 
 from __future__ import annotations
