@@ -25,6 +25,7 @@ from ..log.disk import Disk
 from ..log.log_folder import LogFolder
 from ..log.log_manager import LogManager
 from ..log.settings import LogSettings
+from ..replication.peers import Peers
 from ..replication.settings import QuotaSettings
 from .cluster_home import ClusterHome
 from .controlled_shutdown import hand_over
@@ -85,6 +86,11 @@ class Assembly:
     def knows_controller(self) -> bool:
         """Whether there is a controller, as far as this broker was told."""
         return self.is_started and self.services.metadata.controller_id >= 0
+
+    @property
+    def peers(self) -> Peers:
+        """The ways to the other brokers; of a broker that has started."""
+        return self._parts.peers
 
     def _broker_epoch(self) -> int:
         return self._member.broker_epoch if self._is_member else -1

@@ -109,6 +109,12 @@ class BrokerSettings(Settings):
         default=None,
         doc="HOST:PORT where ottla serve has the console, pages to look at in a browser; Ottla's own property.",
     )
+    console_allow_writes: bool = setting(
+        "console.allow.writes",
+        default=False,
+        doc="Whether the console has pages that change something; without it nothing can be changed by it. Ottla's own "
+        "property.",
+    )
     log_dir: str = setting("log.dir", default="data", doc="The data folder, where log.dirs is not given.")
     log_dirs: tuple[str, ...] = setting(
         "log.dirs", default=(), doc="The data folders; partitions are spread over them."

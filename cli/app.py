@@ -69,6 +69,10 @@ def serve(
         str | None,
         typer.Option(metavar="HOST:PORT", help="Serve the console there, pages to look at in a browser."),
     ] = None,
+    console_allow_writes: Annotated[
+        bool,
+        typer.Option("--console-allow-writes", help="Let the console change topics, offsets, records and more."),
+    ] = False,
     zookeeper: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT[,…][/PATH]", help="Join the cluster whose state is in this ZooKeeper."),
@@ -104,6 +108,7 @@ def serve(
         override=override or (),
         metrics=metrics,
         console=console,
+        console_allow_writes=console_allow_writes,
         zookeeper=zookeeper,
         log_level=log_level,
         log_format=log_format,

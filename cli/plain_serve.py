@@ -20,6 +20,7 @@ VALUES: dict[str, type] = {
     "override": list,
     "metrics": str,
     "console": str,
+    "console_allow_writes": bool,
     "zookeeper": str,
     "log_level": str,
     "log_format": str,
@@ -38,11 +39,16 @@ def read(argv: Sequence[str]) -> dict[str, Any] | None:
         parameter = name.replace("-", "_")
         if not word.startswith("--") or "_" in name or parameter not in VALUES:
             return None
+        kind = VALUES[parameter]
+        if kind is bool:
+            if has_value:
+                return None
+            given[parameter] = True
+            continue
         if not has_value:
             value = next(words, "-")
             if value.startswith("-"):
                 return None
-        kind = VALUES[parameter]
         if kind is list:
             given.setdefault(parameter, []).append(value)
         else:

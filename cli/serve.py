@@ -43,6 +43,7 @@ def run(
     override: Iterable[str] = (),
     metrics: str | None = None,
     console: str | None = None,
+    console_allow_writes: bool = False,
     zookeeper: str | None = None,
     log_level: str = "info",
     log_format: str = "text",
@@ -52,7 +53,9 @@ def run(
     try:
         configure_logging(log_level, log_format)
         traced = _parse_trace(trace) if trace else frozenset()
-        configured = configure(listen, advertise, data_dir, config, override, metrics, zookeeper, console)
+        configured = configure(
+            listen, advertise, data_dir, config, override, metrics, zookeeper, console, console_allow_writes
+        )
         warn_of_open_listeners(configured)
     except (SettingError, ValueError) as error:
         return _refuse(str(error))
@@ -89,6 +92,7 @@ def configure(
     metrics: str | None = None,
     zookeeper: str | None = None,
     console: str | None = None,
+    console_allow_writes: bool = False,
 ) -> Config:
     """One configuration, the later of file, overrides and options winning. Raises SettingError, ValueError, OSError."""
     properties: dict[str, str] = {}
@@ -108,6 +112,8 @@ def configure(
         options["metrics.listener"] = join_host_port(*split_host_port(metrics))
     if console is not None:
         options["console.listener"] = join_host_port(*split_host_port(console))
+    if console_allow_writes:
+        options["console.allow.writes"] = "true"
     if zookeeper is not None:
         options["zookeeper.connect"] = zookeeper
     for name in sorted(name for name in options.keys() & overridden.keys() if options[name] != overridden[name]):

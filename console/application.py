@@ -13,6 +13,9 @@ from starlette.routing import Route
 
 from ..base.errors import KafkaError
 from ..broker.view.view import NotFoundError
+from .actions import ActionPages
+from .all_actions import all_actions
+from .asking import Kafka
 from .pages import Pages
 from .record_pages import RecordPages, WrongQuestionError
 from .render import Renderer
@@ -25,7 +28,8 @@ _AT_ONCE = 4
 Page = Callable[[Request], Awaitable[Response]]
 
 
-def make_application(source: Source, renderer: Renderer) -> Starlette:
+def make_application(source: Source, renderer: Renderer, kafka: Kafka | None = None) -> Starlette:
+    """``kafka``: what actions ask; None for a console that changes nothing."""
     pages, records = Pages(source, renderer), RecordPages(source, renderer)
     turns = trio.CapacityLimiter(_AT_ONCE)
 
@@ -57,6 +61,8 @@ def make_application(source: Source, renderer: Renderer) -> Starlette:
         route("/requests", pages.requests),
         Route("/static/{place:path}", renderer.files.serve),
     ]
+    if kafka is not None:
+        routes += ActionPages(renderer).routes(all_actions(kafka, source))
     return Starlette(routes=routes, exception_handlers={404: fails, 405: fails})
 
 

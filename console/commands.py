@@ -13,46 +13,47 @@ class Command(NamedTuple):
     kafka: str = ""
 
 
-def _line(*words: str) -> str:
+def line(*words: str) -> str:
+    """A line for a shell."""
     return " ".join(map(shlex.quote, words))
 
 
-def _named(name: str) -> tuple[str, ...]:
+def named(name: str) -> tuple[str, ...]:
     """The last words of one of Ottla's: a name, which is no option even where it looks like one."""
     return ("--", name) if name.startswith("-") else (name,)
 
 
 def topics(server: str) -> Command:
     return Command(
-        _line("ottla", "topics", "list", "-b", server), _line("kafka-topics.sh", "--bootstrap-server", server, "--list")
+        line("ottla", "topics", "list", "-b", server), line("kafka-topics.sh", "--bootstrap-server", server, "--list")
     )
 
 
 def topic(server: str, name: str) -> Command:
     return Command(
-        _line("ottla", "topics", "describe", "-b", server, *_named(name)),
-        _line("kafka-topics.sh", "--bootstrap-server", server, "--describe", "--topic", name),
+        line("ottla", "topics", "describe", "-b", server, *named(name)),
+        line("kafka-topics.sh", "--bootstrap-server", server, "--describe", "--topic", name),
     )
 
 
 def groups(server: str) -> Command:
     return Command(
-        _line("ottla", "groups", "list", "-b", server),
-        _line("kafka-consumer-groups.sh", "--bootstrap-server", server, "--list"),
+        line("ottla", "groups", "list", "-b", server),
+        line("kafka-consumer-groups.sh", "--bootstrap-server", server, "--list"),
     )
 
 
 def group(server: str, group_id: str) -> Command:
     return Command(
-        _line("ottla", "groups", "describe", "-b", server, *_named(group_id)),
-        _line("kafka-consumer-groups.sh", "--bootstrap-server", server, "--describe", "--group", group_id),
+        line("ottla", "groups", "describe", "-b", server, *named(group_id)),
+        line("kafka-consumer-groups.sh", "--bootstrap-server", server, "--describe", "--group", group_id),
     )
 
 
 def cluster(server: str) -> Command:
     return Command(
-        _line("ottla", "cluster", "describe", "-b", server),
-        _line("kafka-broker-api-versions.sh", "--bootstrap-server", server),
+        line("ottla", "cluster", "describe", "-b", server),
+        line("kafka-broker-api-versions.sh", "--bootstrap-server", server),
     )
 
 
@@ -64,9 +65,9 @@ def records(server: str, name: str, partition: int | None, offset: int | None, c
     ottla += ["-o", str(-count if offset is None else offset), "-e"]
     if offset is not None:
         ottla += ["-n", str(count)]
-    ottla += _named(name)
+    ottla += named(name)
     if partition is None or offset is None:  # which Kafka's tool cannot
-        return Command(_line(*ottla))
+        return Command(line(*ottla))
     kafka = ["kafka-console-consumer.sh", "--bootstrap-server", server, "--topic", name]
     kafka += ["--partition", str(partition), "--offset", str(offset), "--max-messages", str(count)]
-    return Command(_line(*ottla), _line(*kafka))
+    return Command(line(*ottla), line(*kafka))

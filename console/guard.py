@@ -4,7 +4,8 @@
   own name point to this machine (DNS rebinding) has that name in ``Host``.
 * ``Origin``, where a browser sends it, must be that of ``Host``; and where it tells of the request (``Sec-Fetch-Site``), one of
   another site is refused unless a person has followed a link.
-* There is nothing but GET and HEAD.
+* A POST, where one may be sent at all, must say that it comes from a page of the console: ``Origin`` is that of ``Host``, or
+  ``Sec-Fetch-Site`` same-origin. Browsers send both, and no page can set them.
 * Every answer has a content security policy that allows the console's own files and nothing in line.
 """
 
@@ -25,7 +26,7 @@ POLICY = (
 _HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with no-referrer, Origin would be null in the console's own forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
@@ -33,10 +34,11 @@ _METHODS = ("GET", "HEAD")
 
 
 class Guard:
-    """``bound_to`` is the host that the console was told to listen on."""
+    """``bound_to`` is the host that the console was told to listen on; ``takes_forms``: whether there is anything to POST."""
 
-    def __init__(self, application: ASGIApp, bound_to: str) -> None:
+    def __init__(self, application: ASGIApp, bound_to: str, *, takes_forms: bool = False) -> None:
         self._application = application
+        self._methods = (*_METHODS, "POST") if takes_forms else _METHODS
         self._names = frozenset({"localhost", bound_to.lower()})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,13 +58,16 @@ class Guard:
         host = headers.get("host", "")
         if not self._is_ours(_host_name(host)):
             return 421, "The console is not served under this name. Use the address it listens on, or localhost."
-        if method not in _METHODS:
+        if method not in self._methods:
             return 405, "The console is only looked at."
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
             return 403, "This comes from a page of another site."
-        is_elsewhere = headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
-        if is_elsewhere and headers.get("sec-fetch-mode") != "navigate":
+        site = headers.get("sec-fetch-site")
+        if method == "POST":
+            is_own = site == "same-origin" if site is not None else origin is not None
+            return None if is_own else (403, "This does not come from a page of the console.")
+        if site not in ("same-origin", "none", None) and headers.get("sec-fetch-mode") != "navigate":
             return 403, "This comes from a page of another site."
         return None
 

@@ -17,6 +17,7 @@ from ..base.seams import Clock, Workers
 from . import formats, texts
 from .files import StaticFiles
 from .source import Source
+from .visitor import current
 
 _FOLDER = Path(__file__).parent / "templates"
 
@@ -43,10 +44,14 @@ def _environment(files: StaticFiles) -> Environment:
 
 
 class Renderer:
-    """Makes the pages of what one source has. ``load`` is to be called first, by a worker: it compiles the templates."""
+    """Makes the pages of what one source has. ``load`` is to be called first, by a worker: it compiles the templates.
 
-    def __init__(self, workers: Workers, clock: Clock, source: Source) -> None:
+    Every template has ``visitor``, and ``writes``: whether the console may change something.
+    """
+
+    def __init__(self, workers: Workers, clock: Clock, source: Source, *, writes: bool = False) -> None:
         self._workers = workers
+        self.writes = writes
         self._clock = clock
         self._source = source
         self.files = _files()
@@ -69,5 +74,7 @@ class Renderer:
             "now_ms": self._clock.now_ms(),
             "inside": self._source.inside is not None,
             "outage": self._source.outage(),
+            "writes": self.writes,
+            "visitor": current(),
         }
         return await self._workers.run(functools.partial(made.render, **about, **values))

@@ -10,6 +10,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from starlette.routing import Route
+
 from ..base.addresses import join_host_port
 from ..base.network import Network
 from ..base.seams import Clock, Workers
@@ -20,22 +22,28 @@ from ..broker.view.requests import RequestsSeen
 from ..broker.view.view import BrokerView
 from ..security.authorizer_settings import AuthorizerSettings
 from .application import make_application
+from .entrance import OpenEntrance
 from .guard import Guard
+from .own_broker import OwnBroker
 from .render import Renderer
 
 logger = logging.getLogger(__name__)
 
 
 class ConsoleSide:
-    """The console of one broker, a ``broker.server.Side``. ``view`` is what it shows."""
+    """The console of one broker, a ``broker.server.Side``. ``view`` is what it shows, ``routes`` where."""
 
     def __init__(self, server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> None:
         """Raises StartError where a console would let in whom the broker does not."""
         _check_open(server)
         self.view = BrokerView(server, clock, workers)
         self._workers = workers
-        self._renderer = Renderer(workers, clock, self.view)
-        self._application = make_application(self.view, self._renderer)
+        self._writes = server.settings.console_allow_writes
+        self._renderer = Renderer(workers, clock, self.view, writes=self._writes)
+        kafka = OwnBroker(server) if self._writes else None
+        pages = make_application(self.view, self._renderer, kafka)
+        self.routes = [route for route in pages.routes if isinstance(route, Route)]
+        self._application = OpenEntrance(pages)
         self._make_http = partial(HttpServer, network=network, clock=clock)
         self._http: HttpServer | None = None
 
@@ -54,12 +62,13 @@ class ConsoleSide:
     async def bind(self, host: str, port: int) -> None:
         """Take the address; the pages are made ready, too. Raises OSError."""
         await self._workers.run(self._renderer.load)
-        self._http = self._make_http(Guard(self._application, host))
+        self._http = self._make_http(Guard(self._application, host, takes_forms=self._writes))
         await self._http.bind(host, port)
         if not is_on_loopback(host):
             logger.warning(
-                "The console is at %s without a log-in: whoever reaches it reads all records",
+                "The console is at %s without a log-in: whoever reaches it reads all records%s",
                 join_host_port(host or "*", self.port),
+                ", and may delete them" if self._writes else "",
             )
 
     def close(self) -> None:

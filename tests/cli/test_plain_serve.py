@@ -26,6 +26,10 @@ def test_options_are_those_of_the_declaration():
         ("serve --listen 127.0.0.1:0 --data-dir d", {"listen": "127.0.0.1:0", "data_dir": Path("d")}),
         ("serve --data-dir=d --log-level=debug", {"data_dir": Path("d"), "log_level": "debug"}),
         ("serve --override a=1 --override=b=2", {"override": ["a=1", "b=2"]}),
+        (
+            "serve --console 127.0.0.1:0 --console-allow-writes",
+            {"console": "127.0.0.1:0", "console_allow_writes": True},
+        ),
         ("serve --config f --trace all", {"config": Path("f"), "trace": "all"}),
     ],
 )
@@ -45,6 +49,7 @@ def test_what_is_spelt_out_is_read(line: str, options: dict[str, object]):
         "serve --data_dir d",
         "serve --listen",
         "serve --listen --config f",
+        "serve --console-allow-writes=yes",
         "serve more",
         "--version serve",
     ],

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import h11
 import trio
@@ -62,6 +63,17 @@ class Page(HTMLParser):
         if self._href is not None:
             self.links[data.strip()] = self._href
 
+    def button_form(self) -> dict[str, str]:
+        """What the form that is sent with POST has in it; empty where there is none."""
+        found: dict[str, str] = {}
+        is_inside = False
+        for tag, attributes in self.elements:
+            if tag == "form":
+                is_inside = attributes.get("method") == "post"
+            elif tag == "input" and is_inside:
+                found[attributes["name"] or ""] = attributes.get("value") or ""
+        return found
+
     def rows(self) -> int:
         return sum(tag == "tr" for tag, _ in self.elements)
 
@@ -85,11 +97,12 @@ class Answer:
 
 
 class Browsing:
-    """``get`` reads a page; ``put`` writes records without a client."""
+    """``get`` reads a page, ``post`` and ``do`` send forms; ``put`` writes records without a client."""
 
     def __init__(self, server: BrokerServer, network: MemoryNetwork) -> None:
         self.server = server
         self.network = network
+        self.cookies: dict[str, str] = {}
 
     @property
     def console(self) -> ConsoleSide:
@@ -106,16 +119,53 @@ class Browsing:
             stream.close()
 
     async def open(
-        self, target: str, *, method: str = "GET", **headers: str
+        self, target: str, *, method: str = "GET", body: bytes = b"", **headers: str
     ) -> tuple[MemoryConnection, h11.Connection]:
         """A connection on which a request was sent."""
         stream = await self.network.connect(CONSOLE, self.console.port)
         protocol = h11.Connection(h11.CLIENT)
         given = {"Host": f"localhost:{self.console.port}", "Connection": "close"}
+        if body:
+            given["Content-Length"] = str(len(body))
+        if self.cookies:
+            given["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         given |= {name.replace("_", "-"): value for name, value in headers.items()}
         request = h11.Request(method=method, target=target, headers=list(given.items()))
-        await stream.send([(protocol.send(request) or b"") + (protocol.send(h11.EndOfMessage()) or b"")])
+        data = protocol.send(request) or b""
+        if body:
+            data += protocol.send(h11.Data(data=body)) or b""
+        await stream.send([data + (protocol.send(h11.EndOfMessage()) or b"")])
         return stream, protocol
+
+    async def post(self, target: str, fields: dict[str, str], **headers: str) -> Answer:
+        """Send a form as a browser does; headers of the same names replace those of a browser."""
+        origin = f"http://localhost:{self.console.port}"
+        sent = {"Origin": origin, "Sec_Fetch_Site": "same-origin", "Sec_Fetch_Mode": "navigate"}
+        sent |= {"Content_Type": "application/x-www-form-urlencoded", **headers}
+        body = urlencode(fields).encode()
+        stream, protocol = await self.open(
+            target, method="POST", body=body, **{name: value for name, value in sent.items() if value}
+        )
+        try:
+            with trio.fail_after(60):
+                answer = await _answer(stream, protocol)
+        finally:
+            stream.close()
+        self._keep_cookie(answer)
+        return answer
+
+    def _keep_cookie(self, answer: Answer) -> None:
+        if "set-cookie" in answer.headers:
+            name, _, value = answer.headers["set-cookie"].partition(";")[0].partition("=")
+            self.cookies[name] = value
+
+    async def do(self, target: str, **typed: str) -> Answer:
+        """Press the button of an action's page, with what a person types before."""
+        shown = await self.get(target)
+        assert shown.status == 200, shown.page.text
+        form = shown.page.button_form()
+        assert form, shown.page.text
+        return await self.post(target.partition("?")[0], {**form, **typed})
 
     async def create(self, name: str, partitions: int = 1, configs: dict[str, str] | None = None) -> None:
         assert self.server.assembly is not None

@@ -14,6 +14,15 @@ from ottla.console.side import ConsoleSide
 from ..memory_broker import HOST, PORT
 from .browsing import browsing
 
+WRITING = (
+    "/create-topic",
+    "/topics/orders/add-partitions",
+    "/topics/orders/configure",
+    "/topics/orders/delete-records",
+    "/topics/orders/delete",
+)
+"""The addresses of a console that may write."""
+
 
 async def test_names_that_are_not_the_consoles_are_refused(tmp_path: Path) -> None:
     """A page of evil.example whose name leads here is another site all the same."""
@@ -45,6 +54,77 @@ async def test_pages_of_other_sites_get_nothing(tmp_path: Path) -> None:
 async def test_there_is_nothing_to_change(method: str, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         assert (await browser.get("/topics", method=method)).status == 405
+
+
+async def test_without_leave_to_write_no_address_takes_anything(tmp_path: Path) -> None:
+    """Not hidden: there is no route that would."""
+    async with browsing(tmp_path) as browser:
+        await browser.create("orders")
+        for route in browser.console.routes:
+            assert route.methods is not None
+            assert route.methods <= {"GET", "HEAD"}, route.path
+        for address in WRITING:
+            assert (await browser.get(address)).status == 404, address
+            assert (await browser.post(address, {"token": "x", "typed": "orders"})).status == 405, address
+        for address in ("/topics", "/topics/orders"):
+            assert "…" not in "".join((await browser.get(address)).page.links)
+
+
+async def test_with_leave_to_write_those_are_the_ones(tmp_path: Path) -> None:
+    async with browsing(tmp_path, console_allow_writes="true") as browser:
+        await browser.create("orders")
+        taking = {route.path for route in browser.console.routes if "POST" in (route.methods or ())}
+        assert {address.replace("orders", "{topic}") for address in WRITING} == taking
+        for address in WRITING:
+            refused = await browser.post(address, {"token": "x", "typed": "orders"})
+            assert refused.status == 403, address
+            assert "not of this session" in refused.page.text
+        links = (await browser.get("/topics/orders")).page.links
+        assert links["Delete the topic…"] == "/topics/orders/delete"
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example", "Sec_Fetch_Site": "cross-site"},
+        {"Origin": "https://evil.example", "Sec_Fetch_Site": ""},
+        {"Origin": "null", "Sec_Fetch_Site": ""},
+        {"Origin": "", "Sec_Fetch_Site": "same-site"},
+        {"Origin": "", "Sec_Fetch_Site": "none"},
+        {"Origin": "", "Sec_Fetch_Site": ""},
+        {"Host": "evil.example", "Origin": "http://evil.example"},
+    ],
+)
+async def test_forms_of_other_sites_do_nothing(headers: dict[str, str], tmp_path: Path) -> None:
+    """Also one that has the token."""
+    async with browsing(tmp_path, console_allow_writes="true") as browser:
+        await browser.create("orders")
+        form = (await browser.get("/topics/orders/delete")).page.button_form()
+        refused = await browser.post("/topics/orders/delete", {**form, "typed": "orders"}, **headers)
+        assert refused.status in (403, 421)
+        assert (await browser.get("/topics/orders")).status == 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "headers"),
+    [
+        ({"token": ""}, {}),
+        ({"token": "0" * 64}, {}),
+        ({"token": "\u00e4"}, {}),
+        ({}, {"Content_Type": "text/plain"}),
+        ({}, {"Content_Type": "multipart/form-data; boundary=x"}),
+        ({}, {"Content_Type": "application/json"}),
+    ],
+)
+async def test_a_form_without_its_token_does_nothing(
+    fields: dict[str, str], headers: dict[str, str], tmp_path: Path
+) -> None:
+    async with browsing(tmp_path, console_allow_writes="true") as browser:
+        await browser.create("orders")
+        form = (await browser.get("/topics/orders/delete")).page.button_form()
+        refused = await browser.post("/topics/orders/delete", {**form, "typed": "orders", **fields}, **headers)
+        assert refused.status == 403
+        assert (await browser.get("/topics/orders")).status == 200
 
 
 async def test_what_every_answer_says(tmp_path: Path) -> None:

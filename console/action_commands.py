@@ -1,0 +1,67 @@
+"""The commands that do in a terminal what an action of the console does, ``ottla …`` and Kafka's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .commands import Command, line, named
+
+
+def create_topic(
+    server: str, name: str, partitions: int | None, replicas: int | None, configs: Mapping[str, str]
+) -> Command:
+    ottla = ["ottla", "topics", "create", "-b", server]
+    kafka = ["kafka-topics.sh", "--bootstrap-server", server, "--create", "--topic", name]
+    if partitions is not None:
+        ottla += ["-p", str(partitions)]
+        kafka += ["--partitions", str(partitions)]
+    if replicas is not None:
+        ottla += ["-r", str(replicas)]
+        kafka += ["--replication-factor", str(replicas)]
+    for key, value in configs.items():
+        ottla += ["-c", f"{key}={value}"]
+        kafka += ["--config", f"{key}={value}"]
+    return Command(line(*ottla, *named(name)), line(*kafka))
+
+
+def add_partitions(server: str, name: str, count: int) -> Command:
+    return Command(
+        line("ottla", "topics", "alter", "-b", server, "-p", str(count), *named(name)),
+        line("kafka-topics.sh", "--bootstrap-server", server, "--alter", "--topic", name, "--partitions", str(count)),
+    )
+
+
+def set_config(server: str, topic: str, name: str, value: str) -> Command:
+    bracketed = f"[{value}]" if "," in value else value
+    return Command(
+        line("ottla", "configs", "set", "-b", server, "--topic", topic, *named(f"{name}={value}")),
+        line(*_configs(server, topic), "--add-config", f"{name}={bracketed}"),
+    )
+
+
+def unset_config(server: str, topic: str, name: str) -> Command:
+    return Command(
+        line("ottla", "configs", "unset", "-b", server, "--topic", topic, *named(name)),
+        line(*_configs(server, topic), "--delete-config", name),
+    )
+
+
+def _configs(server: str, topic: str) -> tuple[str, ...]:
+    start = "kafka-configs.sh", "--bootstrap-server", server, "--alter"
+    return *start, "--entity-type", "topics", "--entity-name", topic
+
+
+def delete_records(server: str, topic: str, number: int, offset: int | None) -> Command:
+    """``offset`` None for all. Kafka's tool reads a file; it is made in the same line."""
+    where = "end" if offset is None else str(offset)
+    file = f'{{"partitions": [{{"topic": "{topic}", "partition": {number}, "offset": {-1 if offset is None else offset}}}]}}'
+    ottla = line("ottla", "topics", "trim", "-b", server, "-p", str(number), "-o", where, "--execute", *named(topic))
+    kafka = line("kafka-delete-records.sh", "--bootstrap-server", server, "--offset-json-file", "/dev/stdin")
+    return Command(ottla, f"{line('echo', file)} | {kafka}")
+
+
+def delete_topic(server: str, name: str) -> Command:
+    return Command(
+        line("ottla", "topics", "delete", "-b", server, *named(name)),
+        line("kafka-topics.sh", "--bootstrap-server", server, "--delete", "--topic", name),
+    )

@@ -1,0 +1,168 @@
+"""The pages of what can be done: what would happen, the command that does the same, and a button.
+
+An ``Action`` has one address for both: GET shows its form, and, once that is filled in, its plan; POST, with a form of
+``read_form``, does it. They are there where the console may write only: ``routes`` is not called otherwise, so that there is no
+address to send anything to.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import trio
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ..base.errors import KafkaError
+from ..broker.view.view import NotFoundError
+from .asking import in_words
+from .commands import Command
+from .forms import RefusedFormError, read_form
+from .questions import WrongQuestionError
+from .render import Renderer
+
+_AT_ONCE = 4
+Given = Mapping[str, str]
+"""What is known: the parts of the address, its query, and the fields of a form."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """A field of a form. ``kind``: text, number, lines, or choice, of ``choices`` as (value, text)."""
+
+    name: str
+    label: str
+    value: str = ""
+    kind: str = "text"
+    choices: Sequence[tuple[str, str]] = ()
+    hint: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What the button ``verb`` does.
+
+    ``what`` is a sentence of it; ``warnings`` are what to think of before. ``typed`` is what has to be typed, None for
+    nothing. ``columns`` and ``rows`` are a table, of which numbers are to be right. ``hidden`` goes with the button, beside
+    what is given in the address.
+    """
+
+    what: str
+    verb: str
+    command: Command | None
+    warnings: Sequence[str] = ()
+    typed: str | None = None
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[Any]] = ()
+    hidden: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """What was done, as a sentence, and the page to go on to."""
+
+    what: str
+    address: str
+    name: str
+
+
+class Action(Protocol):
+    """One thing that can be done. ``title`` is its heading, ``here`` the page in the menu that it belongs to."""
+
+    title: str
+    here: str
+
+    def fields(self, given: Given) -> Sequence[Field]:
+        """Its form; none where everything is in the address."""
+        ...
+
+    async def plan(self, given: Given) -> Plan | None:
+        """None while the form is not filled in. Raises WrongQuestionError, NotFoundError, KafkaError."""
+        ...
+
+    async def carry_out(self, given: Given) -> Done:
+        """Do it. Raises the same."""
+        ...
+
+
+class ActionPages:
+    """The addresses of actions."""
+
+    def __init__(self, renderer: Renderer) -> None:
+        self._renderer = renderer
+        self._turns = trio.CapacityLimiter(_AT_ONCE)
+
+    def routes(self, actions: Mapping[str, Action]) -> list[Route]:
+        """``actions`` by address, as Starlette writes it."""
+        return [self._route(address, action) for address, action in actions.items()]
+
+    def _route(self, address: str, action: Action) -> Route:
+        async def answer(request: Request) -> Response:
+            async with self._turns:
+                return await (self._do if request.method == "POST" else self._show)(request, action)
+
+        return Route(address, answer, methods=["GET", "POST"])
+
+    async def _show(self, request: Request, action: Action) -> Response:
+        return await self._plan(action, dict(request.query_params), _path(request))
+
+    async def _plan(
+        self, action: Action, sent: Given, path: Given, problem: str | None = None, status: int = 200
+    ) -> Response:
+        """The action's page; where it is there after something has gone wrong already, with that."""
+        plan = None
+        try:
+            plan = await action.plan({**sent, **path})
+        except (WrongQuestionError, NotFoundError, KafkaError) as error:
+            if problem is None:
+                problem, status = _problem(error)
+        return await self._renderer.page(
+            "action.html",
+            status,
+            title=action.title,
+            here=action.here,
+            fields=action.fields({**sent, **path}),
+            plan=plan,
+            given=sent,
+            problem=problem,
+        )
+
+    async def _do(self, request: Request, action: Action) -> Response:
+        sent: Given = {}
+        try:
+            sent = await read_form(request)
+            done = await action.carry_out({**sent, **_path(request)})
+        except (RefusedFormError, WrongQuestionError, NotFoundError, KafkaError) as error:
+            return await self._plan(action, sent, _path(request), *_problem(error))
+        return await self._renderer.page("done.html", title=action.title, here=action.here, done=done)
+
+
+def _path(request: Request) -> dict[str, str]:
+    return {name: str(value) for name, value in request.path_params.items()}
+
+
+def _problem(error: Exception) -> tuple[str, int]:
+    """What the page says, and its status."""
+    if isinstance(error, KafkaError):
+        return f"Kafka's answer: {in_words(error)}", 409
+    return str(error), 403 if isinstance(error, RefusedFormError) else 404 if isinstance(error, NotFoundError) else 400
+
+
+def number(given: Given, name: str, what: str, least: int = 0, most: int = (1 << 63) - 1) -> int | None:
+    """A whole number of a form; None where nothing is given. Raises WrongQuestionError."""
+    text = given.get(name, "").strip()
+    if not text:
+        return None
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 19 and least <= int(text) <= most):
+        raise WrongQuestionError(f"{text} is not {what}.")
+    return int(text)
+
+
+def check_typed(given: Given, name: str) -> None:
+    """Raises WrongQuestionError unless the name was typed."""
+    if given.get("typed", "") != name:
+        raise WrongQuestionError("Nothing was done: what was typed is not the name.")

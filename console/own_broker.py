@@ -1,0 +1,198 @@
+"""This very broker as what an action asks (``asking.Kafka``): its dispatch is given the request as if a client had sent it.
+
+So handlers, quotas, the authorizer, the audit log and the list of requests see what they see of any client: the visitor's
+principal and address. What another broker has to do (the controller, a leader, a coordinator) is sent there over the brokers'
+own listener, where it counts as this broker's; the visitor's rights are looked at before, by the same rules, which all brokers
+share (``_check_rights``). A request without a line there is not sent.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from typing import Any
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError, ProtocolError
+from ..base.network import Part
+from ..broker.dispatch import answer
+from ..broker.view.view import ViewedBroker
+from ..handlers.call import Call, CloseConnection
+from ..handlers.rights import CLUSTER, GROUP, TOPIC, check, may
+from ..handlers.services import Services
+from ..replication.broker_client import NoAnswerError
+from ..security.acl import Operation
+from ..wire.api_keys import ApiKey
+from ..wire.codec import decode, encode_bytes
+from ..wire.headers import decode_response_header, encode_request_header
+from ..wire.messages.find_coordinator import FindCoordinatorRequest
+from ..wire.registry import response_class
+from ..wire.schema import Message
+from .asking import HIGHEST, AnyBroker, Controller, GroupCoordinator, Leader, To
+from .visitor import current
+
+logger = logging.getLogger(__name__)
+
+CLIENT_ID = "ottla-console"
+_ANSWER_SECONDS = 40.0
+_FIND_SECONDS = 5.0
+_PAUSE_SECONDS = 0.1
+_SIZE_BYTES = 4
+
+
+class OwnBroker:
+    """Asks as the visitor of the request at hand."""
+
+    def __init__(self, broker: ViewedBroker) -> None:
+        self._broker = broker
+
+    async def ask(self, request: Message, to: To) -> Any:
+        """See ``asking.Kafka``."""
+        services = self._services()
+        node = await self._node(services, to)
+        call = Call(services, current().connection, _nothing, self._broker.monitor.observer)
+        if node == services.broker_id:
+            return await _ask_here(call, request)
+        return await self._ask_there(call, request, node)
+
+    def _services(self) -> Services:
+        assembly = self._broker.assembly
+        if assembly is None or not assembly.is_started:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The broker has not started yet.")
+        return assembly.services
+
+    async def _node(self, services: Services, to: To) -> int:
+        """Raises KafkaError where there is none."""
+        match to:
+            case AnyBroker():
+                return services.broker_id
+            case Controller():
+                if services.metadata.controller_id < 0:
+                    raise KafkaError(ErrorCode.NOT_CONTROLLER, "No broker is the controller just now.")
+                return services.metadata.controller_id
+            case Leader(topic, number):
+                cached = services.metadata.topic(topic)
+                partition = None if cached is None else cached.partitions.get(number)
+                if partition is None:
+                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {topic}-{number}.")
+                if partition.leader < 0:
+                    raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{number} has no leader.")
+                return partition.leader
+            case GroupCoordinator(group):
+                return await self._coordinator(services, group)
+
+    async def _coordinator(self, services: Services, group: str) -> int:
+        until = trio.current_time() + _FIND_SECONDS
+        while True:
+            call = Call(services, current().connection, _nothing, self._broker.monitor.observer)
+            found = await _ask_here(call, FindCoordinatorRequest(key=group))
+            if not found.error_code:
+                return int(found.node_id)
+            code = ErrorCode(found.error_code)
+            if code is not ErrorCode.COORDINATOR_NOT_AVAILABLE or trio.current_time() >= until:
+                raise KafkaError(code, found.error_message)
+            await trio.sleep(_PAUSE_SECONDS)
+
+    async def _ask_there(self, call: Call, request: Message, node: int) -> Any:
+        assembly = self._broker.assembly
+        assert assembly is not None
+        call.change_kind(ApiKey(request.api_key) << 16, request.api_key)
+        _check_rights(call, request)
+        try:
+            client = assembly.peers.client(node, "console", timeout=_ANSWER_SECONDS)
+            version = await client.negotiate(type(request), HIGHEST.get(ApiKey(request.api_key)))
+            response = await client.send(request, version)
+        except NoAnswerError as error:
+            raise KafkaError(
+                ErrorCode.BROKER_NOT_AVAILABLE,
+                f"Broker {node}, which has to do this, did not answer; it may have done it: {error}.",
+            ) from None
+        except ValueError as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+        if request.api_key == ApiKey.OFFSET_FETCH:  # of all topics, if none is named
+            response.topics = [
+                topic
+                for topic in response.topics
+                if may(call, Operation.DESCRIBE, TOPIC, topic.name, log_if_denied=False)
+            ]
+        return response
+
+
+async def _nothing() -> None:
+    """There are no answers before this one that had to leave first."""
+    await trio.lowlevel.checkpoint()
+
+
+async def _ask_here(call: Call, request: Message) -> Any:
+    key = ApiKey(request.api_key)
+    handler = call.broker.served.by_key[key]
+    version = min(handler.highest, HIGHEST.get(key, handler.highest))
+    try:
+        head = encode_request_header(key, version, 0, CLIENT_ID)
+        frame = bytearray(head + encode_bytes(request, version))  # records are stamped where they are
+    except ValueError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    if call.observer is not None:
+        call.take_up(call.observer.elapsed())
+    try:
+        parts = await answer(call, memoryview(frame))
+    except (ProtocolError, CloseConnection) as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None
+    finally:
+        call.tell()
+    if call.throttle_ms:  # a quota holds a visitor up as it does a client
+        await trio.sleep(call.throttle_ms / 1000)
+    return _read(key, version, parts)
+
+
+def _read(key: ApiKey, version: int, parts: list[Part] | None) -> Any:
+    assert parts is not None, "requests without an answer are not asked"
+    pieces = [part for part in parts if isinstance(part, bytes | bytearray | memoryview)]
+    assert len(pieces) == len(parts), "files are not read here"
+    data = memoryview(b"".join(pieces))
+    _, start = decode_response_header(data[_SIZE_BYTES:], key, version)
+    return decode(response_class(key), version, data[_SIZE_BYTES + start :])
+
+
+def _check_rights(call: Call, request: Any) -> None:
+    """What the handler of the other broker would look at, which takes this broker for the client. Raises KafkaError."""
+    need_topic = functools.partial(_check_topics, call)
+    match ApiKey(request.api_key):
+        case ApiKey.CREATE_TOPICS:
+            if not may(call, Operation.CREATE, CLUSTER, log_if_denied=False):
+                need_topic(Operation.CREATE, request.topics)
+        case ApiKey.DELETE_TOPICS:
+            for name in request.topic_names:
+                check(call, Operation.DELETE, TOPIC, name)
+        case ApiKey.CREATE_PARTITIONS:
+            need_topic(Operation.ALTER, request.topics)
+        case ApiKey.DELETE_RECORDS:
+            need_topic(Operation.DELETE, request.topics)
+        case ApiKey.LIST_OFFSETS:
+            need_topic(Operation.DESCRIBE, request.topics)
+        case ApiKey.DESCRIBE_PRODUCERS:
+            need_topic(Operation.READ, request.topics)
+        case ApiKey.PRODUCE:
+            need_topic(Operation.WRITE, request.topic_data)
+        case ApiKey.OFFSET_COMMIT:
+            check(call, Operation.READ, GROUP, request.group_id)
+            need_topic(Operation.READ, request.topics)
+        case ApiKey.OFFSET_FETCH:
+            check(call, Operation.DESCRIBE, GROUP, request.group_id)
+            need_topic(Operation.DESCRIBE, request.topics or ())
+        case ApiKey.DESCRIBE_GROUPS:
+            for group in request.groups:
+                check(call, Operation.DESCRIBE, GROUP, group)
+        case ApiKey.DELETE_GROUPS:
+            for group in request.groups_names:
+                check(call, Operation.DELETE, GROUP, group)
+        case ApiKey.WRITE_TXN_MARKERS:
+            check(call, Operation.ALTER, CLUSTER)
+        case other:
+            raise AssertionError(f"{other.name} is not sent to other brokers")
+
+
+def _check_topics(call: Call, operation: Operation, topics: Any) -> None:
+    for topic in topics:
+        check(call, operation, TOPIC, topic.name)

@@ -1,0 +1,324 @@
+"""What can be done with a topic: made, given partitions and settings, emptied up to an offset, deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from urllib.parse import quote
+
+from ..base.errors import ErrorCode, KafkaError
+from ..broker.view.view import NotFoundError
+from ..wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ..wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ..wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from ..wire.messages.delete_topics import DeleteTopicsRequest
+from ..wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ..wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from ..wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+from . import action_commands
+from .actions import Done, Field, Given, Plan, check_typed, number
+from .asking import AnyBroker, Controller, Kafka, Leader, check
+from .offsets import Bounds, bounds
+from .questions import WrongQuestionError
+
+TIMEOUT_MS = 30_000
+_TOPIC_RESOURCE = 2
+_SET, _DELETE = 0, 1
+_MOST_PARTITIONS = 100_000
+_MOST_REPLICAS = (1 << 15) - 1
+
+Server = Callable[[], str]
+"""The address that clients connect to first, as commands have it."""
+
+
+class CreateTopic:
+    """A new topic."""
+
+    title, here = "Create a topic", "Topics"
+
+    def __init__(self, kafka: Kafka, server: Server) -> None:
+        self._kafka = kafka
+        self._server = server
+
+    def fields(self, given: Given) -> Sequence[Field]:
+        return (
+            Field("name", "Name", given.get("name", "")),
+            Field("partitions", "Partitions", given.get("partitions", ""), "number", hint="the broker's default"),
+            Field("replicas", "Replicas", given.get("replicas", ""), "number", hint="the broker's default"),
+            Field("configs", "Settings", given.get("configs", ""), "lines", hint="retention.ms=3600000"),
+        )
+
+    async def plan(self, given: Given) -> Plan | None:
+        if not given.get("name", "").strip():
+            return None
+        topic = self._topic(given)
+        await self._create(topic, validate_only=True)
+        configs = {config.name: config.value or "" for config in topic.configs}
+        partitions = topic.num_partitions if topic.num_partitions > 0 else None
+        replicas = topic.replication_factor if topic.replication_factor > 0 else None
+        command = action_commands.create_topic(self._server(), topic.name, partitions, replicas, configs)
+        return Plan(f"The topic {topic.name} is made.", "Create topic", command)
+
+    async def carry_out(self, given: Given) -> Done:
+        topic = self._topic(given)
+        await self._create(topic, validate_only=False)
+        return Done(f"The topic {topic.name} was made.", topic_address(topic.name), topic.name)
+
+    def _topic(self, given: Given) -> CreatableTopic:
+        partitions = number(given, "partitions", "a number of partitions", 1, _MOST_PARTITIONS)
+        replicas = number(given, "replicas", "a number of replicas", 1, _MOST_REPLICAS)
+        configs = []
+        for text in given.get("configs", "").splitlines():
+            name, equals, value = text.strip().partition("=")
+            if text.strip() and not (equals and name):
+                raise WrongQuestionError(f"{text.strip()} is not a setting: they are NAME=VALUE, one a line.")
+            if text.strip():
+                configs.append(CreatableTopicConfig(name=name.strip(), value=value.strip()))
+        return CreatableTopic(
+            name=given.get("name", "").strip(),
+            num_partitions=-1 if partitions is None else partitions,
+            replication_factor=-1 if replicas is None else replicas,
+            configs=configs,
+        )
+
+    async def _create(self, topic: CreatableTopic, *, validate_only: bool) -> None:
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS, validate_only=validate_only)
+        response = await self._kafka.ask(request, Controller())
+        for result in response.topics:
+            check(result.error_code, result.error_message)
+
+
+class AddPartitions:
+    """More partitions for a topic."""
+
+    title, here = "Add partitions", "Topics"
+
+    def __init__(self, kafka: Kafka, server: Server) -> None:
+        self._kafka = kafka
+        self._server = server
+
+    def fields(self, given: Given) -> Sequence[Field]:
+        return (Field("count", "Partitions in all", given.get("count", ""), "number"),)
+
+    async def plan(self, given: Given) -> Plan | None:
+        topic = await described(self._kafka, given["topic"])
+        count = number(given, "count", "a number of partitions", 1, _MOST_PARTITIONS)
+        if count is None:
+            return None
+        await self._add(given["topic"], count, validate_only=True)
+        return Plan(
+            f"The topic {topic.name}, which has {len(topic.partitions)}, gets {count} partitions in all.",
+            "Add partitions",
+            action_commands.add_partitions(self._server(), given["topic"], count),
+            warnings=(
+                "Records with a key go to other partitions from then on. Partitions cannot be taken away again.",
+            ),
+        )
+
+    async def carry_out(self, given: Given) -> Done:
+        name = given["topic"]
+        count = number(given, "count", "a number of partitions", 1, _MOST_PARTITIONS)
+        if count is None:
+            raise WrongQuestionError("How many partitions was not said.")
+        await self._add(name, count, validate_only=False)
+        return Done(f"The topic {name} has {count} partitions.", topic_address(name), name)
+
+    async def _add(self, name: str, count: int, *, validate_only: bool) -> None:
+        topics = [CreatePartitionsTopic(name=name, count=count, assignments=None)]
+        request = CreatePartitionsRequest(topics=topics, timeout_ms=TIMEOUT_MS, validate_only=validate_only)
+        response = await self._kafka.ask(request, Controller())
+        for result in response.results:
+            check(result.error_code, result.error_message)
+
+
+class ConfigureTopic:
+    """A setting of a topic, set or given back to its default."""
+
+    title, here = "Change a setting", "Topics"
+
+    def __init__(self, kafka: Kafka, server: Server) -> None:
+        self._kafka = kafka
+        self._server = server
+
+    def fields(self, given: Given) -> Sequence[Field]:
+        ways = (("set", "set it"), ("delete", "back to the default"))
+        return (
+            Field("name", "Setting", given.get("name", ""), hint="retention.ms"),
+            Field("way", "", given.get("way", "set"), "choice", ways),
+            Field("value", "Value", given.get("value", "")),
+        )
+
+    async def plan(self, given: Given) -> Plan | None:
+        topic, name = given["topic"], given.get("name", "").strip()
+        now = await self._now(topic, name)
+        if not name:
+            return None
+        change = _change(given)
+        await self._alter(topic, change, validate_only=True)
+        if change.config_operation == _DELETE:
+            command = action_commands.unset_config(self._server(), topic, name)
+            what, after = f"The setting {name} of {topic} goes back to its default.", "the default"
+        else:
+            command = action_commands.set_config(self._server(), topic, name, change.value or "")
+            what, after = f"The setting {name} of {topic} is set.", change.value or ""
+        return Plan(what, "Change setting", command, columns=("Setting", "Now", "Then"), rows=((name, now, after),))
+
+    async def carry_out(self, given: Given) -> Done:
+        topic, change = given["topic"], _change(given)
+        await self._alter(topic, change, validate_only=False)
+        return Done(f"The setting {change.name} of {topic} was changed.", topic_address(topic), topic)
+
+    async def _now(self, topic: str, name: str) -> str | None:
+        """Raises KafkaError, also where there is no such topic."""
+        resource = DescribeConfigsResource(
+            resource_type=_TOPIC_RESOURCE, resource_name=topic, configuration_keys=[name] if name else None
+        )
+        response = await self._kafka.ask(DescribeConfigsRequest(resources=[resource]), AnyBroker())
+        (result,) = response.results
+        check(result.error_code, result.error_message)
+        return next((config.value for config in result.configs if config.name == name), None)
+
+    async def _alter(self, topic: str, change: AlterableConfig, *, validate_only: bool) -> None:
+        resource = AlterConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=topic, configs=[change])
+        request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=validate_only)
+        response = await self._kafka.ask(request, AnyBroker())
+        for result in response.responses:
+            check(result.error_code, result.error_message)
+
+
+def _change(given: Given) -> AlterableConfig:
+    name = given.get("name", "").strip()
+    if not name:
+        raise WrongQuestionError("Which setting was not said.")
+    if given.get("way") == "delete":
+        return AlterableConfig(name=name, config_operation=_DELETE, value=None)
+    return AlterableConfig(name=name, config_operation=_SET, value=given.get("value", "").strip())
+
+
+class DeleteRecords:
+    """The oldest records of one partition, up to an offset."""
+
+    title, here = "Delete records", "Topics"
+
+    def __init__(self, kafka: Kafka, server: Server) -> None:
+        self._kafka = kafka
+        self._server = server
+
+    def fields(self, given: Given) -> Sequence[Field]:
+        return (
+            Field("partition", "Partition", given.get("partition", ""), "number"),
+            Field("offset", "Records before the offset", given.get("offset", ""), "number", hint="end, for all"),
+        )
+
+    async def plan(self, given: Given) -> Plan | None:
+        topic = await described(self._kafka, given["topic"])
+        if topic.is_internal:
+            raise _internal(given["topic"])
+        if not given.get("partition", "").strip() or not given.get("offset", "").strip():
+            return None
+        partition, offset = _records(given)
+        found = await self._bounds(given["topic"], partition)
+        upto = found.end if offset is None else offset
+        count = max(0, min(upto, found.end) - found.start)
+        return Plan(
+            f"The records of {given['topic']}-{partition} before offset {upto} are deleted: {count} offsets.",
+            "Delete records",
+            action_commands.delete_records(self._server(), given["topic"], partition, offset),
+            warnings=("What is deleted cannot be had back.",),
+            typed=given["topic"],
+            columns=("Partition", "First offset now", "First offset then", "End"),
+            rows=((partition, found.start, max(found.start, upto), found.end),),
+        )
+
+    async def carry_out(self, given: Given) -> Done:
+        name = given["topic"]
+        topic = await described(self._kafka, name)
+        if topic.is_internal:
+            raise _internal(name)
+        check_typed(given, name)
+        number, offset = _records(given)
+        partition = DeleteRecordsPartition(partition_index=number, offset=-1 if offset is None else offset)
+        topics = [DeleteRecordsTopic(name=name, partitions=[partition])]
+        response = await self._kafka.ask(
+            DeleteRecordsRequest(topics=topics, timeout_ms=TIMEOUT_MS), Leader(name, number)
+        )
+        (result,) = response.topics[0].partitions
+        check(result.error_code)
+        what = f"The records of {name}-{number} were deleted; the first offset is {result.low_watermark}."
+        return Done(what, topic_address(name), name)
+
+    async def _bounds(self, topic: str, partition: int) -> Bounds:
+        return (await bounds(self._kafka, [(topic, partition)]))[topic, partition]
+
+
+def _records(given: Given) -> tuple[int, int | None]:
+    """Partition, and the offset to delete up to; None for the end."""
+    partition = number(given, "partition", "a partition", 0, (1 << 31) - 1)
+    if partition is None:
+        raise WrongQuestionError("Of which partition was not said.")
+    if given.get("offset", "").strip() in ("end", "-1"):
+        return partition, None
+    offset = number(given, "offset", "an offset")
+    if offset is None:
+        raise WrongQuestionError("Up to which offset was not said.")
+    return partition, offset
+
+
+class DeleteTopic:
+    """A topic with all that is in it."""
+
+    title, here = "Delete a topic", "Topics"
+
+    def __init__(self, kafka: Kafka, server: Server) -> None:
+        self._kafka = kafka
+        self._server = server
+
+    def fields(self, given: Given) -> Sequence[Field]:
+        return ()
+
+    async def plan(self, given: Given) -> Plan | None:
+        topic = await described(self._kafka, given["topic"])
+        if topic.is_internal:
+            raise _internal(given["topic"])
+        count = len(topic.partitions)
+        return Plan(
+            f"The topic {given['topic']} is deleted, with its {count} partitions and all that is in them.",
+            "Delete topic",
+            action_commands.delete_topic(self._server(), given["topic"]),
+            warnings=("What is deleted cannot be had back.",),
+            typed=given["topic"],
+        )
+
+    async def carry_out(self, given: Given) -> Done:
+        name = given["topic"]
+        topic = await described(self._kafka, name)
+        if topic.is_internal:
+            raise _internal(name)
+        check_typed(given, name)
+        request = DeleteTopicsRequest(topic_names=[name], timeout_ms=TIMEOUT_MS)
+        response = await self._kafka.ask(request, Controller())
+        for result in response.responses:
+            check(result.error_code, result.error_message)
+        return Done(f"The topic {name} was deleted.", "/topics", "Topics")
+
+
+async def described(kafka: Kafka, name: str) -> MetadataResponseTopic:
+    """A topic. Raises NotFoundError, KafkaError."""
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+    response = await kafka.ask(request, AnyBroker())
+    topic: MetadataResponseTopic = response.topics[0]
+    if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
+        raise NotFoundError(f"There is no topic {name}.")
+    check(topic.error_code)
+    return topic
+
+
+def _internal(name: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is the brokers' own: the console leaves it alone.")
+
+
+def topic_address(name: str) -> str:
+    return f"/topics/{quote(name, safe='')}"

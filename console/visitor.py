@@ -1,0 +1,52 @@
+"""Who looks at a page or does something with it: the visitor of the request at hand.
+
+There is one for each request, in a context variable: trio gives a task's context to the tasks that it starts, so what a page
+begins has the same visitor. Where there is none, nothing is shown: ``current`` raises LookupError.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import hmac
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from ..handlers.connection_context import ConnectionContext
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Visitor:
+    """``connection`` has the principal and the address, as a client's connection has, so that handlers take it for one.
+
+    ``name`` is that of the user who has logged in, None where the console asks nobody. ``form_token`` is what the forms of this
+    visitor send back.
+    """
+
+    connection: ConnectionContext
+    form_token: str
+    name: str | None = None
+
+
+_VISITOR: ContextVar[Visitor] = ContextVar("visitor")
+
+
+def current() -> Visitor:
+    """Raises LookupError outside of a request."""
+    return _VISITOR.get()
+
+
+@contextmanager
+def visited_by(visitor: Visitor) -> Iterator[None]:
+    """What runs inside is for this visitor."""
+    before = _VISITOR.set(visitor)
+    try:
+        yield
+    finally:
+        _VISITOR.reset(before)
+
+
+def form_token(secret: bytes, session: str) -> str:
+    """What a form of a session has to have. Another site's page cannot read it, and so cannot make the form."""
+    return hmac.new(secret, session.encode(), hashlib.sha256).hexdigest()

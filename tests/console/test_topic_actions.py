@@ -1,0 +1,125 @@
+"""What the console can do with topics: a plan with the command first, then by the broker's own handlers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ottla.wire.records import Record
+
+from .browsing import browsing
+
+WRITES = {"console_allow_writes": "true"}
+
+
+async def test_a_topic_is_made(tmp_path: Path) -> None:
+    async with browsing(tmp_path, **WRITES) as browser:
+        empty = (await browser.get("/create-topic")).page
+        assert empty.button_form() == {}
+        target = "/create-topic?name=a+b&partitions=3"
+        wrong = await browser.get(target)
+        assert wrong.status == 409
+        assert "INVALID_TOPIC_EXCEPTION" in wrong.page.text
+        assert wrong.page.button_form() == {}
+        target = "/create-topic?name=prices&partitions=3&replicas=&configs=cleanup.policy%3Dcompact%0Aretention.ms%3D5"
+        plan = (await browser.get(target)).page
+        made = "-p 3 -c cleanup.policy=compact -c retention.ms=5 prices"
+        assert f"ottla topics create -b test:9092 {made}" in plan.text
+        assert "kafka-topics.sh --bootstrap-server test:9092 --create --topic prices --partitions 3" in plan.text
+        assert (await browser.get("/topics/prices")).status == 404, "a plan does nothing"
+        done = await browser.do(target)
+        assert done.status == 200
+        page = (await browser.get(done.page.links["prices"])).page
+        assert "cleanup.policy compact TOPIC_CONFIG" in page.text
+        assert "retention.ms 5 TOPIC_CONFIG" in page.text
+        again = await browser.get(target)
+        assert again.status == 409
+        assert "TOPIC_ALREADY_EXISTS" in again.page.text
+
+
+async def test_what_is_no_topic_is_said(tmp_path: Path) -> None:
+    async with browsing(tmp_path, **WRITES) as browser:
+        for query in (
+            "name=t&partitions=x",
+            "name=t&partitions=0",
+            "name=t&replicas=-1",
+            "name=t&configs=retention.ms",
+        ):
+            assert (await browser.get(f"/create-topic?{query}")).status == 400, query
+        unknown = await browser.get("/create-topic?name=t&configs=nothing%3D1")
+        assert "INVALID_CONFIG" in unknown.page.text
+        for what in ("add-partitions", "configure", "delete-records", "delete"):
+            assert (await browser.get(f"/topics/nothing/{what}?count=2&name=retention.ms")).status in (404, 409)
+
+
+async def test_partitions_are_added(tmp_path: Path) -> None:
+    async with browsing(tmp_path, **WRITES) as browser:
+        await browser.create("orders", 2)
+        fewer = await browser.get("/topics/orders/add-partitions?count=1")
+        assert "INVALID_PARTITIONS" in fewer.page.text
+        plan = (await browser.get("/topics/orders/add-partitions?count=5")).page
+        assert "ottla topics alter -b test:9092 -p 5 orders" in plan.text
+        await browser.do("/topics/orders/add-partitions?count=5")
+        assert (await browser.get("/topics/orders/4/segments")).status == 200
+
+
+async def test_a_setting_is_set_and_given_back(tmp_path: Path) -> None:
+    async with browsing(tmp_path, **WRITES) as browser:
+        await browser.create("orders")
+        target = "/topics/orders/configure?name=retention.ms&way=set&value=1234"
+        plan = (await browser.get(target)).page
+        assert "retention.ms 604800000 1234" in plan.text
+        assert "ottla configs set -b test:9092 --topic orders retention.ms=1234" in plan.text
+        await browser.do(target)
+        assert "retention.ms 1234 TOPIC_CONFIG" in (await browser.get("/topics/orders")).page.text
+        back = "/topics/orders/configure?name=retention.ms&way=delete"
+        assert "--delete-config retention.ms" in (await browser.get(back)).page.text
+        await browser.do(back)
+        assert "retention.ms 604800000 DEFAULT_CONFIG" in (await browser.get("/topics/orders")).page.text
+        wrong = await browser.get("/topics/orders/configure?name=retention.ms&way=set&value=soon")
+        assert wrong.status == 409
+        assert "INVALID_CONFIG" in wrong.page.text
+
+
+async def test_records_are_deleted_up_to_an_offset(tmp_path: Path) -> None:
+    async with browsing(tmp_path, **WRITES) as browser:
+        await browser.create("orders")
+        browser.put("orders", *[Record(timestamp=1, value=b"v")] * 7)
+        target = "/topics/orders/delete-records?partition=0&offset=3"
+        plan = (await browser.get(target)).page
+        assert "before offset 3 are deleted: 3 offsets" in plan.text
+        assert "ottla topics trim -b test:9092 -p 0 -o 3 --execute orders" in plan.text
+        assert (await browser.do(target, typed="order")).status == 400
+        assert browser.partition("orders").log.log_start_offset == 0
+        await browser.do(target, typed="orders")
+        assert browser.partition("orders").log.log_start_offset == 3
+        beyond = await browser.do("/topics/orders/delete-records?partition=0&offset=99", typed="orders")
+        assert "OFFSET_OUT_OF_RANGE" in beyond.page.text
+        await browser.do("/topics/orders/delete-records?partition=0&offset=end", typed="orders")
+        assert browser.partition("orders").log.log_start_offset == 7
+
+
+async def test_a_topic_is_deleted_by_typing_its_name(tmp_path: Path) -> None:
+    async with browsing(tmp_path, **WRITES) as browser:
+        await browser.create("orders")
+        target = "/topics/orders/delete"
+        assert "ottla topics delete -b test:9092 orders" in (await browser.get(target)).page.text
+        for typed in ("", "order", "Orders", "orders "):
+            refused = await browser.do(target, typed=typed)
+            assert refused.status == 400
+            assert "Nothing was done" in refused.page.text
+            assert refused.page.button_form(), "it can be tried again"
+        done = await browser.do(target, typed="orders")
+        assert "The topic orders was deleted." in done.page.text
+        assert (await browser.get("/topics/orders")).status == 404
+
+
+async def test_the_brokers_own_topics_are_left_alone(tmp_path: Path) -> None:
+    async with browsing(tmp_path, **WRITES, offsets_topic_replication_factor="1") as browser:
+        await browser.create("__consumer_offsets")
+        token = (await browser.get("/create-topic?name=t")).page.button_form()["token"]
+        for what in ("delete", "delete-records"):
+            target = f"/topics/__consumer_offsets/{what}"
+            assert "the brokers' own" in (await browser.get(target)).page.text
+            fields = {"token": token, "typed": "__consumer_offsets", "partition": "0", "offset": "end"}
+            assert (await browser.post(target, fields)).status == 409
+        assert (await browser.get("/topics/__consumer_offsets")).status == 200
