@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 import trio
@@ -52,6 +53,7 @@ LeadershipListener = Callable[[str, int, int | None], None]
 _SHORTEST_PERIOD_SECONDS = 0.01
 _NO_LEADER_EPOCH = -1
 _LEADER_EPOCH_DURING_DELETE = -2
+_NONE_HERE: Mapping[int, Partition] = MappingProxyType({})
 
 
 class Followers(Protocol):
@@ -142,6 +144,10 @@ class ReplicaManager:
     def find(self, topic: str, number: int) -> Partition | None:
         """A partition that is on this broker, and not in a folder that has failed; None for others."""
         return self._partitions.get(topic, {}).get(number)
+
+    def by_number(self, topic: str) -> Mapping[int, Partition]:
+        """As ``of_topic``; it changes with them."""
+        return self._partitions.get(topic, _NONE_HERE)
 
     def of_topic(self, topic: str) -> list[Partition]:
         """The topic's partitions on this broker; those in a folder that has failed are not among them."""

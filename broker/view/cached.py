@@ -31,6 +31,10 @@ class Cached(Generic[T]):
             await self._reading.wait()
         return self._result
 
+    def forget(self) -> None:
+        """What was read is read again for the next who asks."""
+        self._result = None
+
     async def _renew(self) -> T:
         reading = self._reading = trio.Event()
         began = trio.current_time()

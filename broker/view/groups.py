@@ -17,7 +17,7 @@ from ...wire.codec import decode
 from ...wire.messages.consumer_protocol import ConsumerProtocolAssignment
 from .pace import Pace
 from .rows import GroupPartitionRow, GroupRow, MemberRow, ReaderRow
-from .topics import Replicas
+from .topics import Replicas, ReplicasHere
 
 _VERSION = struct.Struct(">h")
 _HIGHEST_VERSION = 3
@@ -39,13 +39,20 @@ class Lag(NamedTuple):
 
 
 def lags(group: Group, replicas: Replicas) -> Iterator[Lag]:
-    """Every commit of a group, with its lag."""
-    for topic, number, committed in list(group.committed_partitions()):
+    """Every commit of a group, with its lag, by topic and number."""
+    for topic, number, committed in commits(group):
         partition = replicas.get((topic, number))
         if partition is None or not partition.is_leader:
             yield Lag(topic, number, committed, None, None)
         else:
             yield Lag(topic, number, committed, partition, lag_behind(partition, committed.value.offset))
+
+
+def commits(group: Group) -> Iterator[tuple[str, int, CommittedOffset]]:
+    """Every commit of a group, by topic and number; what comes meanwhile of another topic is not among them."""
+    for topic in sorted(group.offsets):
+        for number, committed in sorted(group.offsets.get(topic, {}).items()):
+            yield topic, number, committed
 
 
 def lag_behind(partition: Partition, committed: int) -> int:
@@ -60,29 +67,36 @@ class Groups(NamedTuple):
     max_lags: Mapping[str, int]
 
 
-async def read_groups(groups: Iterable[Group], replicas: Replicas, pace: Pace) -> Groups:
+async def read_groups(groups: Iterable[Group], replicas: ReplicasHere, pace: Pace) -> Groups:
     max_lags: dict[str, int] = {}
     rows = [await group_row(group, replicas, max_lags, pace) for group in groups]
     return Groups(rows, max_lags)
 
 
-async def group_row(group: Group, replicas: Replicas, max_lags: dict[str, int], pace: Pace) -> GroupRow:
-    """A group's row; ``max_lags`` is raised where this group's is larger."""
-    partitions = unknown = lost = 0
-    total: int | None = None
-    largest: int | None = None
-    for found in lags(group, replicas):
-        partitions += 1
-        if found.lag is None:
-            unknown += 1
-        else:
-            total = (total or 0) + found.lag
-            largest = max(largest or 0, found.lag)
-            lost += found.is_lost
-            if found.lag >= max_lags.get(found.topic, 0):
-                max_lags[found.topic] = found.lag
-        if pace.is_due():
-            await pace.rest()
+async def group_row(group: Group, replicas: ReplicasHere, max_lags: dict[str, int], pace: Pace) -> GroupRow:
+    """A group's row; ``max_lags`` is raised where this group's is larger. All groups together may have very many commits."""
+    partitions = known = lost = total = largest = 0
+    for topic, committed in list(group.offsets.items()):
+        largest_here = -1
+        replicas_here = replicas.of(topic)
+        for number, each in list(committed.items()):
+            partitions += 1
+            partition = replicas_here.get(number)
+            if partition is not None and partition.leader is not None:
+                log, offset = partition.log, each.value.offset
+                known += 1
+                lag = log.high_watermark - offset
+                if lag > 0:
+                    total += lag
+                if lag > largest_here:
+                    largest_here = max(lag, 0)
+                if offset < log.log_start_offset:
+                    lost += 1
+            if pace.is_due():
+                await pace.rest()
+        if largest_here >= max_lags.get(topic, 0):
+            max_lags[topic] = largest_here
+        largest = max(largest, largest_here)
     if pace.is_due():  # a group without commits is looked at, too
         await pace.rest()
     return GroupRow(
@@ -93,9 +107,9 @@ async def group_row(group: Group, replicas: Replicas, max_lags: dict[str, int], 
         len(group.members),
         len(group.offsets),
         partitions,
-        total,
-        largest,
-        unknown,
+        total if known else None,
+        largest if known else None,
+        partitions - known,
         lost,
     )
 

@@ -1,7 +1,8 @@
 """Work on the loop in slices, so that clients are not held up by what is only looked at.
 
 A *unit* is one thing looked at (a partition, a commit, a record), a few microseconds. After ``most`` of them the loop goes
-to other tasks, for as long as the slice took: what is looked at never takes more than half of the time.
+to other tasks: each of them has a turn, so a client waits for one slice at most. What takes longer than ``PROMPT_SECONDS`` in
+all then rests for as long as each slice took: it never takes more than half of the time.
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from collections.abc import Callable
 
 import trio
 
-UNITS_PER_SLICE = 500
+UNITS_PER_SLICE = 250
+PROMPT_SECONDS = 0.1
+"""Someone waits for a page; several that ask for the same at once share it, and it is asked for again later only (``cached``)."""
 
 
 class Pace:
@@ -21,6 +24,7 @@ class Pace:
         self._most = most
         self._spent = 0
         self._began = elapsed()
+        self._worked = 0.0
         self.slices = 0
         self.largest = 0
 
@@ -33,6 +37,8 @@ class Pace:
         """Let other tasks go first."""
         self.slices += 1
         self.largest = max(self.largest, self._spent)
-        await trio.sleep(self._elapsed() - self._began)
+        took = self._elapsed() - self._began
+        self._worked += took
+        await trio.sleep(took if self._worked > PROMPT_SECONDS else 0)
         self._spent = 0
         self._began = self._elapsed()

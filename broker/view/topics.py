@@ -30,10 +30,11 @@ class Replicas(Protocol):
 
 
 class ReplicasHere:
-    """``Replicas`` of a running broker, as they are now."""
+    """``Replicas`` of a running broker, as they are now. ``of`` a topic: those on this broker, by number."""
 
     def __init__(self, services: Services) -> None:
         self._replicas = services.replicas
+        self.of = services.replicas.by_number
 
     def get(self, key: tuple[str, int], /) -> Partition | None:
         return self._replicas.find(*key)
@@ -44,64 +45,55 @@ _SEGMENTS_PER_UNIT = 16
 _INTERNAL = ("__consumer_offsets", "__transaction_state")
 
 
-class _TopicSums:
-    """What a topic's row adds up over its partitions."""
-
-    def __init__(self) -> None:
-        self.replicas = self.under_replicated = self.offline = 0
-        self.here = self.led = self.size = self.records = 0
-        self.newest_ms: int | None = None
-        self.log: PartitionLog | None = None
-
-    def add_state(self, replicas: int, isr: int, leader: int) -> None:
-        self.replicas = max(self.replicas, replicas)
-        self.under_replicated += isr < replicas
-        self.offline += leader == NO_LEADER
-
-    def add_replica(self, partition: Partition) -> None:
-        log = self.log = partition.log
-        self.here += 1
-        self.size += log.size
-        newest = newest_ms(log)
-        if newest is not None and newest > (self.newest_ms or -1):
-            self.newest_ms = newest
-        if partition.is_leader:
-            self.led += 1
-            self.records += log.high_watermark - log.log_start_offset
-
-
 async def topic_row(
-    topic: CachedTopic, replicas: Replicas, traffic: Traffic, max_lags: Mapping[str, int], pace: Pace
+    topic: CachedTopic, replicas: ReplicasHere, traffic: Traffic, max_lags: Mapping[str, int], pace: Pace
 ) -> TopicRow:
-    """The row of one topic."""
-    sums = _TopicSums()
+    """The row of one topic. There may be ten thousand to make: what is here is made with few calls."""
+    name = topic.name
+    most_replicas = under_replicated = offline = here = led = size = records = newest = 0
+    settings = None
+    replicas_here = replicas.of(name)
     for number, state in topic.partitions.items():
-        units = 1
-        sums.add_state(len(state.replicas), len(state.isr), state.leader)
-        partition = replicas.get((topic.name, number))
+        count, units = len(state.replicas), 1
+        if count > most_replicas:
+            most_replicas = count
+        if len(state.isr) < count:
+            under_replicated += 1
+        if state.leader == NO_LEADER:
+            offline += 1
+        partition = replicas_here.get(number)
         if partition is not None:
-            sums.add_replica(partition)
-            units += len(partition.log.segments) // _SEGMENTS_PER_UNIT
+            log = partition.log
+            segments = log.segments
+            settings = log.settings
+            here += 1
+            for segment in segments:
+                size += segment.file.size
+            if segments.active is not None:
+                newest = max(newest, segments.active.indexes.max_timestamp + 1)
+            units += len(segments) // _SEGMENTS_PER_UNIT
+            if partition.leader is not None:
+                led += 1
+                records += log.high_watermark - log.log_start_offset
         if pace.is_due(units):
             await pace.rest()
-    settings = None if sums.log is None else sums.log.settings
     return TopicRow(
-        topic.name,
-        topic.name in _INTERNAL,
+        name,
+        name in _INTERNAL,
         len(topic.partitions),
-        sums.replicas,
-        sums.under_replicated,
-        sums.offline,
-        sums.here,
-        sums.led,
-        sums.size,
-        sums.records,
-        traffic.of(topic.name),
-        sums.newest_ms,
+        most_replicas,
+        under_replicated,
+        offline,
+        here,
+        led,
+        size,
+        records,
+        traffic.of(name),
+        newest - 1 if newest else None,
         None if settings is None else ",".join(settings.cleanup_policy),
         None if settings is None else settings.retention_ms,
         None if settings is None else settings.retention_bytes,
-        max_lags.get(topic.name),
+        max_lags.get(name),
     )
 
 

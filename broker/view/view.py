@@ -54,8 +54,9 @@ from .topics import (
 from .traffic import Traffic
 
 SERIES = ("bytes_in", "bytes_out", "messages_in", "requests", "errors", "connections", "loop_lag_ms")
-MOST_TIMED = 500
-"""Of how many partitions of a group the lag in time is looked up."""
+MOST_TIMED = 200
+"""Of how many partitions of a group the lag in time is looked up: of as many as its page shows."""
+_TIMED_AT_ONCE = 10
 _SLOW_LOOP_MS = 100.0
 _SHARE_OF_LOOKING = 50
 """What came of all partitions is looked at for one part in so many of the time; where they are many, not every second."""
@@ -266,23 +267,27 @@ class BrokerView:
         row = await group_row(group, replicas, {}, pace)
         members = member_rows(group)
         partitions: list[GroupPartitionRow] = []
-        timed = 0
-        for each, partition in list(group_partition_rows(group, replicas, members)):
-            if partition is not None and each.lag and timed < MOST_TIMED:
-                timed += 1
-                each = await self._timed(each, partition)
+        behind: list[tuple[int, Partition]] = []
+        for each, partition in group_partition_rows(group, replicas, members):
+            if partition is not None and each.lag and len(behind) < MOST_TIMED:
+                behind.append((len(partitions), partition))
             partitions.append(each)
             if pace.is_due(2):
                 await pace.rest()
+        await self._time(partitions, behind, pace)
         partitions.sort(key=lambda each: (each.topic, each.number))
         return GroupDetail(row, group.generation_id, members, partitions)
 
-    async def _timed(self, row: GroupPartitionRow, partition: Partition) -> GroupPartitionRow:
-        assert row.committed is not None
-        since = await self.lag_times.of(partition, row.committed)
-        if since is None:
-            return row
-        return dataclasses.replace(row, lag_ms=max(self._clock.now_ms() - since, 0))
+    async def _time(self, rows: list[GroupPartitionRow], behind: list[tuple[int, Partition]], pace: Pace) -> None:
+        """Look up since when the next record of some partitions has been there; ``behind`` has their places in ``rows``."""
+        for start in range(0, len(behind), _TIMED_AT_ONCE):
+            some = behind[start : start + _TIMED_AT_ONCE]
+            found = await self.lag_times.of([(partition, rows[place].committed or 0) for place, partition in some])
+            for (place, _), since in zip(some, found, strict=True):
+                if since is not None:
+                    rows[place] = dataclasses.replace(rows[place], lag_ms=max(self._clock.now_ms() - since, 0))
+            if pace.is_due(20 * len(some)):
+                await pace.rest()
 
     # --- the broker ---------------------------------------------------------------------------------------------------
 
