@@ -1,0 +1,93 @@
+"""A broker with a console whose event loop is watched; ``python -m bench.console_broker FOLDER``.
+
+It prints a line of JSON with the ports, and then one for each line that is read from stdin:
+
+* ``steps``: the longest steps of the loop since it was asked last, as ``[CPU ms, wall ms, task]``. A step is what one task does
+  between two of its waits. CPU is that of the loop's own thread: what neighbours and worker threads take is no part of it.
+* ``forget``: what the console has read for pages is read again for the next one.
+
+The end of stdin ends it.
+"""
+
+from __future__ import annotations
+
+import gc
+import heapq
+import json
+import sys
+import time
+
+import trio
+
+from ottla.broker.config_file import load_config
+from ottla.broker.server import BrokerServer
+from ottla.broker.view.cached import Cached
+from ottla.console.side import ConsoleSide
+
+_KEPT = 10
+
+
+class Steps(trio.abc.Instrument):
+    """The longest steps so far."""
+
+    def __init__(self) -> None:
+        self._longest: list[tuple[float, float, str]] = []
+        self._began = (0.0, 0.0)
+
+    def before_task_step(self, task: trio.lowlevel.Task) -> None:
+        self._began = time.thread_time(), time.perf_counter()
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        cpu, wall = self._began
+        step = (time.thread_time() - cpu) * 1000, (time.perf_counter() - wall) * 1000, task.name
+        if len(self._longest) < _KEPT:
+            heapq.heappush(self._longest, step)
+        elif step > self._longest[0]:
+            heapq.heapreplace(self._longest, step)
+
+    def take(self) -> list[tuple[float, float, str]]:
+        """Those since the last ``take``, longest first."""
+        taken, self._longest = self._longest, []
+        return sorted(taken, reverse=True)
+
+
+async def _serve(folder: str) -> None:
+    config = load_config(
+        {
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": folder,
+            "console.listener": "127.0.0.1:0",
+            "offsets.topic.replication.factor": "1",
+        }
+    )
+    server = BrokerServer(config, make_console=ConsoleSide)
+    ready = trio.Event()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(server.serve, ready.set)
+        await ready.wait()
+        gc.collect()
+        gc.freeze()  # as `ottla serve` does
+        steps = Steps()
+        trio.lowlevel.add_instrument(steps)
+        assert server.console_address is not None
+        ports = {"broker": server.endpoints[0].port, "console": int(server.console_address.rpartition(":")[2])}
+        print(json.dumps(ports), flush=True)
+        side = server._console
+        assert isinstance(side, ConsoleSide)
+        lines = trio.wrap_file(sys.stdin)
+        while line := (await lines.readline()).strip():
+            answer = steps.take() if line == "steps" else _forget(side)
+            print(json.dumps(answer), flush=True)
+        server.stop()
+
+
+def _forget(side: ConsoleSide) -> int:
+    """How many things are forgotten."""
+    known = [each for each in vars(side.view).values() if isinstance(each, Cached)]
+    for each in known:
+        each.forget()
+    return len(known)
+
+
+if __name__ == "__main__":
+    trio.run(_serve, sys.argv[1])
