@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
 import trio.testing
 
 from ottla.base.seams import InlineWorkers, SimulatedClock
-from ottla.broker.view.pace import UNITS_PER_SLICE, Pace
-from ottla.broker.view.view import BrokerView, NotFoundError
+from ottla.broker.view.pace import PROMPT_SECONDS, UNITS_PER_SLICE, Pace
+from ottla.broker.view.view import MOST_TIMED, BrokerView, NotFoundError
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.offset_commit import (
@@ -201,9 +202,47 @@ async def test_no_slice_is_longer_than_so_many_units(autojump_clock: trio.testin
         await view.groups()
         detail = await view.topic("many")
         assert len(detail.partitions) == 1200
+        assert len((await view.group("g0")).partitions) == 1200
         await view.sample()
-        assert sum(each.slices for each in paces) >= 1200 // UNITS_PER_SLICE * (5 + 4)
+        assert sum(each.slices for each in paces) >= 1200 // UNITS_PER_SLICE * (5 + 4 + 2)
         assert max(each.largest for each in paces) < UNITS_PER_SLICE + 50
+
+
+async def test_a_page_is_made_without_rest_unless_it_takes_long(autojump_clock: trio.testing.MockClock) -> None:
+    """Other tasks have a turn after each slice; when a page has taken what it may, they have as long as the slice took."""
+    now = 0.0
+    pace = Pace(lambda: now, 1)
+    for number in range(1, 20):
+        now += PROMPT_SECONDS / 10
+        assert pace.is_due()
+        before = trio.current_time()
+        await pace.rest()
+        rested = trio.current_time() - before
+        assert rested == pytest.approx(0 if number <= 10 else PROMPT_SECONDS / 10)
+
+
+async def test_the_lag_in_time_is_read_of_what_a_page_shows_and_of_several_partitions_at_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with watched() as (cluster, view):
+        await cluster.create("many", *[ONE] * (MOST_TIMED + 50))
+        for number in range(MOST_TIMED + 50):
+            await cluster.produce(1, "many", number, b"x")
+        await commit(cluster, "g", "many", *[0] * (MOST_TIMED + 50))
+        jobs = 0
+        run = view.workers.run
+
+        async def counted(job: Callable[..., Any], *arguments: Any) -> Any:
+            nonlocal jobs
+            jobs += 1
+            return await run(job, *arguments)
+
+        view.workers.run = counted  # type: ignore[method-assign]
+        rows = (await view.group("g")).partitions
+        assert [row.lag_ms is not None for row in rows] == [True] * MOST_TIMED + [False] * 50
+        assert jobs == MOST_TIMED / 10
+        await view.group("g")
+        assert jobs == MOST_TIMED / 10, "what was found is kept"
 
 
 async def test_what_several_ask_for_is_read_once(autojump_clock: trio.testing.MockClock) -> None:
