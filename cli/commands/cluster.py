@@ -272,3 +272,73 @@ def drain(
         limits = carry_out.Limits(throttle, timeout_ms)
         run(debug, replica_drain.drain_replicas, connection, broker, limits, force=force, as_json=as_json)
     run(debug, drain.drain, connection, broker, force=force, throttle=throttle, timeout_ms=timeout_ms, as_json=as_json)
+
+
+@app.command()
+def balance(
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan, and change nothing.")] = False,
+    goals: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GOAL,…",
+            help="What is to be reached, the most important first. "
+            "[racks,capacity,replicas,bytes,leaders,network-in,network-out]",
+        ),
+    ] = None,
+    drain: Annotated[
+        list[int] | None, typer.Option("--drain", metavar="BROKER", help="Empty this broker; may be repeated.")
+    ] = None,
+    throttle: Throttle = None,
+    at_once: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many partitions a broker sends, or gets, in one step.")
+    ] = 5,
+    tolerance: Annotated[
+        int, typer.Option(metavar="PERCENT", min=1, max=100, help="How far from the mean a broker may be.")
+    ] = 10,
+    window: Annotated[
+        float,
+        typer.Option(metavar="SECONDS", min=0, help="How long to measure rates; with 0 there are no network goals."),
+    ] = 5,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metrics",
+            metavar="HOST:PORT",
+            help="Prometheus metrics of a broker, for rates; may be repeated, to name all. [offsets]",
+        ),
+    ] = None,
+    as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Move replicas and leaders so that brokers have about the same, with as few bytes to copy as goes; any Kafka since 2.4.
+
+    It shows what brokers have before and after, and each move with its reason, and does it in steps, throttled. No
+    move takes a replica out of a rack that its partition needs, or fills a disk above 80 %. Goals that come first
+    are not given up for later ones.
+
+    Ctrl-C ends it when the step under way is done, and once more cancels that step. The same command goes on, also after it was
+    killed; it removes the throttle that was left then. Exit status: 0 all is done, 1 something was left out.
+
+    \b
+    Examples:
+      ottla cluster balance --dry-run
+      ottla cluster balance --throttle 50000000
+      ottla cluster balance --drain 3 --throttle 50000000
+      ottla cluster balance --goals racks,capacity,leaders --json
+    """
+    from ..balance import command, rates
+    from ..tools import client
+
+    connection = client.Connection.of(bootstrap_server, command_config, command_property)
+    options = command.Options(
+        goals,
+        drain or (),
+        tolerance / 100,
+        throttle,
+        at_once,
+        rates.Window(window, tuple(metrics or ())),
+    )
+    run(debug, command.balance, connection, options, is_dry=dry_run, as_json=as_json)

@@ -16,8 +16,8 @@ from .cluster_view import Key
 from .config_changes import apply_changes
 from .moves import Move
 
-_RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
-_ON_LEADER, _ON_FOLLOWER = _REPLICAS = (
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+_ON_LEADER, _ON_FOLLOWER = REPLICAS = (
     "leader.replication.throttled.replicas",
     "follower.replication.throttled.replicas",
 )
@@ -39,15 +39,15 @@ def throttle(admin: Admin, moves: Mapping[Key, Move], bytes_per_second: int, liv
         _set(ConfigResourceType.TOPIC, topic, {_ON_LEADER: ",".join(on_leader), _ON_FOLLOWER: ",".join(on_follower)})
         for topic, (on_leader, on_follower) in listed.items()
     ]
-    rates = dict.fromkeys(_RATES, str(bytes_per_second))
+    rates = dict.fromkeys(RATES, str(bytes_per_second))
     apply_changes(admin, topics)
     apply_changes(admin, [_set(ConfigResourceType.BROKER, str(broker), rates) for broker in sorted(brokers & {*live})])
 
 
 def unthrottle(admin: Admin, topics: Iterable[str], brokers: Iterable[int]) -> None:
     """Take the limits from topics, and from brokers. Raises ToolError."""
-    resources = [_unset(ConfigResourceType.TOPIC, topic, _REPLICAS) for topic in sorted(topics)]
-    resources += [_unset(ConfigResourceType.BROKER, str(broker), _RATES) for broker in sorted(brokers)]
+    resources = [_unset(ConfigResourceType.TOPIC, topic, REPLICAS) for topic in sorted(topics)]
+    resources += [_unset(ConfigResourceType.BROKER, str(broker), RATES) for broker in sorted(brokers)]
     if resources:
         apply_changes(admin, resources)
 

@@ -1,0 +1,101 @@
+"""What a plan is made of: brokers with their folders, partitions with their replicas, sizes and rates.
+
+Of every ``Cluster`` is true: a partition's replicas are on different brokers, each of which is in ``brokers``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+Key = tuple[str, int]
+"""A topic's name and a partition's number."""
+
+Replicas = tuple[int, ...]
+"""Ids of brokers; the first is preferred to lead."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Folder:
+    """A data folder: bytes of its volume, and bytes free there; None where brokers don't tell (before Kafka 3.3)."""
+
+    path: str
+    total: int | None = None
+    usable: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Broker:
+    """``is_leaving``: every replica is to go elsewhere. One that is not alive gets nothing, and keeps what it has."""
+
+    broker_id: int
+    rack: str | None = None
+    folders: tuple[Folder, ...] = ()
+    is_alive: bool = True
+    is_leaving: bool = False
+
+    @property
+    def receives(self) -> bool:
+        """Whether replicas may go there."""
+        return self.is_alive and not self.is_leaving
+
+
+@dataclasses.dataclass(frozen=True)
+class Partition:
+    """One partition.
+
+    ``size`` is what each replica has, in bytes; ``written`` and ``read`` are bytes per second of producers and of consumers.
+    ``min_isr`` is ``min.insync.replicas``. ``folders`` has the data folder of a replica by broker, where that is known.
+    """
+
+    key: Key
+    replicas: Replicas
+    leader: int | None
+    isr: frozenset[int]
+    min_isr: int = 1
+    size: int = 0
+    written: int = 0
+    read: int = 0
+    folders: Mapping[int, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """As brokers name it in their logs."""
+        return f"{self.key[0]}-{self.key[1]}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Cluster:
+    """The whole of it."""
+
+    brokers: tuple[Broker, ...]
+    partitions: tuple[Partition, ...]
+
+    def __post_init__(self) -> None:
+        known = {broker.broker_id for broker in self.brokers}
+        assert len(known) == len(self.brokers)
+        for partition in self.partitions:
+            assert len(set(partition.replicas)) == len(partition.replicas) > 0
+            assert known.issuperset(partition.replicas)
+
+    @property
+    def by_id(self) -> dict[int, Broker]:
+        return {broker.broker_id: broker for broker in self.brokers}
+
+
+def why_fixed(partition: Partition, brokers: Mapping[int, Broker]) -> str | None:
+    """Why a partition is left as it is; None if it may move.
+
+    A move needs a leader to copy from. Where fewer replicas are in sync than ``acks=all`` asks for, the disks have enough to do,
+    unless what is missing is on a broker that leaves. A broker that is down may come back, and be in sync with little copied.
+    """
+    if partition.leader is None:
+        return "it has no leader"
+    for replica in partition.replicas:
+        if not brokers[replica].is_alive and not brokers[replica].is_leaving:
+            return f"broker {replica} is down"
+    staying = [replica for replica in partition.replicas if not brokers[replica].is_leaving]
+    needed = min(partition.min_isr, len(partition.replicas))
+    if len(partition.isr) < needed and not partition.isr.issuperset(staying):
+        return f"{len(partition.isr)} replicas are in sync, fewer than min.insync.replicas"
+    return None

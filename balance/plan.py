@@ -1,0 +1,147 @@
+"""A plan: what is to be changed, why, and what each broker has before and after."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from .goals import CHOICE, MARGIN, Goal
+from .model import Cluster, Key, Replicas, why_fixed
+from .polish import polish
+from .search import search
+from .state import State
+
+TOLERANCE = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """A partition that gets other replicas, or the same in another order; ``size`` is what each new one copies, in bytes."""
+
+    key: Key
+    before: Replicas
+    after: Replicas
+    size: int
+    why: str
+
+    @property
+    def adding(self) -> Replicas:
+        return tuple(broker for broker in self.after if broker not in self.before)
+
+    @property
+    def removing(self) -> Replicas:
+        return tuple(broker for broker in self.before if broker not in self.after)
+
+    @property
+    def bytes(self) -> int:
+        return self.size * len(self.adding)
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """What a broker has: replicas, their bytes, leaders, and bytes per second that it takes in and gives out."""
+
+    replicas: int
+    bytes: int
+    leaders: int
+    network_in: int
+    network_out: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """``elections`` are partitions led by another replica than the preferred one, which is in sync: it is to lead again.
+
+    ``missed`` are the goals that are not reached when all is done; ``left`` are partitions that stay as they are, and why.
+    ``is_whole``: the search was not ended early.
+    """
+
+    moves: tuple[Move, ...]
+    elections: tuple[Key, ...]
+    before: dict[int, Load]
+    after: dict[int, Load]
+    missed: tuple[Goal, ...]
+    left: dict[str, str]
+    is_whole: bool
+
+    @property
+    def bytes(self) -> int:
+        """What is to be copied between brokers."""
+        return sum(move.bytes for move in self.moves)
+
+
+def find_plan(
+    cluster: Cluster,
+    goals: Sequence[Goal] = CHOICE,
+    tolerance: float = TOLERANCE,
+    may_go_on: Callable[[], bool] = lambda: True,
+) -> Plan:
+    """What makes the cluster balanced by these goals; nothing to do where it is.
+
+    ``tolerance`` is how far a broker may be from the mean. ``may_go_on`` is asked before each change; when it says no, the plan
+    is what was found until then, which is right as far as it goes.
+    """
+    is_whole = True
+
+    def goes_on() -> bool:
+        nonlocal is_whole
+        is_whole = is_whole and may_go_on()
+        return is_whole
+
+    state = State(cluster, goals, tolerance * MARGIN)
+    whys: dict[int, str] = {}
+    if state.receivers:
+        search(state, goes_on, whys.__setitem__)
+        polish(state, goes_on, whys.__setitem__)
+    moves = [
+        Move(
+            cluster.partitions[number].key,
+            state.before[number],
+            state.replicas[number],
+            state.sizes[number],
+            whys[number],
+        )
+        for number in whys  # what hard goals asked for is first
+        if number in state.changed
+    ]
+    left = {p.name: why for p in cluster.partitions if (why := why_fixed(p, state.brokers)) is not None}
+    return Plan(
+        tuple(moves),
+        _elections(cluster) if Goal.LEADERS in state.goals else (),
+        loads(cluster, state.before, [p.leader for p in cluster.partitions]),
+        loads(cluster, state.replicas, [replicas[0] for replicas in state.replicas]),
+        tuple(_missed(state)),
+        left,
+        is_whole,
+    )
+
+
+def _elections(cluster: Cluster) -> tuple[Key, ...]:
+    return tuple(
+        p.key
+        for p in cluster.partitions
+        if p.leader is not None and p.leader != p.replicas[0] and p.replicas[0] in p.isr
+    )
+
+
+def loads(cluster: Cluster, replicas: Sequence[Replicas], leaders: Sequence[int | None]) -> dict[int, Load]:
+    """What each broker has when partitions, in their order, have these replicas and leaders."""
+    found = {broker.broker_id: [0] * 5 for broker in cluster.brokers}
+    for partition, now, leader in zip(cluster.partitions, replicas, leaders, strict=True):
+        for broker in now:
+            load = found[broker]
+            load[0] += 1
+            load[1] += partition.size
+            load[3] += partition.written
+        if leader is not None:
+            load = found[leader]
+            load[2] += 1
+            load[4] += partition.read + partition.written * (len(now) - 1)
+    return {broker: Load(*load) for broker, load in found.items()}
+
+
+def _missed(state: State) -> list[Goal]:
+    missed = [measure.goal for measure in state.measures if measure.cost and measure.goal in state.goals]
+    if Goal.RACKS in state.goals and any(state.rack_lack(replicas) > 0 for replicas in state.replicas):
+        missed.append(Goal.RACKS)
+    return [goal for goal in state.goals if goal in missed]
