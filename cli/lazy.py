@@ -35,6 +35,7 @@ LAZY = {
     "quotas": Lazy(".commands.quotas", "Describe, set and unset the quotas of users, client ids and addresses."),
     "acls": Lazy(".commands.acls", "Add, list and remove access rules: who may do what."),
     "top": Lazy(".commands.top", "Show what a broker is doing: traffic, busiest topics, lag, errors."),
+    "console": Lazy(".commands.console", "Serve the console for any Kafka: pages of topics, records and groups."),
     "cluster": Lazy(".commands.cluster", "Describe the cluster, elect leaders, drain a broker."),
     "log-dirs": Lazy(".commands.log_dirs", "Show the data folders of brokers, and what is in them."),
     "certs": Lazy(".commands.certs", "Make certificates for development: an authority, brokers, clients."),

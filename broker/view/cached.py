@@ -23,6 +23,11 @@ class Cached(Generic[T]):
         self._until = 0.0
         self._reading: trio.Event | None = None
 
+    @property
+    def newest(self) -> T | None:
+        """What was read last, without reading again; None before that."""
+        return self._result
+
     async def get(self) -> T:
         """Raises what ``read`` raises."""
         while self._result is None or trio.current_time() >= self._until:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from ...base.errors import ProtocolError
-from ...group_coordinator.group import CommittedOffset, Group, Member
+from ...group_coordinator.group import CommittedOffset, Group
 from ...replication.partition import Partition
 from ...wire.codec import decode
 from ...wire.messages.consumer_protocol import ConsumerProtocolAssignment
@@ -146,21 +146,21 @@ def member_rows(group: Group) -> list[MemberRow]:
             member.client_id,
             member.client_host,
             member.session_timeout_ms,
-            assigned(member),
+            assigned(member.assignment),
         )
         for member in group.members.values()
     ]
 
 
-def assigned(member: Member) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
+def assigned(assignment: bytes) -> tuple[tuple[str, tuple[int, ...]], ...] | None:
     """The partitions that a consumer was given, by topic; None where its assignment is of another kind."""
-    if not member.assignment:
+    if not assignment:
         return ()
     try:
-        (version,) = _VERSION.unpack_from(member.assignment)
+        (version,) = _VERSION.unpack_from(assignment)
         if version < 0:
             return None
-        body = memoryview(member.assignment)[_VERSION.size :]
+        body = memoryview(assignment)[_VERSION.size :]
         read = decode(ConsumerProtocolAssignment, min(version, _HIGHEST_VERSION), body, ignore_rest=True)
     except (ProtocolError, struct.error):
         return None

@@ -22,7 +22,7 @@ from kafka.admin import ConfigResource
 
 from ...base.addresses import split_host_port, with_ports
 from ...base.files import read_file
-from ...security.client_security import is_about_security, kafka_python_options, read_client_security
+from ...security.client_security import ClientSecurity, is_about_security, kafka_python_options, read_client_security
 from .running import ToolError, UsageError
 
 _CONNECT_S = 5.0
@@ -158,6 +158,15 @@ class Connection:
         defaults = {"bootstrap_timeout_ms": _BOOTSTRAP_MS, "reconnect_backoff_max_ms": 1_000, "client_id": "ottla"}
         known = {name: value for name, value in given.items() if name in client.DEFAULT_CONFIG}
         return {**defaults, **known, "bootstrap_servers": _addresses(self.bootstrap_server)}
+
+    def security(self) -> ClientSecurity:
+        """How clients of the project's own get in. Raises UsageError."""
+        given = self._properties()
+        client_options(given)  # whether its names are known
+        try:
+            return read_client_security(given, read_file)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
 
     def _properties(self) -> dict[str, str]:
         properties = {} if self.config_file is None else _read(self.config_file)

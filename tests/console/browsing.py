@@ -15,11 +15,13 @@ import trio
 
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
-from ottla.base.seams import InlineWorkers
+from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.server import BrokerServer
+from ottla.console.alone import ConsoleAlone
 from ottla.console.side import ConsoleSide
 from ottla.controller.topics import NewTopic
 from ottla.replication.partition import Partition
+from ottla.security.client_security import ClientSecurity
 from ottla.wire.records import Record, build_batch
 
 from ..memory_broker import HOST, PORT, running
@@ -97,11 +99,15 @@ class Answer:
 
 
 class Browsing:
-    """``get`` reads a page, ``post`` and ``do`` send forms; ``put`` writes records without a client."""
+    """``get`` reads a page, ``post`` and ``do`` send forms; ``put`` writes records without a client.
 
-    def __init__(self, server: BrokerServer, network: MemoryNetwork) -> None:
+    ``alone``: the pages are those of ``ottla console``.
+    """
+
+    def __init__(self, server: BrokerServer, network: MemoryNetwork, alone: ConsoleAlone | None = None) -> None:
         self.server = server
         self.network = network
+        self.alone = alone
         self.cookies: dict[str, str] = {}
 
     @property
@@ -111,6 +117,8 @@ class Browsing:
         return side
 
     async def get(self, target: str, *, method: str = "GET", **headers: str) -> Answer:
+        if self.alone is not None:
+            await self.alone.view.renew()  # what a test has just done is not waited for
         stream, protocol = await self.open(target, method=method, **headers)
         try:
             with trio.fail_after(60):
@@ -122,9 +130,10 @@ class Browsing:
         self, target: str, *, method: str = "GET", body: bytes = b"", **headers: str
     ) -> tuple[MemoryConnection, h11.Connection]:
         """A connection on which a request was sent."""
-        stream = await self.network.connect(CONSOLE, self.console.port)
+        side = self.alone or self.console
+        stream = await self.network.connect(side.host, side.port)
         protocol = h11.Connection(h11.CLIENT)
-        given = {"Host": f"localhost:{self.console.port}", "Connection": "close"}
+        given = {"Host": f"localhost:{side.port}", "Connection": "close"}
         if body:
             given["Content-Length"] = str(len(body))
         if self.cookies:
@@ -139,7 +148,7 @@ class Browsing:
 
     async def post(self, target: str, fields: dict[str, str], **headers: str) -> Answer:
         """Send a form as a browser does; headers of the same names replace those of a browser."""
-        origin = f"http://localhost:{self.console.port}"
+        origin = f"http://localhost:{(self.alone or self.console).port}"
         sent = {"Origin": origin, "Sec_Fetch_Site": "same-origin", "Sec_Fetch_Mode": "navigate"}
         sent |= {"Content_Type": "application/x-www-form-urlencoded", **headers}
         body = urlencode(fields).encode()
@@ -216,3 +225,28 @@ async def browsing(folder: Path, **properties: str) -> AsyncIterator[Browsing]:
     server = BrokerServer(config, network=network, workers=InlineWorkers(), make_console=ConsoleSide)
     async with running(server):
         yield Browsing(server, network)
+
+
+@asynccontextmanager
+async def browsing_elsewhere(folder: Path, **properties: str) -> AsyncIterator[Browsing]:
+    """The same broker, looked at by a console of its own that asks it as a client does."""
+    writes = properties.get("console_allow_writes") == "true"
+    async with browsing(folder, **properties) as browser, alone_on(browser.network, writes=writes) as alone:
+        yield Browsing(browser.server, browser.network, alone)
+
+
+@asynccontextmanager
+async def alone_on(
+    network: MemoryNetwork, *addresses: tuple[str, int], security: ClientSecurity | None = None, writes: bool = False
+) -> AsyncIterator[ConsoleAlone]:
+    """``ottla console`` on a network in memory."""
+    given = addresses or ((HOST, PORT),)
+    alone = ConsoleAlone(given, security or ClientSecurity(), network, SystemClock(), InlineWorkers(), writes=writes)
+    await alone.bind("elsewhere", 8081)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(alone.run)
+        yield alone
+        nursery.cancel_scope.cancel()
+
+
+SOURCES = {"of the broker": browsing, "elsewhere": browsing_elsewhere}

@@ -1,0 +1,42 @@
+"""``ottla console``: the options."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .options import DEFAULT_SERVER, HELP, BootstrapServer, CommandConfig, CommandProperty, Debug, run
+
+app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=None)
+
+
+@app.command()
+def console(
+    listen: Annotated[
+        str, typer.Option("--listen", metavar="HOST:PORT", help="Where its pages are; port 0 is any free one.")
+    ] = "127.0.0.1:8080",
+    allow_writes: Annotated[
+        bool,
+        typer.Option("--allow-writes", help="Have its pages make, change and delete topics, groups' offsets, records."),
+    ] = False,
+    bootstrap_server: BootstrapServer = DEFAULT_SERVER,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
+    debug: Debug = False,
+) -> None:
+    """Serve the console for any Kafka: pages of topics, records, groups and their lag, to look at in a browser.
+
+    It asks the brokers as a client does, and changes nothing without --allow-writes. What only a broker knows (its connections, requests, segments) is
+    shown by 'ottla serve --console', of Ottla's brokers. It has no log-in: whoever reaches its address sees what its user may read.
+
+    \b
+    Examples:
+      ottla console
+      ottla console -b kafka1:9092,kafka2:9092 --listen 127.0.0.1:8081
+      ottla console -b kafka1:9093 --command-config client.properties
+    """
+    from ..tools.client import Connection
+    from ..tools.console import serve
+
+    run(debug, serve, Connection.of(bootstrap_server, command_config, command_property), listen, writes=allow_writes)

@@ -1,0 +1,1 @@
+"""The console's other source: any Kafka, asked by requests as a client asks them."""

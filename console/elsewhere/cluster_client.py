@@ -1,0 +1,130 @@
+"""Requests to the brokers of a cluster: to any of them, to one, or to several at a time.
+
+A broker is asked over one connection for each purpose, so that a page does not wait behind a large read of records. What cannot
+be reached raises OSError; error codes in answers are the caller's to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import trio
+
+from ...base.errors import ErrorCode, KafkaError
+from ...base.network import Network
+from ...replication.broker_client import BrokerClient, NoAnswerError, PeerUnavailableError, Secure
+from ...wire.messages.metadata import MetadataResponse
+from ...wire.schema import Message
+
+T = TypeVar("T")
+
+Address = tuple[str, int]
+ASKING = "asking"
+READING = "reading"
+_CLIENT_ID = "ottla-console"
+_TIMEOUT = 10.0
+_MOST_IN_FLIGHT = 5
+
+
+class ClusterClient:
+    """``nodes`` are the brokers by their ids, as the last Metadata answer had them (``follow``); empty before it."""
+
+    def __init__(
+        self, network: Network, bootstrap: Sequence[Address], secure: Secure | None = None, timeout: float = _TIMEOUT
+    ) -> None:
+        """``timeout``: seconds that one request may take."""
+        self.nodes: Mapping[int, Address] = {}
+        self._network = network
+        self._bootstrap = tuple(bootstrap)
+        self._secure = secure
+        self._timeout = timeout
+        self._clients: dict[tuple[Address, str], BrokerClient] = {}
+        self._answered: Address | None = None
+
+    def follow(self, metadata: MetadataResponse) -> None:
+        """Take over where the brokers are; connections to addresses that are none of them any more are closed."""
+        if metadata.brokers:
+            self.nodes = {broker.node_id: (broker.host, broker.port) for broker in metadata.brokers}
+        kept = {*self.nodes.values(), *self._bootstrap}
+        for key in [key for key in self._clients if key[0] not in kept]:
+            self._clients.pop(key).close()
+
+    async def ask_any(self, request: Message, *, lowest: int = 0, highest: int | None = None) -> Any:
+        """The answer of any broker: the one that has answered last, then the others.
+
+        Raises OSError; KafkaError (UNSUPPORTED_VERSION) where it knows no version of the request from ``lowest`` on.
+        """
+        candidates = dict.fromkeys((*self.nodes.values(), *self._bootstrap))
+        if self._answered in candidates:
+            candidates = {self._answered: None, **candidates}
+        failure: OSError = PeerUnavailableError("there is no address to ask")
+        for address in candidates:
+            assert address is not None
+            try:
+                answer = await self._ask(self._client(address, ASKING), request, highest, lowest)
+            except NoAnswerError as error:
+                failure = error
+            else:
+                self._answered = address
+                return answer
+        raise failure
+
+    async def ask(self, broker_id: int, request: Message, highest: int | None = None, purpose: str = ASKING) -> Any:
+        """One broker's answer. Raises OSError; KafkaError (UNSUPPORTED_VERSION) where it does not know such a request."""
+        return await self._ask(self._of(broker_id, purpose), request, highest)
+
+    async def version(self, broker_id: int, request: type[Message], highest: int | None = None) -> int:
+        """The version that ``ask`` would take. Raises as ``ask``."""
+        return await self._of(broker_id, ASKING).negotiate(request, highest)
+
+    async def _ask(self, client: BrokerClient, request: Message, highest: int | None, lowest: int = 0) -> Any:
+        version = await client.negotiate(type(request), highest)
+        if version < lowest:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION, f"{client.peer} is older than version {lowest} of this request"
+            )
+        return await client.send(request, version)
+
+    def _of(self, broker_id: int, purpose: str) -> BrokerClient:
+        address = self.nodes.get(broker_id)
+        if address is None:
+            raise PeerUnavailableError(f"broker {broker_id} is not known to be alive")
+        return self._client(address, purpose)
+
+    def _client(self, address: Address, purpose: str) -> BrokerClient:
+        client = self._clients.get((address, purpose))
+        if client is None:
+            client = self._clients[address, purpose] = BrokerClient(
+                self._network,
+                *address,
+                _CLIENT_ID,
+                timeout=self._timeout,
+                max_in_flight=_MOST_IN_FLIGHT,
+                secure=self._secure,
+            )
+        return client
+
+    def close(self) -> None:
+        """End every connection."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+
+
+async def of_each(
+    keys: Iterable[int], ask: Callable[[int], Awaitable[T]], failed: Callable[[int, Exception], None]
+) -> dict[int, T]:
+    """What several brokers answer, asked at the same time; ``failed`` is told of those that don't."""
+    answers: dict[int, T] = {}
+
+    async def one(key: int) -> None:
+        try:
+            answers[key] = await ask(key)
+        except (OSError, KafkaError) as error:
+            failed(key, error)
+
+    async with trio.open_nursery() as nursery:
+        for key in keys:
+            nursery.start_soon(one, key)
+    return answers

@@ -1,0 +1,85 @@
+"""What is asked for again and again while pages look at it, in one reading at a time, however many pages there are."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Generic, TypeVar
+
+import trio
+
+T = TypeVar("T")
+
+_ATTENTION = 60.0
+"""Seconds for which it goes on after it was asked for last."""
+_PATIENCE = 5.0
+"""So long a page waits for what is not there yet, or is old."""
+_OLD = 3
+"""Of how many periods."""
+_SHARE = 10
+"""Reading takes at most one part in so many of the time."""
+
+
+class Refreshed(Generic[T]):
+    """``value`` is what was read last, at trio's ``read_at``; what it is before that is given.
+
+    ``read`` gives None where nothing can be told: then the value stays.
+    """
+
+    def __init__(
+        self, read: Callable[[], Awaitable[T | None]], period: float, value: T, *, idle_period: float | None = None
+    ) -> None:
+        """``period`` seconds lie between two readings, and ``idle_period`` while no page asks; None: then there are none."""
+        self.value = value
+        self.read_at: float | None = None
+        self._read = read
+        self._period = period
+        self._idle_period = idle_period
+        self._asked_at = -float("inf")
+        self._has_failed = False
+        self._begun = self._ended = 0
+        self._hurry = trio.Event()
+        self._wanted = trio.Event()
+        self._done = trio.Event()
+
+    async def get(self) -> T:
+        """The value; where it is old, a new one is waited for, for a few seconds; not where the last reading has failed."""
+        self._asked_at = trio.current_time()
+        self._wanted.set()
+        is_old = self.read_at is None or self._asked_at - self.read_at > _OLD * self._period
+        if is_old and not self._has_failed:
+            with trio.move_on_after(_PATIENCE):
+                await self._done.wait()
+        return self.value
+
+    async def renew(self) -> None:
+        """Have it read anew, whatever its age, and wait for that for a few seconds."""
+        self._asked_at = trio.current_time()
+        turn = self._begun + 1
+        self._hurry.set()
+        with trio.move_on_after(_PATIENCE):
+            while self._ended < turn:
+                await self._done.wait()
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        while True:
+            self._wanted, self._hurry = trio.Event(), trio.Event()
+            self._begun += 1
+            began = trio.current_time()
+            value = await self._read()
+            now = trio.current_time()
+            self._has_failed = value is None
+            if value is not None:
+                self.value, self.read_at = value, now
+            self._ended = self._begun
+            self._done.set()
+            self._done = trio.Event()
+            await self._pause(max(self._period, _SHARE * (now - began)))
+
+    async def _pause(self, seconds: float) -> None:
+        with trio.move_on_after(seconds):
+            await self._hurry.wait()
+        if self._hurry.is_set() or trio.current_time() - self._asked_at < _ATTENTION:
+            return
+        with trio.move_on_after(float("inf") if self._idle_period is None else max(self._idle_period - seconds, 0)):
+            await self._wanted.wait()

@@ -1,0 +1,339 @@
+"""``ClusterView``: the ``Source`` of a console that asks any Kafka, as a client does.
+
+``run`` reads what lists of topics and groups need, again and again while pages ask for it (``Refreshed``): the cluster with the
+ends of its partitions every 5 seconds, and every 15 while no page asks, for rates and the charts; groups, sizes and settings
+less often, and only while pages ask. So a page costs the cluster nothing, however many look at it. What a page of one topic or
+group shows beyond that is asked for then, once for all who look at about the same time.
+
+While no broker answers, pages show what was seen last, and say since when (``outage``).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import trio
+
+from ...base.errors import KafkaError
+from ...base.seams import Clock, Workers
+from ...base.wording import counted
+from ...broker.view.cached import Cached
+from ...broker.view.history import History
+from ...broker.view.pace import Pace
+from ...broker.view.record_log import RecordLog
+from ...broker.view.rows import ClusterRow, GroupDetail, GroupRow, Outage, Rates, TopicDetail, TopicRow
+from ...broker.view.topics import MOST_PRODUCERS
+from ...broker.view.view import BrokerView, NotFoundError
+from . import group_requests, rows, topic_requests
+from .cluster_client import ClusterClient
+from .group_requests import GroupSeen
+from .lag_times import lag_times
+from .record_log import fetched_logs
+from .refreshed import Refreshed
+from .rows import Ends, GroupRows
+from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, Kept, Key
+
+logger = logging.getLogger(__name__)
+
+SERIES = ("messages_in", "lag")
+_ENDS_EVERY, _ENDS_WHILE_IDLE = 5.0, 15.0
+_GROUPS_EVERY = 10.0
+_SIZES_EVERY = 30.0
+_SETTINGS_EVERY = 60.0
+_STARTS_EVERY = 30.0
+_MOST_NEWEST = 2000
+"""Of so many partitions the newest timestamp is asked for at a time: the broker may have to read a file for each."""
+_MOST_REMEMBERED = 100
+_SILENCE = 60.0
+
+T = TypeVar("T")
+
+
+class Seen(NamedTuple):
+    """The cluster and its partitions' ends; ``rates`` are records a second by topic, since it was seen before."""
+
+    state: ClusterState = ClusterState()
+    ends: Mapping[Key, Ends] = {}
+    rates: Mapping[str, float] = {}
+
+
+class ClusterView:
+    """What is seen of one cluster; ``bootstrap_servers`` are for the commands that pages show."""
+
+    def __init__(self, client: ClusterClient, bootstrap_servers: str, clock: Clock, workers: Workers) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.workers = workers
+        self.history = History(SERIES)
+        self._client = client
+        self._clock = clock
+        self._outage: Outage | None = None
+        self._seen_ms: int | None = None
+        self._silent: dict[int, tuple[float, str]] = {}
+        self._starts_at = -float("inf")
+        self._seen: Refreshed[Seen] = Refreshed(self._see, _ENDS_EVERY, Seen(), idle_period=_ENDS_WHILE_IDLE)
+        self._groups: Refreshed[Mapping[str, GroupSeen]] = Refreshed(self._see_groups, _GROUPS_EVERY, {})
+        self._sizes: Refreshed[Mapping[Key, int]] = Refreshed(self._see_sizes, _SIZES_EVERY, {})
+        self._kept: Refreshed[Mapping[str, Kept]] = Refreshed(self._see_kept, _SETTINGS_EVERY, {})
+        self._group_rows = Cached(self._make_group_rows)
+        self._topic_rows = Cached(self._make_topic_rows)
+        self._topics: OrderedDict[str, Cached[TopicDetail]] = OrderedDict()
+        self._details: OrderedDict[str, Cached[GroupDetail]] = OrderedDict()
+
+    @property
+    def inside(self) -> BrokerView | None:
+        """None: nothing is known here but what brokers answer."""
+        return None
+
+    def pace(self) -> Pace:
+        return Pace(self._clock.elapsed)
+
+    def elapsed(self) -> float:
+        return self._clock.elapsed()
+
+    def outage(self) -> Outage | None:
+        return self._outage
+
+    # --- reading, again and again -------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Read, and note the history, until cancelled."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._seen.run)
+                await self._seen.get()  # where the brokers are
+                for part in (self._groups, self._sizes, self._kept):
+                    nursery.start_soon(part.run)
+                due = trio.current_time()
+                while True:
+                    due = max(due + 1.0, trio.current_time())
+                    await trio.sleep_until(due)
+                    self.note()
+        finally:
+            self._client.close()
+
+    async def renew(self) -> None:
+        """See everything anew, whatever its age: after something was changed."""
+        for part in (self._seen, self._groups, self._sizes, self._kept):
+            await part.renew()
+        self._group_rows.forget()
+        self._topic_rows.forget()
+        self._topics.clear()
+        self._details.clear()
+
+    def note(self) -> None:
+        """Note what the last second was like, as far as that is known."""
+        lag = sum(row.lag or 0 for row in self._group_rows.newest.rows) if self._group_rows.newest else 0
+        self.history.note(
+            self._clock.now_ms(), {"messages_in": sum(self._seen.value.rates.values()), "lag": float(lag)}
+        )
+
+    async def _see(self) -> Seen | None:
+        """The cluster; whether any broker answers at all is found out here."""
+        try:
+            state = await topic_requests.cluster_state(self._client)
+            seen = await self._see_ends(state)
+        except (OSError, KafkaError) as error:
+            if self._outage is None:
+                logger.warning("no broker answers: %s", error)
+                self._outage = Outage(self._clock.now_ms(), str(error), self._seen_ms)
+            return None
+        if self._outage is not None:
+            logger.warning("a broker answers again")
+        self._outage = None
+        self._seen_ms = self._clock.now_ms()
+        return seen
+
+    async def _see_ends(self, state: ClusterState) -> Seen:
+        """Ends of all partitions; starts now and then; the newest time of those that have grown."""
+        now, before = trio.current_time(), self._seen
+        known = before.value.ends
+        keys = [(topic.name, number) for topic in state.topics.values() for number in topic.partitions]
+        ends = await topic_requests.offsets(self._client, state.leaders(keys), LATEST, self._failed)
+        grown = [key for key, end in ends.items() if end.offset and (key not in known or end.offset != known[key].end)][
+            :_MOST_NEWEST
+        ]
+        newest = await topic_requests.offsets(self._client, state.leaders(grown), LARGEST_TIMESTAMP, self._failed)
+        asked = keys if now - self._starts_at >= _STARTS_EVERY else [key for key in keys if key not in known]
+        starts = await topic_requests.offsets(self._client, state.leaders(asked), EARLIEST, self._failed)
+        if asked is keys:
+            self._starts_at = now
+        found = {}
+        for key in keys:
+            old = known.get(key, rows.NO_ENDS)
+            end = ends[key].offset if key in ends else old.end
+            start = starts[key].offset if key in starts else old.start
+            time = newest[key].time_ms if key in newest and newest[key].time_ms >= 0 else old.newest_ms
+            if end is not None:
+                found[key] = Ends(start, end, time)
+        seconds = None if before.read_at is None else now - before.read_at
+        return Seen(state, found, rows.rates(known, found, seconds) if seconds else {})
+
+    async def _see_groups(self) -> Mapping[str, GroupSeen] | None:
+        return await self._tried(group_requests.groups(self._client, self._failed))
+
+    async def _see_sizes(self) -> Mapping[Key, int] | None:
+        return await self._tried(topic_requests.sizes(self._client, self._seen.value.state, self._failed))
+
+    async def _see_kept(self) -> Mapping[str, Kept] | None:
+        return await self._tried(topic_requests.kept(self._client, self._seen.value.state.topics))
+
+    async def _tried(self, asked: Awaitable[T]) -> T | None:
+        """None where it fails, or while nothing answers."""
+        try:
+            found = await asked
+        except (OSError, KafkaError) as error:
+            logger.debug("not answered: %s", error)
+            return None
+        return None if self._outage is not None else found
+
+    def _failed(self, broker_id: int, error: Exception) -> None:
+        """Keep which broker has not answered."""
+        self._silent[broker_id] = trio.current_time(), str(error)
+
+    # --- what several pages show --------------------------------------------------------------------------------------
+
+    async def _make_group_rows(self) -> GroupRows:
+        return await rows.group_rows(self._groups.value.values(), self._seen.value.ends, self.pace())
+
+    async def groups(self) -> Sequence[GroupRow]:
+        await self._groups.get()
+        await self._seen.get()
+        return (await self._group_rows.get()).rows
+
+    async def _make_topic_rows(self) -> list[TopicRow]:
+        seen, groups = self._seen.value, await self._group_rows.get()
+        pace = self.pace()
+        found = []
+        for topic in seen.state.topics.values():
+            found.append(self._topic_row(topic.name, seen, groups.max_lags.get(topic.name)))
+            if pace.is_due(len(topic.partitions)):
+                await pace.rest()
+        return found
+
+    def _topic_row(self, name: str, seen: Seen, max_lag: int | None) -> TopicRow:
+        return rows.topic_row(
+            seen.state.topics[name],
+            seen.ends,
+            self._sizes.value,
+            self._kept.value.get(name),
+            Rates(seen.rates.get(name, 0.0), None, None),
+            max_lag,
+        )
+
+    async def topics(self) -> Sequence[TopicRow]:
+        for part in (self._seen, self._groups, self._sizes, self._kept):
+            await part.get()
+        return await self._topic_rows.get()
+
+    async def cluster(self) -> ClusterRow:
+        topics, groups = await self.topics(), await self.groups()
+        seen = self._seen.value
+        under_replicated = sum(row.under_replicated for row in topics)
+        offline = sum(row.offline for row in topics)
+        return ClusterRow(
+            seen.state.cluster_id,
+            seen.state.controller_id,
+            seen.state.brokers,
+            self.bootstrap_servers,
+            len(topics),
+            sum(row.partitions for row in topics),
+            under_replicated,
+            offline,
+            len(groups),
+            Rates(sum(seen.rates.values()), None, None),
+            tuple(self._warnings(offline, under_replicated, [row.group_id for row in groups if row.lost])),
+        )
+
+    def _warnings(self, offline: int, under_replicated: int, lost: Sequence[str]) -> Iterable[str]:
+        yield from rows.warnings(offline, under_replicated, lost)
+        now = trio.current_time()
+        for broker_id, (at, why) in sorted(self._silent.items()):
+            if now - at < _SILENCE and broker_id in self._client.nodes:
+                yield f"Broker {broker_id} has not answered all that it was asked in the last {counted(60, 'second')}: {why}."
+
+    # --- one thing ----------------------------------------------------------------------------------------------------
+
+    async def _topic_state(self, name: str) -> ClusterState:
+        """The cluster with this topic, which may just have been made. Raises NotFoundError, KafkaError, OSError."""
+        state = (await self._seen.get()).state
+        if name not in state.topics:
+            state = await topic_requests.cluster_state(self._client, name)
+        if name not in state.topics:
+            raise NotFoundError(f"There is no topic {name}.")
+        return state
+
+    async def topic(self, name: str) -> TopicDetail:
+        await self._topic_state(name)
+        return await _remembered(self._topics, name, lambda: self._read_topic(name)).get()
+
+    async def _read_topic(self, name: str) -> TopicDetail:
+        await self.topics()
+        seen = self._seen.value._replace(state=await self._topic_state(name))
+        topic = seen.state.topics[name]
+        logs = await fetched_logs(self._client, self.workers, seen.state, name, topic.partitions)
+        settings = await topic_requests.settings(self._client, name)
+        leaders = seen.state.leaders([(name, number) for number in topic.partitions])
+        producers = await topic_requests.producers(self._client, leaders, self._failed)
+        producers.sort(key=lambda row: (row.transaction_start is not None, row.last_ms), reverse=True)
+        readers, largest = await rows.reader_rows(self._groups.value.values(), name, seen.ends, self.pace())
+        return TopicDetail(
+            self._topic_row(name, seen, largest),
+            topic.topic_id,
+            rows.partition_rows(topic, {log.number: log for log in logs}, seen.ends, self._sizes.value, producers),
+            settings,
+            producers[:MOST_PRODUCERS],
+            len(producers),
+            readers,
+        )
+
+    async def group(self, group_id: str) -> GroupDetail:
+        return await _remembered(self._details, group_id, lambda: self._read_group(group_id)).get()
+
+    async def _read_group(self, group_id: str) -> GroupDetail:
+        await self._seen.get()
+        seen = await group_requests.group(self._client, group_id)
+        if seen is None:
+            raise NotFoundError(f"There is no group {group_id}.")
+        members = group_requests.member_rows(seen)
+        given = [
+            (topic, number) for member in members for topic, numbers in member.assigned or () for number in numbers
+        ]
+        leaders = self._seen.value.state.leaders({*seen.committed, *given})
+        starts = await topic_requests.offsets(self._client, leaders, EARLIEST, self._failed)
+        ends = await topic_requests.offsets(self._client, leaders, LATEST, self._failed)
+        now_ends = {
+            key: Ends(starts[key].offset if key in starts else None, end.offset, None) for key, end in ends.items()
+        }
+        found = rows.group_partition_rows(seen, members, now_ends)
+        timed = await lag_times(self._client, self.workers, leaders, found, self._clock.now_ms(), self._failed)
+        row = (await rows.group_rows([seen], now_ends, self.pace())).rows[0]
+        return GroupDetail(row, seen.described.generation, members, timed)
+
+    # --- records ------------------------------------------------------------------------------------------------------
+
+    async def logs(self, topic: str) -> Sequence[RecordLog]:
+        state = await self._topic_state(topic)
+        return await fetched_logs(self._client, self.workers, state, topic, state.topics[topic].partitions)
+
+    async def log(self, topic: str, number: int) -> RecordLog:
+        state = await self._topic_state(topic)
+        if number not in state.topics[topic].partitions:
+            raise NotFoundError(f"There is no partition {topic}-{number}.")
+        logs = await fetched_logs(self._client, self.workers, state, topic, [number])
+        if not logs:
+            raise NotFoundError(f"The partition {topic}-{number} has no leader.")
+        return logs[0]
+
+
+def _remembered(known: OrderedDict[str, Cached[T]], name: str, read: Callable[[], Awaitable[T]]) -> Cached[T]:
+    """The one for a name; those that were not asked for for long are forgotten."""
+    found = known.get(name)
+    if found is None:
+        found = known[name] = Cached(read)
+        if len(known) > _MOST_REMEMBERED:
+            known.popitem(last=False)
+    known.move_to_end(name)
+    return found
