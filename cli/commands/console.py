@@ -27,8 +27,9 @@ def console(
 ) -> None:
     """Serve the console for any Kafka: pages of topics, records, groups and their lag, to look at in a browser.
 
-    It asks the brokers as a client does, and changes nothing without --allow-writes. What only a broker knows (its connections, requests, segments) is
-    shown by 'ottla serve --console', of Ottla's brokers. It has no log-in: whoever reaches its address sees what its user may read.
+    It asks the brokers as a client does, and changes nothing without --allow-writes. It has no log-in: whoever reaches its
+    address sees what its user may read. What only a broker knows (connections, requests, segments) is shown by the console
+    of an Ottla broker, 'ottla serve --console'.
 
     \b
     Examples:

@@ -75,7 +75,7 @@ class ClusterState(NamedTuple):
 
 
 async def cluster_state(client: ClusterClient, topic: str | None = None) -> ClusterState:
-    """The cluster with all of its topics, one, or none for ""; where the brokers are is taken over. Raises OSError, KafkaError."""
+    """The cluster with all of its topics, with one, or with none for "". The client follows it. Raises OSError, KafkaError."""
     asked = None if topic is None else [MetadataRequestTopic(name=topic)] if topic else []
     request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
     response: MetadataResponse = await client.ask_any(request)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlencode
 
 import h11
+import pytest
 import trio
 
 from ottla.base.config import Config
@@ -101,13 +102,14 @@ class Answer:
 class Browsing:
     """``get`` reads a page, ``post`` and ``do`` send forms; ``put`` writes records without a client.
 
-    ``alone``: the pages are those of ``ottla console``.
+    ``alone``: the pages are those of ``ottla console``, which looks anew before each of them where ``renews`` is set.
     """
 
     def __init__(self, server: BrokerServer, network: MemoryNetwork, alone: ConsoleAlone | None = None) -> None:
         self.server = server
         self.network = network
         self.alone = alone
+        self.renews = True
         self.cookies: dict[str, str] = {}
 
     @property
@@ -117,7 +119,7 @@ class Browsing:
         return side
 
     async def get(self, target: str, *, method: str = "GET", **headers: str) -> Answer:
-        if self.alone is not None:
+        if self.alone is not None and self.renews:
             await self.alone.view.renew()  # what a test has just done is not waited for
         stream, protocol = await self.open(target, method=method, **headers)
         try:
@@ -249,4 +251,11 @@ async def alone_on(
         nursery.cancel_scope.cancel()
 
 
-SOURCES = {"of the broker": browsing, "elsewhere": browsing_elsewhere}
+class Open(Protocol):
+    """``browsing`` or ``browsing_elsewhere``, as a test is given it (``on_both``)."""
+
+    def __call__(self, folder: Path, **properties: str) -> AbstractAsyncContextManager[Browsing]: ...
+
+
+on_both = pytest.mark.parametrize("browsing", [browsing, browsing_elsewhere], ids=["own", "elsewhere"])
+"""A test that pages pass whatever their source is."""

@@ -1,20 +1,106 @@
-"""``ottla console``: pages of a cluster that is asked by requests."""
+"""``ottla console``: pages of a cluster that is asked by requests, also while it is not there."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import trio
+
+from ottla.base.config import Config
+from ottla.base.memory_network import MemoryNetwork
+from ottla.base.seams import InlineWorkers
+from ottla.broker.server import BrokerServer
+from ottla.controller.topics import NewTopic
 from ottla.wire.records import Record
 
-from .browsing import browsing_elsewhere
+from ..memory_broker import HOST, PORT, running
+from .browsing import Browsing, alone_on, browsing_elsewhere
 from .test_pages import OFFSETS_AT_ONCE, commit
 
 
-async def test_pages_of_a_broker_that_is_asked(tmp_path: Path) -> None:
+async def test_the_overview_of_a_cluster_says_what_only_a_broker_knows(tmp_path: Path) -> None:
     async with browsing_elsewhere(tmp_path, **OFFSETS_AT_ONCE) as browser:
-        await browser.create("orders", 2, {"retention.ms": "3600000"})
-        browser.put("orders", *[Record(timestamp=1_700_000_000_000, value=b"v")] * 7)
-        await commit(browser, "billing", "orders", 3)
-        for place in ("/", "/topics", "/topics/orders", "/topics/orders/records", "/groups", "/group?id=billing"):
+        await browser.create("orders", 3)
+        browser.put("orders", *[Record(timestamp=1, value=b"v")] * 5)
+        await commit(browser, "billing", "orders", 2)
+        page = (await browser.get("/")).page
+        assert "Nothing is wrong." in page.text
+        assert "Topics 2 Partitions 4 Groups 1" in page.text
+        assert "Brokers 1; controller 1" in page.text
+        assert (
+            "Connections, requests, segments and where consumers are reading are known to a broker alone" in page.text
+        )
+        assert "Connections" not in page.links
+        charts = [attributes["data-series"] for tag, attributes in page.elements if "data-series" in attributes]
+        assert charts == ["messages_in", "lag"]
+        assert browser.alone is not None
+        browser.alone.view.note()
+        history = (await browser.get("/history.json?series=messages_in,lag")).json
+        assert history["values"][1][-1] == 3
+        for place in ("/connections", "/requests", "/topics/orders/0/segments"):
             answer = await browser.get(place)
-            print(place, answer.status, answer.page.text)
+            assert answer.status == 404
+            assert "known to a broker alone" in answer.page.text
+
+
+async def test_rates_are_of_what_has_come_between_two_looks(tmp_path: Path) -> None:
+    async with browsing_elsewhere(tmp_path) as browser:
+        await browser.create("orders")
+        assert browser.alone is not None
+        await browser.alone.view.renew()
+        browser.put("orders", *[Record(timestamp=1, value=b"v")] * 500)
+        await browser.alone.view.renew()
+        (row,) = await browser.alone.view.topics()
+        assert row.rates.messages_in > 0
+        assert row.rates.bytes_in is None
+        assert row.records == 500
+        assert (await browser.alone.view.cluster()).rates.messages_in == row.rates.messages_in
+
+
+async def test_many_pages_cost_the_cluster_one_reading(tmp_path: Path) -> None:
+    async with browsing_elsewhere(tmp_path) as browser:
+        await browser.create("orders", 3)
+        await browser.get("/topics")
+        requests = browser.console.view.requests
+        before = requests.count
+        browser.renews = False
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(browser.get, "/topics")
+        # Each kind is read again at most once meanwhile: Metadata, ListOffsets (3), groups, sizes, settings.
+        assert requests.count - before <= 7
+
+
+def _broker(folder: Path, network: MemoryNetwork) -> BrokerServer:
+    config = Config({"log.dirs": str(folder), "listeners": f"PLAINTEXT://{HOST}:{PORT}"})
+    return BrokerServer(config, network=network, workers=InlineWorkers())
+
+
+async def test_a_cluster_that_goes_away_and_comes_back(tmp_path: Path) -> None:
+    network = MemoryNetwork()
+    async with alone_on(network) as alone:
+        server = _broker(tmp_path, network)
+        browser = Browsing(server, network, alone)
+        page = (await browser.get("/topics")).page
+        assert "No broker has answered since" in page.text
+        assert "Nothing was seen yet." in page.text
+        async with running(server):
+            assert server.assembly is not None
+            await server.assembly.services.controller.create_topics([NewTopic("orders", 1)])
+            page = (await browser.get("/topics")).page
+            assert "orders" in page.links
+            assert "No broker" not in page.text
+        for place in ("/", "/topics", "/groups"):
+            page = (await browser.get(place)).page
+            assert "No broker has answered since" in page.text
+            assert "What is shown is from" in page.text
+        assert "orders" in (await browser.get("/topics")).page.links
+        assert "Nothing is wrong." not in (await browser.get("/")).page.text
+        for place in ("/topics/orders/records", "/topics/orders", "/group?id=g"):
+            answer = await browser.get(place)
+            assert answer.status == 503
+            assert "No broker answers" in answer.page.text
+        async with running(_broker(tmp_path, network)):
+            page = (await browser.get("/topics")).page
+            assert "No broker" not in page.text
+            assert (await browser.get("/topics/orders/records")).status == 200

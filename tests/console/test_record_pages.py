@@ -13,7 +13,7 @@ from ottla.broker.view.records import Search
 from ottla.wire.compression import ZSTD
 from ottla.wire.records import Record, build_batch
 
-from .browsing import Browsing, browsing
+from .browsing import Browsing, Open, browsing, on_both
 
 
 async def numbered(browser: Browsing, count: int, topic: str = "t", partitions: int = 1) -> None:
@@ -39,7 +39,8 @@ async def read(browser: Browsing, query: str, topic: str = "t") -> list[str]:
     return [word for word in answer.page.text.split() if word.startswith("v") and word.endswith(".")]
 
 
-async def test_where_a_page_begins(tmp_path: Path) -> None:
+@on_both
+async def test_where_a_page_begins(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await numbered(browser, 30)
         assert await read(browser, "n=3") == ["v29.", "v28.", "v27."]
@@ -53,7 +54,10 @@ async def test_where_a_page_begins(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("start", ["newest", "oldest"])
 @pytest.mark.parametrize("partitions", [1, 3])
-async def test_one_page_leads_to_the_next_and_nothing_is_left_out(start: str, partitions: int, tmp_path: Path) -> None:
+@on_both
+async def test_one_page_leads_to_the_next_and_nothing_is_left_out(
+    browsing: Open, start: str, partitions: int, tmp_path: Path
+) -> None:
     async with browsing(tmp_path) as browser:
         await numbered(browser, 40, partitions=partitions)
         seen: list[str] = []
@@ -69,7 +73,8 @@ async def test_one_page_leads_to_the_next_and_nothing_is_left_out(start: str, pa
         assert pages == 6
 
 
-async def test_filters(tmp_path: Path) -> None:
+@on_both
+async def test_filters(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await numbered(browser, 30)
         assert await read(browser, "key=k3") == ["v23.", "v13.", "v3."]
@@ -107,7 +112,8 @@ async def test_a_question_that_cannot_be_is_a_page_that_says_so(query: str, tmp_
         assert (await browser.get(f"/topics/t/search?{query}")).status == 400
 
 
-async def test_numbers_far_out_are_an_empty_page(tmp_path: Path) -> None:
+@on_both
+async def test_numbers_far_out_are_an_empty_page(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await numbered(browser, 3)
         assert await read(browser, "from=offset&at=9223372036854775807") == []
@@ -116,7 +122,8 @@ async def test_numbers_far_out_are_an_empty_page(tmp_path: Path) -> None:
         assert len(await read(browser, "n=9999999")) == 3
 
 
-async def test_one_record_with_all_of_its_bytes(tmp_path: Path) -> None:
+@on_both
+async def test_one_record_with_all_of_its_bytes(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await browser.create("t")
         value = json.dumps({"id": (1 << 63) - 1, "text": "ü" * 5000}, ensure_ascii=False).encode()
@@ -137,7 +144,8 @@ async def test_one_record_with_all_of_its_bytes(tmp_path: Path) -> None:
         assert (await browser.get("/topics/t/0/1")).status == 404
 
 
-async def test_tombstones_and_gaps_are_shown(tmp_path: Path) -> None:
+@on_both
+async def test_tombstones_and_gaps_are_shown(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await browser.create("t")
         browser.put("t", Record(timestamp=1, key=b"k", value=None))
@@ -158,7 +166,8 @@ async def events(browser: Browsing, target: str) -> list[tuple[str, str]]:
     return found
 
 
-async def test_a_search_tells_what_it_finds_and_ends(tmp_path: Path) -> None:
+@on_both
+async def test_a_search_tells_what_it_finds_and_ends(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await numbered(browser, 30)
         *_, (rows, html), (done, told) = await events(browser, "/topics/t/search?key=k3&from=oldest")
@@ -180,7 +189,8 @@ async def test_a_search_tells_what_it_finds_and_ends(tmp_path: Path) -> None:
         assert await read(browser, json.loads(told)["more"].partition("?")[2]) == ["v3."]
 
 
-async def test_a_search_whose_reader_goes_away_ends(tmp_path: Path) -> None:
+@on_both
+async def test_a_search_whose_reader_goes_away_ends(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await browser.create("t")
         browser.put("t", *[Record(timestamp=1, value=b"x")] * 1000)
