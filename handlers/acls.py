@@ -1,7 +1,7 @@
 """What the three ACL requests share: their numbers as rules and filters, and where the rules are.
 
 Without an authorizer each is answered SECURITY_DISABLED, as in Kafka. Elements that are UNKNOWN (0) in a request, or have a
-number that nothing has, are INVALID_REQUEST anyway: no broker can make sense of them.
+number that does not exist, are INVALID_REQUEST with or without an authorizer.
 """
 
 from __future__ import annotations

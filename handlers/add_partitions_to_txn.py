@@ -1,8 +1,8 @@
 """AddPartitionsToTxn (key 25): partitions join a transaction, which begins with the first.
 
 Behaviour: when one partition does not exist nothing is added: that one is answered UNKNOWN_TOPIC_OR_PARTITION, the others
-OPERATION_NOT_ATTEMPTED. So it is when the client may not write to a topic, which is TOPIC_AUTHORIZATION_FAILED, as are the
-coordinators' own topics for every client.
+OPERATION_NOT_ATTEMPTED. Likewise nothing is added when the client may not write to one of the topics, which is answered
+TOPIC_AUTHORIZATION_FAILED; no client may write to the coordinators' own topics.
 
 Version notes: 0-3 come from clients of the classic protocol, one transaction each; before 2 PRODUCER_FENCED is called
 INVALID_PRODUCER_EPOCH; 3 is flexible. 4 and 5 come from brokers: many transactions, each either to add, for a client of

@@ -1,12 +1,13 @@
 """AlterClientQuotas (key 49): set and remove quotas of users, client ids and IP addresses (KIP-546).
 
-Behaviour: any broker writes them to the cluster's store, and each hears of it. An entry succeeds or fails by itself; its other
+Behaviour: any broker writes them to the cluster's store, and all learn of it. An entry succeeds or fails by itself; its other
 quotas, and a user's credentials, stay as they are. ``validate_only`` checks and changes nothing. An unknown key or type, an
 empty name, an address together with a user or a client id, an address that is neither one nor a host name that can be looked
 up, and a fraction where bytes or connections are counted are INVALID_REQUEST. Removing what is not set is a success.
 
-Other than Kafka: what is no number, or a negative one of an address, is INVALID_REQUEST (Kafka stores the one, and answers
-UNKNOWN_SERVER_ERROR to the other); credentials cannot be removed by this API (Kafka takes any key of the user's node).
+Differences from Kafka: a value that is not a number, or a negative one of an address, is INVALID_REQUEST (Kafka stores the
+former, and answers UNKNOWN_SERVER_ERROR to the latter); credentials cannot be removed by this API (Kafka removes any key of the
+user's node).
 
 Version notes: 1 is flexible.
 """

@@ -1,7 +1,7 @@
 """AlterConfigs (key 33): replace all that was set on a topic, on this broker, or on all brokers.
 
-Behaviour: a setting that is not named goes back to its default, which is why IncrementalAlterConfigs came (KIP-339).
-Each resource succeeds or fails by itself; one that stands in the request twice is INVALID_REQUEST. An unknown setting, a
+Behaviour: a setting that is not named goes back to its default; IncrementalAlterConfigs avoids that (KIP-339).
+Each resource succeeds or fails by itself; one that is in the request twice is INVALID_REQUEST. An unknown setting, a
 malformed value or settings that contradict each other are INVALID_CONFIG, and nothing of the resource is changed.
 
 Version notes: 2 is flexible.

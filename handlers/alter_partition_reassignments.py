@@ -1,9 +1,9 @@
 """AlterPartitionReassignments (key 45): other replicas for a partition, or the end of a move of replicas (KIP-455).
 
-Behaviour: a move is answered when it has begun; ListPartitionReassignments tells how long it lasts. Null replicas cancel one,
-or are NO_REASSIGNMENT_IN_PROGRESS. The replicas that a partition has already are accepted, and nothing is done:
-kafka-reassign-partitions asks for them, too, when it only moves partitions between the data folders of a broker. Of a partition
-that is named twice the last counts.
+Behaviour: a move is answered when it has begun; ListPartitionReassignments lists it until it has ended. Null replicas cancel a
+move; without one they are NO_REASSIGNMENT_IN_PROGRESS. The replicas that a partition has already are accepted, and nothing is
+done: kafka-reassign-partitions asks for them, too, when it only moves partitions between the data folders of a broker. If a
+partition is named twice, the last one counts.
 
 Version notes: 1 can forbid a change of the replication factor (KIP-860), by INVALID_REPLICATION_FACTOR.
 """

@@ -1,9 +1,9 @@
 """AlterUserScramCredentials (key 51): sets and removes SCRAM credentials of users (KIP-554).
 
-Behaviour: the controller does it (NOT_CONTROLLER). A client sends salt and salted password, never the password; kept are the keys
-derived of them, beside the user's quotas. All of a user's changes are made together, or none: a name that is empty, or
-iterations below 4,096 or above 16,384, is UNACCEPTABLE_CREDENTIAL; a mechanism that is not known UNSUPPORTED_SASL_MECHANISM; the
-same credential twice DUPLICATE_RESOURCE; one to be removed that is not there RESOURCE_NOT_FOUND. Other users' go on.
+Behaviour: the controller does it (NOT_CONTROLLER). A client sends salt and salted password, never the password; the keys derived
+from them are stored, beside the user's quotas. All of a user's changes are made together, or none: an empty name, or iterations
+below 4,096 or above 16,384, are UNACCEPTABLE_CREDENTIAL; an unknown mechanism UNSUPPORTED_SASL_MECHANISM; the same credential
+twice DUPLICATE_RESOURCE; removing one that does not exist RESOURCE_NOT_FOUND. The changes of other users are still made.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _check(name: str, deletions: list[ScramCredentialDeletion], upsertions: list
 
 
 class _Alteration:
-    """What becomes of all that is set on a user, whose quotas stay as they are."""
+    """Changes the credentials among all that is set on a user; quotas stay as they are."""
 
     def __init__(self, deletions: list[ScramCredentialDeletion], upsertions: list[ScramCredentialUpsertion]) -> None:
         self._deleted = [_MECHANISMS[deletion.mechanism].sasl_name for deletion in deletions]

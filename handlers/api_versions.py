@@ -6,14 +6,14 @@ answered before its body is read, in the layout of version 0 with UNSUPPORTED_VE
 the connection stays open for the retry.
 
 A broker that is alone has transactions V2 (KIP-890) finalized: a client that knows ``transaction.version`` 2 uses them. In a
-cluster of several nothing is finalized, as in Kafka 3.9's ZooKeeper mode, and so transactions are V1, whose entry of a partition
-the broker verifies (``transaction.partition.verification.enable``); the epoch is the version of ``/feature``. On a ZooKeeper,
+cluster of several nothing is finalized, as in Kafka 3.9's ZooKeeper mode, and so transactions are V1: the broker verifies that a
+partition was added (``transaction.partition.verification.enable``); the epoch is the version of ``/feature``. On a ZooKeeper,
 where brokers of Apache Kafka may be in the cluster, requests of transactions V2 are not served at all.
 
 Version notes: 1 adds the throttle time; 3 is flexible and carries the client's software and the features; 4 allows a
-feature's lowest version to be 0, before which such a feature is finalized without being among the supported ones; 5
-(KIP-1242) carries the cluster id and node id that the client believes it talks to, and is answered REBOOTSTRAP_REQUIRED
-when they are those of another broker or cluster.
+feature's lowest version to be 0 (in 3 such a feature is finalized without being among the supported ones); 5 (KIP-1242) carries
+the cluster id and node id that the client believes it talks to, and is answered REBOOTSTRAP_REQUIRED when they are those of
+another broker or cluster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Topics made because a client asked for them: by Metadata, or by the first client that needs a coordinator.
 
 An ordinary topic gets the broker's defaults. A coordinator's own topic is compacted and has the partitions, replicas and
-segment size of the coordinator's settings, as in Kafka: until there are brokers enough it is not made, and there is no
-coordinator. Only a broker that cannot have others beside it makes do with one replica.
+segment size of the coordinator's settings, as in Kafka: until there are enough brokers it is not made, and there is no
+coordinator. Only a broker that cannot have others beside it makes it with a single replica.
 
 Where another broker is the controller, the topic is written to the store, and the controller finds it there.
 """
@@ -23,13 +23,13 @@ from ..transaction_coordinator.settings import TransactionSettings
 from .services import Services
 
 _LED_SECONDS = 2.0
-"""How long a client waits for the leaders of a topic that the controller has yet to find in the store."""
+"""How long a client waits for the leaders of a topic that the controller has not found in the store yet."""
 
 _BEING_MADE = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.NOT_CONTROLLER)
 
 
 async def create_missing(broker: Services, names: Iterable[str], charge: Charge | None = None) -> dict[str, ErrorCode]:
-    """Make topics that do not exist, and say what a client is told of each: NONE once its metadata is here.
+    """Make topics that do not exist; returns the error code for each: NONE once its metadata is here.
 
     LEADER_NOT_AVAILABLE asks the client to try again: the topic is being made or deleted just now.
     """
@@ -42,7 +42,9 @@ def _told(code: ErrorCode) -> ErrorCode:
 
 
 async def create(broker: Services, names: Iterable[str], charge: Charge | None = None) -> dict[str, KafkaError | None]:
-    """Make topics that do not exist: why that failed, by name. What was made is known here, unless it takes too long.
+    """Make topics that do not exist; returns by name why that failed, or None.
+
+    The metadata of new topics is here on return, unless that takes too long.
 
     ``charge`` counts the partitions in a client's quota.
     """
@@ -71,7 +73,7 @@ def _new_topic(broker: Services, name: str) -> NewTopic:
 
 
 def coordinator_topics(config: Config, most_replicas: int | None) -> dict[str, NewTopic]:
-    """``__consumer_offsets`` and ``__transaction_state`` as they are made where there are at most so many brokers."""
+    """``__consumer_offsets`` and ``__transaction_state`` as they are made, with at most ``most_replicas`` if that is given."""
     groups = config.settings(GroupSettings)
     transactions = config.settings(TransactionSettings)
     offsets_replicas = groups.offsets_topic_replication_factor

@@ -13,14 +13,14 @@ from .request_cost import RequestCost
 from .services import Services
 
 TELLING = (ApiKey.PRODUCE, ApiKey.FETCH)
-"""The APIs whose handlers call ``Call.fail``, so that their answers need not be looked through."""
+"""The APIs whose handlers call ``Call.fail``, so that their answers need not be searched for errors."""
 
 
 class RequestObserver(Protocol):
-    """Is told of every request that was answered; nothing is measured for a connection that has none.
+    """Is told of every request that was answered; nothing is measured for a connection that has no observer.
 
-    Requests that need no closer look, and that were read together and are of one kind, are told of together: to look at the
-    clock for each would cost the smallest ones some percent.
+    Plain requests of one kind that were read together are reported together: reading the clock for each would cost the smallest
+    ones some percent.
     """
 
     def elapsed(self) -> float:
@@ -32,7 +32,7 @@ class RequestObserver(Protocol):
         ...
 
     def answered_at_once(self, key: int, count: int, seconds: float) -> None:
-        """So many requests of one API and version (``Call.key``) took so long together, and neither waited nor failed."""
+        """``count`` requests of one API and version (``Call.key``), none of which waited or failed, took ``seconds`` together."""
         ...
 
     def answered(
@@ -53,7 +53,7 @@ class CloseConnection(Exception):
 
 
 class AnswersLost(Exception):
-    """Earlier answers could not be sent, because of ``error``: the connection ends, whatever becomes of the present request."""
+    """Earlier answers could not be sent, because of ``error``: the connection ends, and the present request with it."""
 
     def __init__(self, error: OSError | KafkaError) -> None:
         super().__init__(str(error))
@@ -63,12 +63,12 @@ class AnswersLost(Exception):
 class Call:
     """One request of one connection, ``connection``. A connection has one Call, whose header fields change with each request.
 
-    What is there for the observer: ``key`` are API key and version as ``start_of_request`` gives them, ``answered`` counts
-    those it was not told of, of this kind and answered since the clock was last looked at; and ``is_plain`` says that the
-    request at hand needs no closer look: it has neither failed nor waited.
+    For the observer: ``key`` are API key and version as ``start_of_request`` gives them; ``answered`` counts the requests of this
+    kind that were answered since the clock was last read and have not been reported yet; ``is_plain`` says that the present
+    request has neither failed nor waited.
 
     ``throttle_ms``: for how long, once the answer is sent, nothing is read from the connection (KIP-219), in milliseconds. A
-    handler sets it with the same number in the answer; the connection sets it back.
+    handler sets it with the same number in the answer; the connection resets it.
 
     ``cost`` is what the request costs its client, None while no quota is set.
     """
@@ -125,7 +125,7 @@ class Call:
         self.answered = 0
 
     def change_kind(self, key: int, api_key: int) -> None:
-        """The request at hand is of another kind than those before it."""
+        """The present request is of another kind than those before it."""
         self.tell()
         if self.observer is not None:
             self._is_each_wanted = self.observer.wants_each(api_key)
@@ -133,14 +133,14 @@ class Call:
         self.begin_plain()
 
     def tell(self) -> None:
-        """Tell the observer of those it was not told of yet."""
+        """Report the requests that have not been reported yet."""
         if self.observer is not None and self.answered:
             now = self.observer.elapsed()
             self.observer.answered_at_once(self.key, self.answered, now - self._started)
             self.take_up(now)
 
     def tell_closely(self, frame: memoryview, response: Any, parts: Sequence[Part] | None) -> None:
-        """Tell of the request at hand, which was just answered. Those before it have the same local time that it has."""
+        """Report the present request, which was just answered; those before it count with the same local time."""
         if self.observer is None:
             return
         now = self.observer.elapsed()
@@ -152,7 +152,7 @@ class Call:
         self.take_up(now)
 
     def begin_plain(self) -> None:
-        """Nothing is to be said yet of the request that is taken up."""
+        """Reset what is noted of a request, for the next one."""
         self.is_plain = not self._is_each_wanted
         self.failed = False
         self.reason = ""

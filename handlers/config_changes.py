@@ -1,6 +1,6 @@
-"""What AlterConfigs and IncrementalAlterConfigs share: which resource may be changed, and how a topic's overrides are.
+"""What AlterConfigs and IncrementalAlterConfigs share: which resources can be changed, and how.
 
-Settings of topics can be changed, and those of brokers that are dynamic, on one broker or, without a name, on all.
+Settings of topics can be changed, and dynamic ones of brokers, on one broker or, without a name, on all.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _Answer = TypeVar("_Answer")
 async def alter_each(
     resources: Sequence[_Resource], alter: Callable[[_Resource], Awaitable[None]], answer: Callable[..., _Answer]
 ) -> list[_Answer]:
-    """Have ``alter`` change each resource, unless it is named twice; the answers, with the KafkaError that it raised."""
+    """Call ``alter`` for each resource, unless it is named twice; returns the answers, with the KafkaErrors it raised."""
     count = Counter(_key(resource) for resource in resources)
     answers = []
     for resource in resources:
@@ -57,7 +57,7 @@ def _key(resource: Resource) -> tuple[int, str]:
 
 
 def resource_answer(resource: Resource, refused: KafkaError | None, answer: Callable[..., _Answer]) -> _Answer:
-    """What became of a resource, as the API's own ``answer``."""
+    """The outcome for a resource, as the API's own ``answer``."""
     return answer(
         error_code=refused.code if refused else ErrorCode.NONE,
         error_message=refused.message if refused else None,

@@ -1,9 +1,9 @@
 """Settings as DescribeConfigs and CreateTopics show them: value, where it comes from, and what it would fall back to.
 
-Every declared setting is shown, set or not. The synonyms (KIP-226) list where a value was looked for and found, the
-strongest first: the topic's override, then the property set on this broker while it runs, that set on all brokers, that
-given at the start, then the default. A setting whose default
-comes from another property (``log.retention.ms`` from ``log.retention.hours``) has no default of its own.
+Every declared setting is shown, set or not. The synonyms (KIP-226) list the places where a value was found, in the order of
+precedence: the topic's override, then the property set on this broker while it runs, that set on all brokers, that given at the
+start, then the default. A setting whose default comes from another property (``log.retention.ms`` from
+``log.retention.hours``) has no default of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Source(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """One place where the value was looked for and found."""
+    """One place where a value was found."""
 
     name: str
     value: str | None

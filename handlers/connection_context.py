@@ -11,9 +11,9 @@ class ConnectionContext:
     """A connection has one, ``Call.connection``.
 
     ``peer`` is the client's ``host:port``, ``host`` its address without port and brackets; an IPv4 address on an IPv6 socket
-    is the IPv4 address, as in Java. ``principal`` is who the client has shown to be. ``session_expires``: the time of the
-    broker's clock (``Clock.elapsed``, seconds) until which that holds, None for ever (KIP-368). ``is_authenticating``: the
-    client is about to show who it is, and until then costs nobody anything of a quota.
+    is the IPv4 address, as in Java. ``principal`` is the user that the client has authenticated as. ``session_expires``: the time
+    of the broker's clock (``Clock.elapsed``, seconds) until which that holds, None for ever (KIP-368). ``is_authenticating``: the
+    client is authenticating, and until that is done its requests are charged to no quota.
     """
 
     __slots__ = (

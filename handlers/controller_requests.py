@@ -1,7 +1,7 @@
 """What requests from the controller, and to it, have in common.
 
-What was meant for this broker before it registered again is refused by the broker epoch; and early versions name the topic with
-each partition, where later ones have the partitions by topic.
+A request that was meant for an earlier registration of this broker is refused by its broker epoch. Early versions name the topic
+with each partition; later ones group the partitions by topic.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TopicState = TypeVar("_TopicState")
 def check_broker_epoch(call: Call, broker_epoch: int) -> None:
     """Raises KafkaError STALE_BROKER_EPOCH.
 
-    A higher epoch than the own one is right: the controller may know of a registration before the broker itself does
+    A higher epoch than the own one is valid: the controller may know of a registration before the broker itself does
     (KIP-380, ``KafkaApis.isBrokerEpochStale``).
     """
     own = call.broker.broker_epoch()
@@ -28,7 +28,7 @@ def check_broker_epoch(call: Call, broker_epoch: int) -> None:
 
 
 def check_is_controller(call: Call) -> None:
-    """Raises KafkaError NOT_CONTROLLER: before rights are looked at, as Kafka does, for a client is to ask elsewhere."""
+    """Raises KafkaError NOT_CONTROLLER. As in Kafka this comes before rights are checked: the client is to ask elsewhere."""
     if not call.broker.controller.is_active:
         raise KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller for this cluster.")
 

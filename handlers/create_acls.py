@@ -1,8 +1,8 @@
 """CreateAcls (key 30): add access rules; one answer for each. See ``acls``.
 
-Behaviour: any broker writes them. One that is there already is a success. Whether an operation makes sense for a resource is not
-looked at, as in Kafka. A rule with ANY or MATCH in it, or a principal without a type, is INVALID_REQUEST (Kafka:
-UNKNOWN_SERVER_ERROR, the first of them for all rules of the request).
+Behaviour: any broker writes them. One that exists already is a success. Whether an operation makes sense for a resource is not
+checked, as in Kafka. A rule with ANY or MATCH in it, or a principal without a type, is INVALID_REQUEST (Kafka answers all rules
+of the request with UNKNOWN_SERVER_ERROR then).
 
 Version notes: 1 adds the pattern type, 2 is flexible, 3 adds user resources.
 """

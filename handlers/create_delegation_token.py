@@ -1,6 +1,6 @@
-"""CreateDelegationToken (key 38): makes a token with which to authenticate in its owner's place (KIP-48).
+"""CreateDelegationToken (key 38): makes a token with which a client authenticates as the token's owner (KIP-48).
 
-Behaviour: any broker does it. The owner is the client itself, or another one for whom the client may make tokens (KIP-373).
+Behaviour: any broker does it. The owner is the client itself, or another user for whom the client may make tokens (KIP-373).
 The answer has the token's HMAC, its password.
 
 Version notes: 1 has the answer come before the throttling; 2 is flexible; 3 names an owner.
@@ -39,7 +39,7 @@ async def handle(call: Call, request: CreateDelegationTokenRequest) -> CreateDel
 def _from(
     version: int, owner: Principal, requester: Principal, response: CreateDelegationTokenResponse
 ) -> CreateDelegationTokenResponse:
-    """The response with the two that it is about."""
+    """The response with owner and requester filled in."""
     response.principal_type, response.principal_name = owner.type, owner.name
     if version >= 3:
         response.token_requester_principal_type = requester.type

@@ -4,8 +4,8 @@ Behaviour: each topic succeeds or fails by itself. A name given twice is INVALID
 for the broker's number of partitions and replication factor; replicas named by hand exclude both. ``validate_only`` does
 every check, that of an existing topic too, and makes nothing. What a client makes beyond its quota is refused
 (``request_cost``). Topics answered without error are ready for produce where this broker leads them. A client that may not
-describe a topic's configs hears nothing of how it was made, but that (``topic_config_error_code``). A timeout of 0 or less makes
-nothing and is REQUEST_TIMED_OUT, as in Kafka's KRaft mode.
+describe a topic's configs gets none of its details, but ``topic_config_error_code``. A timeout of 0 or less makes nothing and is
+REQUEST_TIMED_OUT, as in Kafka's KRaft mode.
 
 Version notes: 4 is the first that may leave out partitions and replication factor. 5 is flexible and answers with the
 topic's partitions, replicas and every setting; 6 may answer THROTTLING_QUOTA_EXCEEDED; 7 adds the topic id.

@@ -1,4 +1,4 @@
-"""What the four requests about delegation tokens share: whether a client may ask, and whether there are any."""
+"""What the four requests about delegation tokens share: whether the client may ask, and whether tokens are enabled."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """DeleteGroups (key 42): forget groups that have no members, with all their offsets.
 
-Behaviour: each group is answered for itself, NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND.
+Behaviour: each group succeeds or fails by itself, with NON_EMPTY_GROUP or GROUP_ID_NOT_FOUND.
 
 Version notes: 2 is flexible; 3 adds a text to the error.
 """

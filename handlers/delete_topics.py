@@ -90,14 +90,14 @@ def _resolve(call: Call, asked: list[DeleteTopicState]) -> tuple[list[DeletableT
     duplicate = KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
     refused += [_result(name, ZERO_UUID, duplicate) for name, count in counts.items() if count > 1]
     once = {name: topic_id for name, topic_id in named if counts[name] == 1}
-    # One whose deletion has begun is gone for clients, though not all of its replicas are. Only the controller is to say so.
+    # For clients a topic is gone once its deletion has begun, even if some replicas remain. Only the controller may say so.
     gone = [name for name in once if call.broker.controller.is_active and metadata.topic(name) is None]
     refused += [_result(name, once.pop(name), _unknown(name)) for name in gone]
     return refused, once
 
 
 def _charge(call: Call, wanted: dict[str, bytes]) -> list[DeletableTopicResult]:
-    """Count what is about to be deleted in the client's quota; the answers of topics beyond it, which are not wanted any more."""
+    """Charge what is about to be deleted to the client's quota; topics beyond it leave ``wanted``: returns their answers."""
     refused = []
     counted = charge(call, _FIRST_STRICT_VERSION)
     if counted is not None and call.broker.controller.is_active:

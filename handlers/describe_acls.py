@@ -1,4 +1,4 @@
-"""DescribeAcls (key 29): the access rules that a filter matches, by the patterns they are of. See ``acls``.
+"""DescribeAcls (key 29): the access rules that a filter matches, grouped by their patterns. See ``acls``.
 
 Version notes: 1 adds the pattern type, 2 is flexible, 3 adds user resources.
 """

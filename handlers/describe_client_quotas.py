@@ -1,12 +1,12 @@
 """DescribeClientQuotas (key 48): the quotas that are set, as far as they match filters (KIP-546).
 
-Behaviour: a filter is for one type of entity: a name, the default, or anything of the type. What a quota is set on must have
-each type that there is a filter for; ``strict``: and no other. Without filters everything is answered, with ``strict`` then
-nothing. Types given twice, and addresses together with users or client ids, are INVALID_REQUEST; types that do not exist are
+Behaviour: a filter is for one type of entity: a name, the default, or anything of the type. The entity of a quota must have
+each type that there is a filter for, and with ``strict`` no other. Without filters all quotas are in the answer, with ``strict``
+none. Types given twice, and addresses together with users or client ids, are INVALID_REQUEST; types that do not exist are
 UNSUPPORTED_VERSION.
 
-Other than Kafka: a kind of filter that does not exist, or one for a name without it, is INVALID_REQUEST (Kafka:
-UNKNOWN_SERVER_ERROR); what in the store is no number is left out (Kafka: UNKNOWN_SERVER_ERROR for everything).
+Differences from Kafka: a kind of filter that does not exist, or one for a name without it, is INVALID_REQUEST (Kafka:
+UNKNOWN_SERVER_ERROR); a stored value that is not a number is left out (Kafka: UNKNOWN_SERVER_ERROR for everything).
 
 Version notes: 1 is flexible.
 """

@@ -1,7 +1,7 @@
 """DescribeCluster (key 60): the cluster's id, controller and brokers (KIP-700).
 
-Behaviour: addresses are those of the listener that the client came by. This is an endpoint of brokers; a client that
-looks for KRaft controllers is told MISMATCHED_ENDPOINT_TYPE.
+Behaviour: addresses are those of the listener that the client is connected to. This is an endpoint of brokers; a client that
+looks for KRaft controllers gets MISMATCHED_ENDPOINT_TYPE.
 
 Version notes: 1 adds the type of endpoint (KIP-919); 2 may ask for fenced brokers too, of which there are none.
 """

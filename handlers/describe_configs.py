@@ -1,10 +1,10 @@
 """DescribeConfigs (key 32): every setting of topics and of this broker, with its value and where that comes from.
 
 Behaviour: all declared settings are listed, set or not; ``configuration_keys`` (null or empty: all) picks some. A topic's
-settings are those of its log with its overrides; a broker's are every property that Ottla uses, read-only if it can be
-changed only by a restart. The broker resource without a name stands for what was set for all brokers at run time, and
-shows only that. Loggers, client metrics and groups have no settings here: an empty list. A topic that
-does not exist is UNKNOWN_TOPIC_OR_PARTITION, another broker's id INVALID_REQUEST.
+settings are those of its log with its overrides; a broker's are every property that Ottla uses, read-only if a change takes a
+restart. The broker resource without a name stands for what was set for all brokers at run time, and shows only that. Loggers,
+client metrics and groups have no settings here: an empty list. A topic that does not exist is UNKNOWN_TOPIC_OR_PARTITION,
+another broker's id INVALID_REQUEST.
 
 Version notes: 1 replaces the flag "is default" by the source and adds synonyms, 3 types and documentation; 4 is flexible.
 """
@@ -46,7 +46,7 @@ async def handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigs
 async def _load_topics(call: Call, request: DescribeConfigsRequest) -> None:
     """Read what is set on the topics that the client may ask about.
 
-    What one was made with only the brokers are told that have a replica of it. Kafka reads it at every request, too
+    Only brokers with a replica of a topic are told of the configs that it was made with. Kafka reads them at every request, too
     (ConfigHelper, AdminZkClient.fetchEntityConfig).
     """
     names = {r.resource_name for r in request.resources if r.resource_type == ResourceType.TOPIC}
@@ -58,7 +58,7 @@ async def _load_topics(call: Call, request: DescribeConfigsRequest) -> None:
             try:
                 await call.broker.configs.load(known)
             except StoreError as error:
-                logger.warning("The configs of topics are described as they were known last: %s", error)
+                logger.warning("DescribeConfigs answers with the topic configs that were last known: %s", error)
 
 
 def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:

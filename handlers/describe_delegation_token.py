@@ -37,7 +37,7 @@ async def handle(call: Call, request: DescribeDelegationTokenRequest) -> Describ
 
 
 def _is_visible(call: Call, asker: Principal, token: DelegationToken) -> bool:
-    """Whether the client has to do with the token, may describe it, or the tokens of its owner."""
+    """Whether the token concerns the client, or the client may describe it or the tokens of its owner."""
     return (
         token.concerns(asker)
         or may(call, Operation.DESCRIBE, ResourceType.DELEGATION_TOKEN, token.token_id, log_if_denied=False)

@@ -1,6 +1,6 @@
 """DescribeGroups (key 15): state and members of groups.
 
-Behaviour: each group is answered for itself. Metadata and assignments of members are told while the group is Stable.
+Behaviour: each group succeeds or fails by itself. Members have metadata and assignments while the group is Stable.
 
 Version notes: 1 adds the throttle time; 3 the authorized operations (INT32_MIN when not asked for); 4 the instance id of
 static members; 5 is flexible; 6 answers GROUP_ID_NOT_FOUND with a text for an unknown group, which before is a group in

@@ -1,7 +1,7 @@
 """DescribeProducers (key 61): the idempotent producers a partition remembers (KIP-664).
 
-Behaviour: any replica answers, a follower too (``Partition.activeProducerState``), so that one that differs can be found. A
-partition that is not there is an error of its own, of an illegal topic name INVALID_TOPIC_EXCEPTION.
+Behaviour: any replica answers, a follower too (``Partition.activeProducerState``), so that differences can be found. A partition
+that does not exist has an error of its own; one of an illegal topic name is INVALID_TOPIC_EXCEPTION.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeTransactions (key 65): the state of transactions by transactional id (KIP-664).
 
-Behaviour: each id is answered for itself; one that is not known TRANSACTIONAL_ID_NOT_FOUND. Topics that the client
-may not describe are left out.
+Behaviour: each id succeeds or fails by itself; an unknown one is TRANSACTIONAL_ID_NOT_FOUND. Topics that the client may not
+describe are left out.
 
 Version notes: 0 is the only one, and flexible.
 """

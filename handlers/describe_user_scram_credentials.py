@@ -1,7 +1,7 @@
-"""DescribeUserScramCredentials (key 50): which users have SCRAM credentials, and of how many iterations (KIP-554).
+"""DescribeUserScramCredentials (key 50): which users have SCRAM credentials, with how many iterations (KIP-554).
 
-Behaviour: no list, or an empty one, asks for every user who has some. A user who is named and has none is RESOURCE_NOT_FOUND, as
-is one without a name; one who is named twice is DUPLICATE_RESOURCE, once. Salts and keys are never told. Any broker answers.
+Behaviour: no list, or an empty one, asks for every user who has credentials. A named user without any is RESOURCE_NOT_FOUND, as
+is an empty name; one named twice is DUPLICATE_RESOURCE, once. Salts and keys are never in the answer. Any broker answers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _named(configs: ConfigStore, name: str, count: int) -> DescribeUserScramCred
 
 
 def _described(configs: ConfigStore, name: str) -> DescribeUserScramCredentialsResult:
-    """What there is of a user; an error where a credential in the store is damaged."""
+    """A user's credentials; an error where one in the store is damaged."""
     stored = configs.overrides(USERS, sanitized(name))
     try:
         infos = [

@@ -1,6 +1,6 @@
-"""ElectLeaders (key 43): preferred replicas lead again, or a replica that is not in sync (KIP-183, KIP-460).
+"""ElectLeaders (key 43): elects preferred replicas again, or a replica that is not in sync (KIP-183, KIP-460).
 
-Behaviour: each partition succeeds or fails by itself. One that is led as it should be is ELECTION_NOT_NEEDED; one that
+Behaviour: each partition succeeds or fails by itself. One that has the right leader already is ELECTION_NOT_NEEDED; one that
 no replica can lead PREFERRED_LEADER_NOT_AVAILABLE or, for an unclean election, ELIGIBLE_LEADERS_NOT_AVAILABLE. Without a list of
 partitions all are meant, and only those that needed an election are in the answer. A timeout of 0 or less elects nothing
 and is REQUEST_TIMED_OUT.

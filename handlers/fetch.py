@@ -3,21 +3,20 @@
 Behaviour: what is read, within which limits, and when the answer waits is ``replication.fetching``. An offset inside a batch
 returns the whole batch. A read_committed consumer (isolation level 1) gets the aborted transactions that overlap the records.
 One partition's error never fails the others; consumers of a deleted topic wait as others do, or they would ask without a
-pause. Records leave as slices of the log's files. A fetch with a replica's id is a follower's: it reads to the end of the
-log, and shows the leader how far it is. A consumer in a rack is told by the leader which replica there it is to read from,
-where ``replica.selector.class`` says so (``replication.read_replica``). Beyond its client's quota a fetch is answered empty
-(``request_cost``).
+pause. Records are sent as slices of the log's files. A fetch with a replica's id is a follower's: it reads to the end of the
+log, and tells the leader how far it is. Where ``replica.selector.class`` says so, the leader tells a consumer which replica in
+its rack to read from (``replication.read_replica``). Beyond its client's quota a fetch is answered empty (``request_cost``).
+Differences from Kafka: an answer ends with a whole batch, and bytes that are left go to the next partition (Kafka sends a part
 
-Other than Kafka: an answer ends with a whole batch, and bytes that are left go to the next partition (Kafka sends a part
-of a batch, of which clients can't use anything). A negative limit counts as 0 and an isolation level that does not exist
-is INVALID_REQUEST (Kafka: UNKNOWN_SERVER_ERROR). A topic that was deleted is UNKNOWN_TOPIC_ID by its id, in a session
-too, where Kafka goes by the name it knew.
+of a batch, which clients cannot use). A negative limit counts as 0 and an isolation level that does not exist is
+INVALID_REQUEST (Kafka: UNKNOWN_SERVER_ERROR). A topic that was deleted is UNKNOWN_TOPIC_ID by its id, in a session too, where
+Kafka uses the name it knew.
 
 Version notes: 4 is the first without old formats and adds the isolation level; 5 the log start offset; 7 fetch sessions; 9
 the leader epoch check; 10 allows zstd (older versions get UNSUPPORTED_COMPRESSION_TYPE only from a broker that converts;
 Ottla returns what is stored); 11 lets consumers read from followers (KIP-392); 12 is flexible and detects diverging epochs;
-13 names topics by id; 15 moves the replica id into a tagged field and adds its broker epoch; 16 says who leads instead, and
-where (KIP-951); 17-18 are of use to KRaft.
+13 names topics by id; 15 moves the replica id into a tagged field and adds its broker epoch; 16 names the leader and its address
+when this broker does not lead (KIP-951); 17-18 are for KRaft.
 """
 
 from __future__ import annotations
@@ -102,7 +101,7 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     if call.cost is not None and follower is None and _is_held_up(call, call.cost, reads, fetched, incremental):
         return _held_up(reads, session)
     is_new = request.session_epoch == _INITIAL_EPOCH and call.version >= _FIRST_SESSION_VERSION
-    # Not before it is known what may be read: who may read nothing takes nobody's place.
+    # Only now is it known what the client may read; one that may read nothing must not take up a session.
     if is_new and (broker.authorizer is None or not _is_all_refused(reads)):
         session = sessions.create(by_id, asked, is_followers=follower is not None)
     response = _response(reads, fetched, session, incremental, by_id)
@@ -121,7 +120,7 @@ def _follower(request: FetchRequest) -> FollowerId | None:
 
 
 def _most_within_quota(cost: RequestCost, follower: FollowerId | None, most: int) -> int:
-    """How many bytes may be read at most: of a consumer, not so many that it would be held up each time."""
+    """How many bytes may be read at most: for a consumer, not so many that its answer would be held up each time."""
     if follower is not None:
         cost.be_free()
         return most
@@ -154,12 +153,12 @@ def _held_up(reads: Reads, session: FetchSession | None) -> FetchResponse:
 
 
 def _is_all_refused(reads: Reads) -> bool:
-    """Whether nothing is asked for that there is and that the client may read."""
+    """Whether every partition asked for is unknown, or one that the client may not read."""
     return all(result.error_code in _REFUSED for result in reads.results)
 
 
 def _may_read(call: Call, follower: FollowerId | None) -> Callable[[str], bool]:
-    """Which topics the client may fetch: a follower all or none."""
+    """A function that tells whether the client may fetch a topic; a follower may fetch all or none."""
     if follower is not None:
         is_broker = may(call, Operation.CLUSTER_ACTION, CLUSTER)
         return lambda topic: is_broker
@@ -167,7 +166,7 @@ def _may_read(call: Call, follower: FollowerId | None) -> Callable[[str], bool]:
 
 
 def _led_otherwise(response: FetchResponse) -> list[Refused]:
-    """What this broker does not lead, or no longer under the epoch that the client knows."""
+    """The partitions that this broker does not lead, or leads under another epoch than the client knows."""
     return [
         Refused(topic.topic, topic.topic_id, result.partition_index, result)
         for topic in response.responses
@@ -179,7 +178,7 @@ def _led_otherwise(response: FetchResponse) -> list[Refused]:
 def _response(
     reads: Reads, fetched: list[FetchedPartition], session: FetchSession | None, incremental: bool, by_id: bool
 ) -> FetchResponse:
-    """Group the results by topic; of an incremental fetch only what is news."""
+    """Group the results by topic; for an incremental fetch only those with news."""
     topics: list[FetchableTopicResponse] = []
     current: FetchableTopicResponse | None = None
     served = []

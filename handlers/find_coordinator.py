@@ -2,11 +2,11 @@
 
 Behaviour: the coordinator is the leader of the partition of ``__consumer_offsets`` that the group's id hashes to, or of
 ``__transaction_state`` and the transactional id. The first request creates that topic and is answered once its leader is
-known; until there are brokers enough for its replicas the answer is COORDINATOR_NOT_AVAILABLE. Share groups are not served:
+known; until there are enough brokers for its replicas the answer is COORDINATOR_NOT_AVAILABLE. Share groups are not served:
 INVALID_REQUEST, as in a Kafka without them.
 
 Version notes: 1 adds the key's type (before, it is a group), the throttle time and a text with the error; 3 is flexible;
-4 asks for many keys at once (KIP-699), answered each for itself; 5 allows TRANSACTION_ABORTABLE in the answer; 6 adds the
+4 asks for many keys at once (KIP-699), each with its own answer; 5 allows TRANSACTION_ABORTABLE in the answer; 6 adds the
 key type of share groups.
 """
 
@@ -90,7 +90,7 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
     if node is None:
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{topic}-{partition} has no leader")
     if is_new and leader == broker.broker_id:
-        # The client is about to ask here; it would be told to come back later while the empty partition is loaded.
+        # The client's next request comes here; while the empty partition is loaded it would have to try again.
         with trio.move_on_after(_LOAD_SECONDS):
             await coordinator.wait_loaded(partition)
     return node
@@ -99,7 +99,7 @@ async def _find(call: Call, key_type: int, key: str) -> Node:
 async def _create_topic(call: Call, topic: str) -> None:
     error = (await create(call.broker, [topic], permissive_charge(call)))[topic]
     if error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
-        # Of brokers that are yet to come clients ask again and again.
+        # While brokers are missing, clients ask again and again.
         level = logging.INFO if error.code is ErrorCode.INVALID_REPLICATION_FACTOR else logging.WARNING
         logger.log(level, "%s could not be created: %s", topic, error)
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)

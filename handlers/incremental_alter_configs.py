@@ -1,10 +1,10 @@
 """IncrementalAlterConfigs (key 44): change some settings of a topic or of brokers, and leave the others (KIP-339).
 
 Behaviour: SET (0) and DELETE (1, back to the default) go for every setting, APPEND (2) and SUBTRACT (3) for lists such as
-cleanup.policy, which may become empty. Each resource succeeds or fails by itself; one that stands in the request twice,
-or a setting that stands in a resource twice, is INVALID_REQUEST. What comes out is checked whole: INVALID_CONFIG changes
-nothing of the resource.
-Deleting what is not set is no error, not even of what could not be set.
+cleanup.policy, which may become empty. Each resource succeeds or fails by itself; one that is in the request twice, or a
+setting that is in a resource twice, is INVALID_REQUEST. The result is checked as a whole: INVALID_CONFIG changes nothing of
+the resource.
+Deleting a setting that is not set is no error, not even if it could not be set.
 
 Version notes: 1 is flexible.
 """
@@ -48,7 +48,7 @@ async def handle(call: Call, request: IncrementalAlterConfigsRequest) -> Increme
 
 
 class _Rules(NamedTuple):
-    """The settings there are for a resource, and words about what is no list."""
+    """The settings of a resource by name, and the message about one that is not a list."""
 
     known: Mapping[str, Setting]
     not_a_list: Callable[[str, Change], str]

@@ -10,7 +10,7 @@ _SECONDS = 5.0
 
 
 async def wait_known(call: Call) -> None:
-    """Return once this broker knows what to say of the cluster; a client then goes by that, instead of asking again."""
+    """Return once this broker knows the cluster, or after a while; so that a client gets a useful answer and need not retry."""
     metadata = call.broker.metadata
     if not metadata.is_told:
         await call.flush()

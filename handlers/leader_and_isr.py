@@ -51,10 +51,10 @@ async def apply(broker: Services, request: LeaderAndIsrRequest) -> LeaderAndIsrR
 
 
 async def _load_configs(broker: Services, request: LeaderAndIsrRequest) -> None:
-    """What was set on a topic is read before its first log is made here.
+    """Read the configs of new topics before their first logs are made here.
 
-    The broker that made the topic wrote it to the store without telling the others (Kafka's ``ZkConfigRepository`` reads
-    it there at the same point).
+    The broker that made a topic has written them to the store without telling the others (Kafka's ``ZkConfigRepository`` reads
+    them there at the same point).
     """
     new = [topic.topic_name for topic in request.topic_states if any(state.is_new for state in topic.partition_states)]
     if new:
@@ -62,7 +62,7 @@ async def _load_configs(broker: Services, request: LeaderAndIsrRequest) -> None:
             try:
                 await broker.configs.load(new)
             except StoreError as error:
-                logger.warning("The configs of new topics are read later, with everything else: %s", error)
+                logger.warning("The configs of new topics cannot be read now, and are read later: %s", error)
 
 
 def _by_name(request: LeaderAndIsrRequest, response: LeaderAndIsrResponse) -> LeaderAndIsrResponse:

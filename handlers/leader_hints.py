@@ -1,4 +1,4 @@
-"""Who leads a partition that this broker does not, and where that broker is (KIP-951), for the answers of Produce and Fetch."""
+"""The leaders of partitions that this broker does not lead, and their addresses (KIP-951), in answers of Produce and Fetch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Endpoint = TypeVar("_Endpoint")
 
 
 class Refused(NamedTuple):
-    """A partition that this broker does not lead, and what its ``answer`` is; the topic is told by name or by id."""
+    """A partition that this broker does not lead, and its ``answer``; the topic has a name or an id."""
 
     topic: str
     topic_id: bytes
@@ -23,7 +23,7 @@ class Refused(NamedTuple):
 def name_leaders(
     call: Call, refused: Iterable[Refused], leader_of: Callable[..., Any], endpoint: Callable[..., _Endpoint]
 ) -> list[_Endpoint]:
-    """Have each answer say who leads under which epoch, where that is known; the endpoints of those that are alive.
+    """Put leader and epoch into each answer, where they are known; returns the endpoints of the leaders that are alive.
 
     ``leader_of`` and ``endpoint`` are the API's own structures for a leader with its epoch and for a node.
     """

@@ -1,7 +1,6 @@
 """LeaveGroup (key 13): members leave, or an administrator removes them.
 
-Behaviour: each member is answered for itself. A static member may be removed by its instance id alone, without knowing
-its member id.
+Behaviour: each member succeeds or fails by itself. A static member can be removed by its instance id alone.
 
 Version notes: 0-2 name one member, whose error is that of the whole answer; 1 adds the throttle time; 3 names several
 members, also by instance id (KIP-345); 4 is flexible; 5 adds the reason (KIP-800).

@@ -4,12 +4,11 @@ Behaviour: -1 is the end a consumer may read (the high watermark, or the last st
 the log for a follower, -2 the log start; both are answered from memory, because Spark asks for them after every poll. A
 timestamp of 0 or more is looked up by record, inside batches too; -1 with no error when every record is older. -3 is the
 record with the largest timestamp, -4 the earliest local offset (the log start: nothing is tiered), -5 the last tiered and
--6 the earliest pending upload, of which there is none. After an election the leader's high watermark may be behind what
-consumers saw of the leader before: until it has reached the offset at which the epoch began, they are answered
+-6 the earliest pending upload, neither of which exists. After an election the leader's high watermark may be behind what
+consumers saw of the leader before: until it has reached the offset at which the epoch began, consumers get
 OFFSET_NOT_AVAILABLE for -1 and for a timestamp beyond (KIP-207). A partition that is named twice is answered once, with
 INVALID_REQUEST. An isolation level that does not exist is INVALID_REQUEST too (Kafka: UNKNOWN_SERVER_ERROR). A segment
-whose records have no timestamps is ignored; Kafka, which takes the time of its file for theirs, may look no further
-than there.
+whose records have no timestamps is skipped; Kafka uses the time of its file instead, and may not search further.
 
 Version notes: 1 is the first with one offset per partition; 2 adds the isolation level; 4 leader epochs; 5 admits
 OFFSET_NOT_AVAILABLE, in place of LEADER_NOT_AVAILABLE; 6 is flexible; 7, 8, 9 and 11 admit -3, -4, -5 and -6; 10 adds a
@@ -61,7 +60,7 @@ async def handle(call: Call, request: ListOffsetsRequest) -> ListOffsetsResponse
                 continue
             try:
                 if times > 1:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "the partition stands in the request twice")
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "the partition is in the request twice")
                 answers.append(await _answer(call, topic.name, asked, request))
             except KafkaError as error:
                 answers.append(
@@ -111,8 +110,7 @@ def _check_end_is_known(call: Call, partition: Partition) -> None:
 
 
 def _epoch_of_start(partition: Partition) -> int:
-    epoch = partition.log.leader_epochs.epoch_for_offset(partition.log.log_start_offset)
-    return -1 if epoch is None else epoch
+    return partition.log.epoch_for_offset(partition.log.log_start_offset)
 
 
 def _found(

@@ -1,6 +1,6 @@
 """ListPartitionReassignments (key 46): the partitions whose replicas are being moved between brokers (KIP-455).
 
-Behaviour: null asks for all, else only those named are looked at; one that is not being moved is left out.
+Behaviour: null asks for all, else for those named; a partition that is not being moved is left out.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ ids are not known yet. Those that the client may not describe are left out.
 Version notes: 0 is flexible; 1 filters by how long the transaction runs (KIP-994); 2 by a pattern that the whole
 transactional id has to match (KIP-1152), INVALID_REGULAR_EXPRESSION when it cannot be read.
 
-Other than Kafka: of RE2's syntax the patterns have what ``transaction_coordinator.id_pattern`` says, and at most 256 characters
-with their repeats.
+Differences from Kafka: patterns have the part of RE2's syntax that ``transaction_coordinator.id_pattern`` describes, and at most
+256 characters, repeats written out.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Metadata (key 3): the brokers, the controller, and who leads which partition.
 
-Behaviour: addresses are those of the listener that the client came by. A topic that does not exist is made, if the
+Behaviour: addresses are those of the listener that the client is connected to. A topic that does not exist is made, if the
 client and auto.create.topics.enable allow it, and answered with its leaders at once; otherwise it is
-UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for a name that cannot exist. While no controller has told this broker of
-the cluster, the client waits, and in the end a topic is LEADER_NOT_AVAILABLE: to be told that it is unknown makes librdkafka give
-up the records it has for it (Apache Kafka's broker says so for that moment). A topic asked for by id has its name
+UNKNOWN_TOPIC_OR_PARTITION, or INVALID_TOPIC_EXCEPTION for a name that cannot exist. Until a controller has told this broker of
+the cluster the client waits, and after a while a topic is LEADER_NOT_AVAILABLE: if it were unknown, librdkafka would give up the
+records it has for it (Apache Kafka's broker answers that it is unknown). A topic asked for by id has its name
 in the answer; an id that no topic has is UNKNOWN_TOPIC_ID, with no name. Topics that the client may not describe are left out
 where it asks for all, else TOPIC_AUTHORIZATION_FAILED whether they exist or not, without id (or, asked for by id, without
-name); so is a topic that it may not make. The controller named is a live broker. The answer of
-a topic is kept until something about it changes, since Spark's pattern subscriptions list every topic again and again.
+name); so is a topic that it may not make. The controller named is a live broker. A topic's answer is kept until something about
+it changes, since Spark's pattern subscriptions list every topic again and again.
 
 Version notes: 0 means all topics by an empty list, later versions by null; 0 also leaves out brokers that are down and
 says REPLICA_NOT_AVAILABLE instead. A leader without the client's listener is LEADER_NOT_AVAILABLE up to 5 and
@@ -123,7 +123,7 @@ def _by_id(call: Call, metadata: MetadataCache, topic_id: bytes) -> MetadataResp
     if topic is None:
         return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
     if not may(call, Operation.DESCRIBE, TOPIC, topic.name):
-        # An id tells nothing of a topic; its name does.
+        # The client sent the id; the name it may not learn.
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=None, topic_id=topic_id)
     return describe_topic(call, topic)
 
@@ -144,7 +144,7 @@ def _by_name(call: Call, metadata: MetadataCache, name: str, error: ErrorCode | 
 
 
 def describe_topic(call: Call, topic: CachedTopic) -> MetadataResponseTopic:
-    """The answer of one topic, made once per listener and kind of version."""
+    """A topic's answer, made once per listener and kind of version."""
     with_listener_errors = call.version >= _FIRST_VERSION_WITH_LISTENER_ERRORS
     key = (call.connection.listener, call.version == 0, with_listener_errors)
     answer = topic.derived.get(key)

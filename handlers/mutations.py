@@ -1,4 +1,4 @@
-"""Changes of topics, counted in the quota of the client that asks for them (KIP-599)."""
+"""Changes of topics, charged to the quota of the client that asks for them (KIP-599)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .call import Call
 
 
 def charge(call: Call, first_strict_version: int) -> Charge | None:
-    """Counts partitions that are about to be created or deleted; None where no quota holds for the client.
+    """A function that charges partitions that are about to be created or deleted; None where the client has no quota.
 
     From ``first_strict_version`` of the request on, it raises KafkaError THROTTLING_QUOTA_EXCEEDED where the quota is exhausted.
     """

@@ -1,12 +1,12 @@
 """OffsetCommit (key 8): remember how far a group has read.
 
-Behaviour: partitions that do not exist are answered UNKNOWN_TOPIC_OR_PARTITION and the rest is committed. See
+Behaviour: partitions that do not exist are answered UNKNOWN_TOPIC_OR_PARTITION and the others are committed. See
 ``group_coordinator.offsets`` for who may commit.
 
 Version notes: 2-4 may name how long the offsets are kept (later it is the broker's ``offsets.retention.minutes``); 3 adds
 the throttle time; 6 the leader epoch of the record (KIP-320); 7 the instance id of static members; 8 is flexible; 9
-answers GROUP_ID_NOT_FOUND where older versions hear ILLEGAL_GENERATION; 10 names topics by id, and one that does not
-resolve is answered UNKNOWN_TOPIC_ID.
+answers GROUP_ID_NOT_FOUND where older versions answer ILLEGAL_GENERATION; 10 names topics by id, and an unknown id is
+answered UNKNOWN_TOPIC_ID.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _sort(
 ) -> None:
     """Put the partitions that exist into ``accepted``, under the topic's name and id, and the others into ``refused``.
 
-    So is a topic that the client may not read, whether it exists or not.
+    A topic that the client may not read is refused whether it exists or not.
     """
     if call.version >= _TOPIC_IDS_FROM:
         name = call.broker.metadata.topic_name(topic.topic_id)

@@ -3,12 +3,12 @@
 Behaviour: a partition without a commit, also of an unknown group, is answered with offset -1 and no error. Naming no
 topics (null) asks for everything the group has committed. With ``require_stable`` a partition whose commit is part of an
 open transaction is answered UNSTABLE_OFFSET_COMMIT. Topics that the client may not describe are answered
-TOPIC_AUTHORIZATION_FAILED, and left out of everything that the group has committed.
+TOPIC_AUTHORIZATION_FAILED, or left out where no topics were named.
 
 Version notes: 2 allows null topics and adds an error for the whole answer; 3 the throttle time; 5 the leader epoch; 6 is
 flexible; 7 adds require_stable (KIP-447); 8 asks for many groups (KIP-709), each with an error of its own; 9 may name the
-member (KIP-848; groups of the classic protocol ignore it); 10 names topics by id, and one that does not resolve is
-answered UNKNOWN_TOPIC_ID.
+member (KIP-848; groups of the classic protocol ignore it); 10 names topics by id, and an unknown id is answered
+UNKNOWN_TOPIC_ID.
 """
 
 from __future__ import annotations

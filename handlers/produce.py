@@ -2,23 +2,23 @@
 
 Behaviour: each partition's records must be exactly one batch of format v2; it is validated and appended in one piece, and
 one partition's error does not touch the others. Where ``flush.messages`` is reached the answer waits for the flush. acks=1
-answers after the append, acks=-1 once the high watermark passed the records or the timeout went by, and then with
+answers after the append, acks=-1 once the high watermark has passed the records or the timeout is over, and then with
 NOT_ENOUGH_REPLICAS_AFTER_APPEND if by then fewer than ``min.insync.replicas`` are in sync; acks=0 gets no answer at all:
 there, an error closes the connection, as in Kafka. A repeated batch of an idempotent producer is answered with the offset
-it was given the first time. A batch of a transaction needs the request's transactional id, which alone does not matter, as
-in Kafka; where the transaction begins in a partition, its coordinator is asked (``transaction_partitions``). To the
-coordinators' topics only clients with the id ``__admin_client`` write.
+it was given the first time. A batch of a transaction needs the request's transactional id, which has no meaning without such a
+batch, as in Kafka; where the transaction begins in a partition, its coordinator is asked (``transaction_partitions``). Only
+clients with the id ``__admin_client`` can write to the coordinators' topics.
 
-Other than Kafka: errors carry a text wherever there is something to say; null records are refused (Kafka never answers),
+Differences from Kafka: errors have a text wherever there is something to say; null records are refused (Kafka never answers),
 and so are records after the first batch when they are cut short (Kafka drops them and answers no error); a partition
 that is named twice is appended to twice (Kafka forgets the first one); a repeated batch of a CreateTime topic has no
 append time (Kafka gives the time of its last record, which is not that of the others); a header's largest timestamp is
-believed where it can be true (Kafka always takes the records'; ``log.validation`` says when that is done here).
+used where it can be true (Kafka always uses the records'; ``log.validation`` says when that is done here).
 
 Version notes: 0-2 (old record formats) are advertised but refused; 7 is the first that may carry zstd; 8 adds the error
-text and the index of the record at fault; 9 is flexible; 10 says who leads instead, and where (KIP-951); 11 knows
-TRANSACTION_ABORTABLE; 12 is transactions V2: the leader adds the partition to the transaction (KIP-890); 13 names topics by
-id.
+text and the index of the record at fault; 9 is flexible; 10 names the leader and its address when this broker does not lead
+(KIP-951); 11 knows TRANSACTION_ABORTABLE; 12 is transactions V2: the leader adds the partition to the transaction (KIP-890); 13
+names topics by id.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
 _EXPECTED = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR)
 
 Waiting = list[tuple[Partition, LeaderRole | None, AppendResult, PartitionProduceResponse]]
-"""Who led when the records were appended stands beside the partition."""
+"""Each with the role in which the records were appended."""
 Refusals = dict[tuple[str, int], KafkaError]
 """Why a batch of a transaction must not be appended, by topic and partition."""
 
@@ -133,15 +133,15 @@ def _not_led_here(response: ProduceResponse) -> list[Refused]:
 
 
 def _name_topics(call: Call, request: ProduceRequest) -> None:
-    """Give the topics of a request the names that their ids stand for, '' for none: once, before rights are looked at, for
-    what an id stands for may change while the request waits.
+    """Give the topics of a request the names of their ids, '' for an unknown id. This is done once, before rights are checked,
+    because the topic of an id may change while the request waits.
     """
     for topic_data in request.topic_data:
         topic_data.name = call.broker.metadata.topic_name(topic_data.topic_id) or ""
 
 
 def _forbidden_topics(call: Call, request: ProduceRequest) -> set[str]:
-    """The topics that the client may not write to. Raises KafkaError for the request as a whole, where that is to be refused."""
+    """The topics that the client may not write to. Raises KafkaError where the request as a whole is refused."""
     if any(
         isinstance(data.records, memoryview) and low_attributes(data.records) & TRANSACTIONAL_BIT
         for topic_data in request.topic_data
@@ -157,7 +157,7 @@ def _forbidden_topics(call: Call, request: ProduceRequest) -> set[str]:
 async def _enter_transaction(
     call: Call, request: ProduceRequest, transactional_id: str, forbidden: Collection[str]
 ) -> Refusals:
-    """Have the transaction begin where it has not yet; the partitions that must not be written to."""
+    """Let the transaction begin in its partitions where it has not yet; returns those that must not be written to."""
     entries: dict[TopicPartition, Entry] = {}
     for topic_data in request.topic_data:
         name = topic_data.name
@@ -187,7 +187,7 @@ async def _enter_transaction(
 def _append(
     call: Call, name: str, data: PartitionProduceData, request: ProduceRequest, now_ms: int, waiting: Waiting
 ) -> PartitionProduceResponse:
-    """Append one partition's batch; its answer, error or not."""
+    """Append one partition's batch; returns its answer, with or without an error."""
     try:
         if not name and call.version >= _FIRST_TOPIC_ID_VERSION:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
@@ -248,7 +248,7 @@ def _refused(index: int, error: KafkaError, log_start_offset: int) -> PartitionP
 
 
 async def _wait(call: Call, waiting: Waiting, request: ProduceRequest) -> None:
-    """Wait until appends are on disk (flush.messages) and committed (acks=-1); what is not is answered with its error."""
+    """Wait until appends are on disk (flush.messages) and committed (acks=-1); the others are answered with an error."""
     await call.flush()
     deadline = trio.current_time() + max(request.timeout_ms, 0) / 1000
     for partition, role, result, answer in waiting:

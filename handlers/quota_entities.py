@@ -1,4 +1,4 @@
-"""What a quota may be set on, as clients name it and as the store has it.
+"""The entities that a quota can be set on, as clients name them and as they are stored.
 
 Clients name a user, a client id, a user and a client id, or an IP address, each by its type with a name, or without one for
 the default. The store has them as entities of the kinds ``users``, ``clients`` and ``ips`` (``controller.config_store``).

@@ -1,4 +1,4 @@
-"""RenewDelegationToken (key 39): moves the end of a token away, up to its maximum (KIP-48).
+"""RenewDelegationToken (key 39): makes a token end later, up to its maximum lifetime (KIP-48).
 
 Behaviour: any broker does it. Only the token's owner and its renewers may; the token is named by its HMAC.
 

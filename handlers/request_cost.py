@@ -1,6 +1,6 @@
-"""What a request costs its client of the client's quotas, and for how long the client is held up for it.
+"""What a request is charged to its client's quotas, and for how long the client is held up for it.
 
-There is a ``RequestCost`` for each request while a quota is set for anyone, and none otherwise. ``dispatch`` makes it before the
+There is a ``RequestCost`` for each request while any quota is set, and none otherwise. ``dispatch`` makes it before the
 handler runs, and settles it when the answer is made: the answer says how long the client is to wait (``throttle_time_ms``), is
 sent at once, and for that time nothing is read from the connection (KIP-219).
 
@@ -8,15 +8,15 @@ Rules (KafkaApis, RequestHandlerHelper, ClientRequestQuotaManager):
 
 - A Produce costs its size in bytes. With acks=0 its time is not counted against the client.
 - A Fetch of a consumer costs the size of its answer. One that is beyond the quota is answered empty, with its session as it
-  was, and costs nothing. No fetch reads more than could be had at all without being held up.
+  was, and costs nothing. No fetch reads more than the quota allows at once.
 - Every request costs the time that it is worked on before it first waits, in percent of one thread: of the one loop's time.
-  What brokers ask of each other costs nothing.
+  Requests of brokers cost nothing.
 - Topics that are created or deleted cost their partitions (KIP-599): where the quota is exhausted, ``is_strict`` versions of the
   requests are refused with THROTTLING_QUOTA_EXCEEDED; in others they are made, and the client is held up. A topic that is made
   because a client named it is counted, and the client not held up for it.
 - A client is held up for the longest of these times, and no longer than a window for the time of its requests.
 
-Other than Kafka: sending is not counted as time.
+Difference from Kafka: the time of sending is not counted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ..security.client_quotas import ClientQuotas, SharedMutationQuota, SharedQu
 from ..wire.api_keys import ApiKey
 
 _LONGEST_CLIENT_ID = 255
-"""Characters; longer ones are as those that begin with them. A client may say what it likes, and each is counted for itself."""
+"""Characters; the rest of a longer id is ignored. A client can choose any id, and the broker keeps a count for each."""
 _node = functools.lru_cache(maxsize=4096)(sanitized)
 _OF_BROKERS = frozenset(
     {
@@ -74,7 +74,7 @@ class RequestCost:
         self._throttled_by: SharedQuota | None = None
 
     def note_wait(self) -> None:
-        """The request is about to wait; from now on its time is not its own."""
+        """The request is about to wait; from now on its time is not counted."""
         if not self._until:
             self._until = self._clock.elapsed()
 
@@ -85,7 +85,7 @@ class RequestCost:
     # --- Fetch --------------------------------------------------------------------------------------------------------
 
     def most_fetched(self) -> float | None:
-        """How many bytes a fetch may read, so that it is not held up however seldom it comes; None: as many as it likes."""
+        """How many bytes a fetch may read: more would be held up however seldom it comes; None: no limit."""
         shared = self._quotas.fetch.of(*self._names, _now_ms())
         return None if shared is None else shared.most_at_once
 
@@ -104,9 +104,9 @@ class RequestCost:
     # --- changes of topics --------------------------------------------------------------------------------------------
 
     def mutations(self, *, is_strict: bool, holds_up: bool = True) -> MutationCost | None:
-        """What the request's changes of topics are counted by; None where no quota holds for them.
+        """What charges the request's changes of topics; None where no quota holds for them.
 
-        Whether the client is held up for what goes beyond the quota, is said by ``holds_up``.
+        ``holds_up``: whether the client is held up for what goes beyond the quota.
         """
         if self._mutations is not None:
             return self._mutations

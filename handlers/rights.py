@@ -1,7 +1,7 @@
 """What a request needs rights for, and whether its client has them (``security.authorizer``).
 
-Each line of ``table.HANDLERS`` declares its API's rights. One that the whole request needs, of the cluster, is looked at before
-the handler is called; the others are looked at in the handler, which answers for what is refused and goes on with the rest.
+Each line of ``table.HANDLERS`` declares its API's rights. A right on the cluster that the whole request needs is checked before
+the handler is called; the others are checked in the handler, which answers with errors for what is refused and does the rest.
 Where there is no authorizer everything is allowed.
 """
 
@@ -68,7 +68,7 @@ def of_transactional_id(*operations: Operation) -> tuple[Right, ...]:
 
 
 NOTHING: tuple[Right, ...] = ()
-"""Everybody may ask."""
+"""No right is needed."""
 
 
 def refusal(resource_type: ResourceType) -> KafkaError:

@@ -1,6 +1,6 @@
 """SaslAuthenticate (key 36): a token of a SASL conversation (KIP-152).
 
-Behaviour: as of SaslHandshake; out of its place it is ILLEGAL_SASL_STATE.
+Behaviour: as for SaslHandshake; where it is not expected it is answered ILLEGAL_SASL_STATE.
 
 Version notes: 1 answers how long the session lasts (KIP-368); 2 is flexible.
 """

@@ -1,8 +1,8 @@
 """SaslHandshake (key 17): names the mechanism of a SASL conversation (KIP-43).
 
-Behaviour: the conversation is that of ``broker.sasl_gate``, which takes this request where it has its place. Here it arrives out
-of place: on a listener without SASL, or from a client that has shown already who it is and for good, or has just begun to
-again. It is answered ILLEGAL_SASL_STATE.
+Behaviour: ``broker.sasl_gate`` handles this request where it is expected. Here it arrives when it is not: on a listener without
+SASL, or from a client that has authenticated already and need not do so again, or that has just begun to do so again. It is
+answered ILLEGAL_SASL_STATE.
 
 Version notes: the tokens that follow version 0 are bare, those that follow version 1 are in SaslAuthenticate requests.
 """

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 class Services:
     """One broker's parts.
 
-    ``broker_epoch`` tells that of its present registration, -1 before the first. ``is_alone``: the cluster's
-    store is its own, so no other broker can be in the cluster. ``features`` are those of a cluster of several brokers, None
-    for a broker that is alone. ``authorizer`` and ``acls`` are None where every client may do everything, ``delegation_tokens``
-    where there are to be none. ``served`` may be replaced while the broker runs; dispatch looks at it with every request.
+    ``broker_epoch`` gives that of its present registration, -1 before the first. ``is_alone``: the cluster's store is its own,
+    so no other broker can be in the cluster. ``features`` are those of a cluster of several brokers, None for one that is alone.
+    ``authorizer`` and ``acls`` are None where every client may do everything, ``delegation_tokens`` where they are disabled.
+    ``served`` may be replaced while the broker runs; dispatch reads it with every request.
     """
 
     broker_id: int

@@ -1,4 +1,4 @@
-"""SyncGroup (key 14): the leader hands in the assignments, each member gets its own.
+"""SyncGroup (key 14): the leader sends the assignments, each member gets its own.
 
 Behaviour: members wait here until the leader has synced and its assignments are committed.
 

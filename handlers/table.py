@@ -1,6 +1,6 @@
 """Which APIs are served, and at which versions: the one list behind dispatch and ApiVersions.
 
-What the codec can read is another matter (``wire.registry``): declaring a message does not serve it.
+``wire.registry`` has what the codec can read; a message that is declared there need not be served.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .rights import (
 )
 
 Handle = Callable[[Any, Any], Awaitable[Any]]
-"""Takes the ``Call`` and the API's request. A call knows the services, and they what is served: hence no import here."""
+"""Takes the ``Call`` and the API's request; not imported here, because a call knows the services, and these this table."""
 ErrorResponse = Callable[[Any, KafkaError], Any]
 
 
@@ -35,8 +35,8 @@ ErrorResponse = Callable[[Any, KafkaError], Any]
 class Handler:
     """One served API. ``advertise_from`` is the lowest version ApiVersions names, where that is not the lowest served.
 
-    Either ``cluster_right`` is what a client must be allowed to do to the cluster for the API to be answered at all, or
-    ``rights`` are those that its handler looks at itself. ``is_guarded``: the first is looked at (``guarded``).
+    Either ``cluster_right`` is the operation on the cluster that a client must be allowed for the API to be answered at all, or
+    ``rights`` are those that its handler checks itself. ``is_guarded``: the former is checked (``guarded``).
     """
 
     api_key: ApiKey
@@ -134,7 +134,7 @@ HANDLERS = (
     Handler(ApiKey.SASL_AUTHENTICATE, 0, 2, rights=NOTHING),
     Handler(ApiKey.CREATE_PARTITIONS, 0, 3, rights=of_topic(_O.ALTER)),
     Handler(ApiKey.CREATE_DELEGATION_TOKEN, 0, 3, rights=(Right(ResourceType.USER, _O.CREATE_TOKENS),)),
-    # Only a token's owner and its renewers may, whatever the rights.
+    # Only a token's owner and its renewers can, whatever rights there are.
     Handler(ApiKey.RENEW_DELEGATION_TOKEN, 0, 2, rights=NOTHING),
     Handler(ApiKey.EXPIRE_DELEGATION_TOKEN, 0, 2, rights=NOTHING),
     Handler(
@@ -169,7 +169,7 @@ HANDLERS = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Route:
-    """One version of a served API: what is to be known of its requests before they are read."""
+    """One version of a served API: what dispatch needs to know before it reads a request."""
 
     handler: Handler
     api_key: int
@@ -207,15 +207,15 @@ class ServedApis:
 
 
 class UnservedApiVersionsError(Exception):
-    """The client is newer than the broker; the answer tells it which versions there are, instead of an end (KIP-511)."""
+    """The client is newer than the broker; the answer tells it which versions there are, and the connection stays (KIP-511)."""
 
 
 _HIGHEST_OF_FIRST_TRANSACTIONS = {ApiKey.PRODUCE: 11, ApiKey.END_TXN: 4, ApiKey.TXN_OFFSET_COMMIT: 4}
-"""Above are those of transactions V2 (KIP-890), in which partitions enter a transaction by themselves and epochs are bumped."""
+"""Higher versions are of transactions V2 (KIP-890), where leaders add partitions and each transaction has a new epoch."""
 
 
 def without_transactions_v2(served: ServedApis) -> ServedApis:
-    """What a broker on a ZooKeeper serves: beside it may be coordinators of Apache Kafka, which could not go on with the rest."""
+    """What a broker on a ZooKeeper serves: a coordinator of Apache Kafka 3.9 could not continue a transaction of V2."""
     by_key = {
         key: dataclasses.replace(
             handler, highest=min(handler.highest, _HIGHEST_OF_FIRST_TRANSACTIONS.get(handler.api_key, handler.highest))
@@ -226,7 +226,7 @@ def without_transactions_v2(served: ServedApis) -> ServedApis:
 
 
 def guarded(served: ServedApis) -> ServedApis:
-    """What a broker with an authorizer serves: rights of the cluster are looked at before the handlers that need them."""
+    """What a broker with an authorizer serves: rights on the cluster are checked before the handlers that need them."""
     by_key = {key: dataclasses.replace(handler, is_guarded=True, handle=None) for key, handler in served.by_key.items()}
     return ServedApis(by_key, served.has_features)
 

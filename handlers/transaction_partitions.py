@@ -1,8 +1,8 @@
-"""Letting a transaction begin in a partition: its coordinator is asked first, or told (KIP-890).
+"""Letting a transaction begin in a partition: the leader first asks or tells the transaction's coordinator (KIP-890).
 
-A client of the classic protocol has added the partition with AddPartitionsToTxn; the leader *verifies* that, because a batch
-that came late would open a transaction that is never ended. A client of transactions V2 does not add partitions: the leader does
-it for the client. Where the producer's transaction is open already, the coordinator is not asked.
+A client of the classic protocol has added the partition with AddPartitionsToTxn; the leader *verifies* that, because a late
+batch would open a transaction that is never ended. A client of transactions V2 does not add partitions: the leader does it for
+the client. Where the producer's transaction is open already, the coordinator is not asked.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Entry(NamedTuple):
 async def enter(
     call: Call, transactional_id: str, entries: dict[TopicPartition, Entry], *, adds: bool, knows_abortable: bool
 ) -> dict[TopicPartition, KafkaError]:
-    """Ask for the partitions where the transaction is not open yet; those that must not be written to, with the reason.
+    """Ask about the partitions where the transaction is not open yet; returns those that must not be written to, with the reason.
 
-    What is not refused is to be appended before the next wait. ``adds`` for clients of transactions V2;
+    The caller appends to the others before it next waits. ``adds`` for clients of transactions V2;
     ``knows_abortable`` for those that understand TRANSACTION_ABORTABLE. PRODUCER_FENCED is called INVALID_PRODUCER_EPOCH
     (``AddPartitionsToTxnManager`` of Kafka).
     """
@@ -69,7 +69,7 @@ async def enter(
 async def _ask(
     call: Call, transactional_id: str, producer: tuple[int, int], entries: dict[TopicPartition, Entry], *, adds: bool
 ) -> tuple[Verifications, set[TopicPartition]]:
-    """What was begun when the coordinator was asked, and the partitions that are not part of the transaction. KafkaError."""
+    """Ask the coordinator; returns the verifications begun before, and the partitions not in the transaction. KafkaError."""
     coordinators = call.broker.transaction_entries
     asked = Asked(transactional_id, producer, set(entries))
     verifications = _begin(call, producer, entries)
@@ -92,7 +92,7 @@ async def _ask(
         await call.flush()
         with trio.move_on_at(deadline):
             await coordinators.wait_ended(transactional_id)
-        # The marker that ended the last transaction has put an end to what had begun here, too.
+        # The marker that ended the last transaction has revoked the verifications, too.
         verifications = _begin(call, producer, entries)
 
 

@@ -1,9 +1,9 @@
 """TxnOffsetCommit (key 28): commit a group's offsets inside a transaction; see ``group_coordinator.transactional``.
 
-Behaviour: partitions that do not exist are answered UNKNOWN_TOPIC_OR_PARTITION and the rest is committed, when the
-transaction has the group's partition of ``__consumer_offsets``. While the producer's transaction before is ending the answer is
-CONCURRENT_TRANSACTIONS, as Kafka's; unlike Kafka, which answers at once, a request of transactions V2 waits a moment
-for that end first, as a Produce does in both.
+Behaviour: partitions that do not exist are answered UNKNOWN_TOPIC_OR_PARTITION and the others are committed, if the group's
+partition of ``__consumer_offsets`` is part of the transaction. While the producer's last transaction is ending the answer is
+CONCURRENT_TRANSACTIONS, as in Kafka; but a request of transactions V2 first waits a moment for that end, as a Produce does in
+both, where Kafka answers at once.
 
 Version notes: 2 adds the leader epoch, and knows COORDINATOR_LOAD_IN_PROGRESS, which is COORDINATOR_NOT_AVAILABLE before;
 3 is flexible and names the member (KIP-447); 4 may answer TRANSACTION_ABORTABLE; 5 is transactions V2: the group need not
@@ -58,7 +58,7 @@ async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommit
 
 
 async def _enter(call: Call, request: TxnOffsetCommitRequest) -> None:
-    """Have the group's partition be part of the transaction. KafkaError."""
+    """Let the transaction begin in the group's partition. Raises KafkaError."""
     index = call.broker.groups.partition_for(request.group_id)
     try:
         partition = call.broker.replicas.partition(TOPIC, index)

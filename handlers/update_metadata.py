@@ -1,4 +1,4 @@
-"""UpdateMetadata (key 6): the controller says which brokers are alive and how partitions stand, for this broker's clients.
+"""UpdateMetadata (key 6): the controller tells which brokers are alive and the states of partitions, for clients' requests.
 
 Behaviour: a request for an earlier registration of this broker is answered STALE_BROKER_EPOCH, one of an earlier controller
 STALE_CONTROLLER_EPOCH. All brokers are in every request, and of the partitions those that have changed.
@@ -38,7 +38,7 @@ async def handle(call: Call, request: UpdateMetadataRequest) -> UpdateMetadataRe
 
 
 def _with_listeners(broker: UpdateMetadataBroker) -> UpdateMetadataBroker:
-    """Before listeners had names they were called by their security protocols."""
+    """Name the listeners by their security protocols, which is all that early versions have."""
     endpoints = broker.endpoints or [UpdateMetadataEndpoint(host=broker.v0_host, port=broker.v0_port)]
     named = [replace(endpoint, listener=_PROTOCOLS[endpoint.security_protocol]) for endpoint in endpoints]
     return replace(broker, endpoints=named)

@@ -1,8 +1,8 @@
 """WriteTxnMarkers (key 27): write the end of transactions into partitions that this broker leads.
 
 Behaviour: sent by transaction coordinators, and by administrators who end a transaction that hangs. A marker with an old
-producer epoch is refused INVALID_PRODUCER_EPOCH, one of an old coordinator TRANSACTION_COORDINATOR_FENCED. In
-``__consumer_offsets`` the group coordinator takes over, or drops, what the transaction committed.
+producer epoch is refused with INVALID_PRODUCER_EPOCH, one of an old coordinator with TRANSACTION_COORDINATOR_FENCED. In
+``__consumer_offsets`` the group coordinator applies, or drops, the offsets that the transaction committed.
 
 Version notes: 1 is flexible; 2 says which protocol the transaction is of (KIP-1228): a marker of transactions V2 needs an
 epoch above that of the open transaction.
