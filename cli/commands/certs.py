@@ -34,8 +34,8 @@ def certs(
 
     The authority of an earlier run is used again, with which a client can be added later; so is the brokers' certificate, unless
     hosts are named. Files: ca.pem (what is trusted), ca-key.pem, broker.pem and NAME.pem (key and certificate together),
-    broker.properties and NAME.properties (the settings, to be put into a broker's or to be given to a client). Who can read a key
-    can be who it is for: for more than development, have a real authority sign.
+    broker.properties and NAME.properties (the settings, to be put into a broker's or to be given to a client). A key is not
+    encrypted: whoever reads the file can act in its owner's name. For more than development, have a real authority sign.
 
     \b
     Examples:

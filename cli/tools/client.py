@@ -136,25 +136,34 @@ class Connection:
 
     def admin(self, limit_s: float | None = None) -> Admin:
         """An admin client, connected. With a limit it gives up early, as do its requests. Raises ToolError."""
-        if limit_s is None:
-            return Admin(**self.options(KafkaAdminClient))
-        limit_ms = round(limit_s * 1000)
-        limits = {"bootstrap_timeout_ms": limit_ms, "request_timeout_ms": limit_ms}
-        return Admin(**self.options(KafkaAdminClient, connect_s=limit_s) | limits)
+        limits = {}
+        if limit_s is not None:
+            limits = dict.fromkeys(("bootstrap_timeout_ms", "request_timeout_ms"), round(limit_s * 1000))
+        admin: Admin = self._made(Admin, self.options(KafkaAdminClient, limit_s or _CONNECT_S) | limits)
+        return admin
 
     def consumer(self, **chosen: Any) -> Any:
         """A KafkaConsumer; ``chosen`` are stronger than the properties. Raises ToolError."""
-        return KafkaConsumer(**{**self.options(KafkaConsumer), **chosen})
+        return self._made(KafkaConsumer, self.options(KafkaConsumer) | chosen)
 
     def producer(self, **chosen: Any) -> Any:
         """A KafkaProducer; ``chosen`` are stronger than the properties. Raises ToolError."""
-        return KafkaProducer(**{**self.options(KafkaProducer), **chosen})
+        return self._made(KafkaProducer, self.options(KafkaProducer) | chosen)
+
+    def _made(self, client: Callable[..., Any], options: dict[str, Any]) -> Any:
+        """A client with these options, connected. Raises ToolError where it is known why it is not let in."""
+        try:
+            return client(**options)
+        except kafka.errors.KafkaTimeoutError:
+            if not _goes_by_proxy(options):
+                check_reachable(self.bootstrap_server, options=options, has_failed=True)
+            raise
 
     def options(self, client: Any, connect_s: float = _CONNECT_S) -> dict[str, Any]:
-        """Keyword arguments of a client class. Raises ToolError when no server listens at the address."""
+        """Keyword arguments of a client class. Raises ToolError when no server listens at the address, or lets this client in."""
         given = client_options(self._properties())
-        if not given.get("proxy_url") and not given.get("socks5_proxy"):
-            check_reachable(self.bootstrap_server, connect_s)
+        if not _goes_by_proxy(given):
+            check_reachable(self.bootstrap_server, connect_s, given)
         defaults = {"bootstrap_timeout_ms": _BOOTSTRAP_MS, "reconnect_backoff_max_ms": 1_000, "client_id": "ottla"}
         known = {name: value for name, value in given.items() if name in client.DEFAULT_CONFIG}
         return {**defaults, **known, "bootstrap_servers": _addresses(self.bootstrap_server)}
@@ -228,12 +237,30 @@ def _value(attribute: str, text: str) -> Any:
     return text
 
 
-def check_reachable(bootstrap_server: str, connect_s: float = _CONNECT_S) -> None:
-    """Raises ToolError at once when none of the addresses takes a connection; the clients would try for long."""
+def _goes_by_proxy(options: Mapping[str, Any]) -> bool:
+    return bool(options.get("proxy_url") or options.get("socks5_proxy"))
+
+
+def check_reachable(
+    bootstrap_server: str,
+    connect_s: float = _CONNECT_S,
+    options: Mapping[str, Any] | None = None,
+    *,
+    has_failed: bool = False,
+) -> None:
+    """Raises ToolError at once when none of the addresses takes a connection, or the first that does refuses a client with
+    kafka-python's ``options`` for good; the clients would try for long.
+
+    Without TLS and SASL there is hardly a reason for that, so it is looked for only once a client ``has_failed``.
+    """
     why = "no address given"
     for host, port in map(split_host_port, _addresses(bootstrap_server)):
         try:
-            with socket.create_connection((host, port), timeout=connect_s):
+            with socket.create_connection((host, port), timeout=connect_s) as connection:
+                if options and (has_failed or options.get("security_protocol", "PLAINTEXT") != "PLAINTEXT"):
+                    from .entrance import check_entrance  # it loads parts of the codec
+
+                    check_entrance(connection, host, port, options, has_failed=has_failed)
                 return
         except OSError as error:
             why = (error.strerror or str(error)).lower()

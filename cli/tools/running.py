@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 
 class ToolError(Exception):
-    """What a tool cannot do; ``str()`` is one line for people that says what to do about it."""
+    """What a tool cannot do; ``str()`` is one line for users that says what to do about it."""
 
     exit_code = 1
 
@@ -53,15 +53,15 @@ def run_tool(debug: bool, tool: Callable[..., int | None], *arguments: object, *
 
 
 def explain(error: BaseException) -> str:
-    """What to tell people of an error."""
+    """What to tell users of an error."""
     if isinstance(error, ToolError):
         return str(error)
     if isinstance(error, kafka.errors.BrokerResponseError):
         return refusal(error.errno, " ".join(map(str, error.args)))
     if isinstance(error, kafka.errors.KafkaTimeoutError) and "bootstrap" in str(error):
         return (
-            "the brokers are there, and do not let this client in: security.protocol, sasl.mechanism and the password are to be "
-            "those of the listener (--command-config)"
+            "the brokers take connections and do not answer this client: security.protocol, sasl.mechanism and the password have "
+            "to be those of the listener (--command-config)"
         )
     if isinstance(
         error, kafka.errors.KafkaTimeoutError | kafka.errors.NodeNotReadyError | kafka.errors.KafkaConnectionError

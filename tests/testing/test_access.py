@@ -90,4 +90,4 @@ def test_the_command_line_says_that_a_password_is_wrong(tmp_path: Path) -> None:
         ]
         done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
-    assert "do not let this client in" in done.stderr
+    assert "does not let this client in" in done.stderr
