@@ -115,6 +115,18 @@ class BrokerSettings(Settings):
         doc="Whether the console has pages that change something; without it nothing can be changed by it. Ottla's own "
         "property.",
     )
+    console_avro_schemas: tuple[str, ...] = setting(
+        "console.avro.schemas",
+        default=(),
+        doc="Files of Avro schemas with which the console decodes records: FILE, or TOPIC=FILE for those of one topic; Ottla's "
+        "own property.",
+    )
+    console_schema_registry_url: str | None = setting(
+        "console.schema.registry.url",
+        default=None,
+        doc="http or https address of a schema registry, from which the console has the Avro schemas of records that name one; "
+        "Ottla's own property.",
+    )
     log_dir: str = setting("log.dir", default="data", doc="The data folder, where log.dirs is not given.")
     log_dirs: tuple[str, ...] = setting(
         "log.dirs", default=(), doc="The data folders; partitions are spread over them."

@@ -17,6 +17,7 @@ from ..broker.http.server import HttpServer
 from ..broker.open_listeners import is_on_loopback
 from ..security.client_security import ClientSecurity
 from .application import make_application
+from .decoding import Decoding
 from .elsewhere.asked_cluster import AskedCluster
 from .elsewhere.cluster_client import Address, ClusterClient
 from .elsewhere.entry import entry
@@ -40,8 +41,9 @@ class ConsoleAlone:
         workers: Workers,
         *,
         writes: bool = False,
+        decoding: Decoding | None = None,
     ) -> None:
-        """``writes``: whether anything can be changed. Raises SettingError."""
+        """``writes``: whether anything can be changed; ``decoding``: what records are read with. Raises SettingError."""
         client = ClusterClient(network, bootstrap, entry(security, workers))
         self.view = ClusterView(client, ",".join(join_host_port(*address) for address in bootstrap), clock, workers)
         self._workers = workers
@@ -50,7 +52,7 @@ class ConsoleAlone:
         self._writes = writes
         self._renderer = Renderer(workers, clock, self.view, writes=writes)
         kafka = AskedCluster(client, self.view) if writes else None
-        self._application = OpenEntrance(make_application(self.view, self._renderer, kafka))
+        self._application = OpenEntrance(make_application(self.view, self._renderer, kafka, decoding))
         self._http: HttpServer | None = None
 
     @property

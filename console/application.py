@@ -16,10 +16,14 @@ from ..broker.view.view import NotFoundError
 from .actions import ActionPages
 from .all_actions import all_actions
 from .asking import Kafka
+from .decoding import Decoding
+from .export import Export
 from .pages import Pages
 from .record_pages import RecordPages, WrongQuestionError
 from .render import Renderer
+from .searches import Searches
 from .source import Source
+from .tail import Tail
 from .top import Top
 
 _AT_ONCE = 4
@@ -28,9 +32,12 @@ _AT_ONCE = 4
 Page = Callable[[Request], Awaitable[Response]]
 
 
-def make_application(source: Source, renderer: Renderer, kafka: Kafka | None = None) -> Starlette:
-    """``kafka``: what actions ask; None for a console that changes nothing."""
-    pages, records = Pages(source, renderer), RecordPages(source, renderer)
+def make_application(
+    source: Source, renderer: Renderer, kafka: Kafka | None = None, decoding: Decoding | None = None
+) -> Starlette:
+    """``kafka``: what actions ask; None for a console that changes nothing. ``decoding``: what records are read with."""
+    searches = Searches(source, decoding or Decoding())
+    pages, records = Pages(source, renderer), RecordPages(searches, renderer)
     turns = trio.CapacityLimiter(_AT_ONCE)
 
     def route(path: str, page: Page) -> Route:
@@ -54,7 +61,9 @@ def make_application(source: Source, renderer: Renderer, kafka: Kafka | None = N
         route("/topics/{topic}/{partition:int}/segments", pages.segments),
         route("/topics/{topic}/{partition:int}/{offset:int}", records.record),
         route("/topics/{topic}/{partition:int}/{offset:int}/{what}", records.download),
+        route("/topics/{topic}/tail", Tail(searches, renderer).page),
         Route("/topics/{topic}/search", records.search),
+        Route("/topics/{topic}/export", Export(searches).page),
         route("/groups", pages.groups),
         route("/group", pages.group),
         route("/connections", pages.connections),

@@ -1,8 +1,9 @@
 """Which records are looked for, as a page's address says it: where to begin, how many, and a filter.
 
-A filter compares, and computes nothing: a key that equals, a header of a name or of a name and a value, a value that contains.
-All that are given must hold. ``from`` is newest, oldest, offset or time, the last two with ``at``. ``rest`` is what an earlier
-part of the same search has left, ``PARTITION:LOW-HIGH`` with dots between.
+A filter compares, and computes nothing: a key that equals, a header of a name or of a name and a value, a value that contains,
+a value that has something at a JSON path. All that are given must hold. ``from`` is newest, oldest, offset or time, the last two
+with ``at``, or live: the newest, and then what comes. ``rest`` is what an earlier part of the same search has left,
+``PARTITION:LOW-HIGH`` with dots between.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from ..broker.view.records import Matches, Range
+from ..broker.view.records import Matches, Prepare, Range
 from ..wire.records import Record
-from .texts import SHOWS
+from .decoding import MOST_DECODED, Decoding
+from .json_path import Condition, JsonPathError, read_condition
+from .trees import DecodeError
 
 MOST_RECORDS = 500
 DEFAULT_RECORDS = 50
-STARTS = ("newest", "oldest", "offset", "time")
+STARTS = ("newest", "oldest", "offset", "time", "live")
 _MOST_TEXT = 1000
 _REST = re.compile(r"(\d{1,10}):(\d{1,19})-(\d{1,19})")
 
@@ -39,7 +42,10 @@ class Rest(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Question:
-    """``at`` is an offset, or a time in ms; ``given`` is the address's query as it was."""
+    """``at`` is an offset, or a time in ms; ``given`` is the address's query as it was.
+
+    ``show`` is what values are decoded as, also for the ``condition`` on them that ``path`` is; ``keys`` is that of keys.
+    """
 
     partition: int | None
     start: str
@@ -48,36 +54,66 @@ class Question:
     key: str
     header: str
     contains: str
+    path: str
+    condition: Condition | None
     show: str
+    keys: str
     rest: tuple[Rest, ...]
     given: Mapping[str, str]
 
     @property
     def is_backwards(self) -> bool:
-        return self.start == "newest"
+        return self.start in ("newest", "live")
+
+    @property
+    def is_live(self) -> bool:
+        return self.start == "live"
 
     @property
     def has_filter(self) -> bool:
-        return bool(self.key or self.header or self.contains)
+        return bool(self.key or self.header or self.contains or self.condition)
 
-    def matches(self) -> Matches | None:
-        """None where every record is looked for."""
+    def matches(self, decoding: Decoding, topic: str) -> Matches | None:
+        """None where every record is looked for. Raises WrongQuestionError."""
         if not self.has_filter:
             return None
         key, contains = _bytes(self.key), _bytes(self.contains)
         name, has_value, text = self.header.partition("=")
         value = _bytes(text)
+        condition = self.condition
 
         def does(record: Record) -> bool:
             if self.key and record.key != key:
                 return False
             if self.contains and (record.value is None or contains not in record.value):
                 return False
-            return not self.header or any(
+            if self.header and not any(
                 found == name and (not has_value or content == value) for found, content in record.headers
-            )
+            ):
+                return False
+            return condition is None or self._holds(condition, record.value, decoding, topic)
 
         return does
+
+    def _holds(self, condition: Condition, value: bytes | None, decoding: Decoding, topic: str) -> bool:
+        if not value or len(value) > MOST_DECODED:
+            return False
+        if decoding.is_json(value, self.show) and not condition.may_hold(value):
+            return False
+        try:
+            return condition.holds(decoding.tree(value, self.show, topic))
+        except DecodeError:
+            return False
+
+    def prepare(self, decoding: Decoding) -> Prepare | None:
+        """What a search is to wait for before it looks at records; None where looking at them is cheap."""
+        if self.condition is None:
+            return None
+
+        async def prepare(records: Sequence[Record]) -> None:
+            await decoding.prepare((record.value for record in records), self.show)
+
+        return prepare
 
 
 def _bytes(text: str) -> bytes:
@@ -90,29 +126,46 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def read_question(given: Mapping[str, str]) -> Question:
-    """Raises WrongQuestionError."""
+def read_question(
+    given: Mapping[str, str], decoding: Decoding, most: int = MOST_RECORDS, default: int = DEFAULT_RECORDS
+) -> Question:
+    """``most`` is how many records may be asked for, ``default`` how many are. Raises WrongQuestionError."""
     start = given.get("from", "newest")
     if start not in STARTS:
         raise WrongQuestionError(f"Records are read from {', '.join(STARTS)}, not from {start}.")
-    show = given.get("show", "auto")
-    if show not in SHOWS:
-        raise WrongQuestionError(f"Records are shown as {', '.join(SHOWS)}, not as {show}.")
     at = given.get("at", "").strip()
+    path = given.get("path", "").strip()[:_MOST_TEXT]
     question = Question(
         _number(given.get("partition", ""), "a partition", None),
         start,
         _at(start, at),
-        min(max(_number(given.get("n", ""), "a number of records", DEFAULT_RECORDS) or 1, 1), MOST_RECORDS),
+        min(max(_number(given.get("n", ""), "a number of records", default) or 1, 1), most),
         given.get("key", "")[:_MOST_TEXT],
         given.get("header", "")[:_MOST_TEXT],
         given.get("contains", "")[:_MOST_TEXT],
-        show,
+        path,
+        _condition(path),
+        read_show(given.get("show", "auto"), decoding),
+        read_show(given.get("keys", "auto"), decoding),
         tuple(_rest(given.get("rest", ""))),
         given,
     )
-    question.matches()  # whether it can be made
+    question.matches(decoding, "")  # whether it can be made
     return question
+
+
+def read_show(show: str, decoding: Decoding) -> str:
+    """What records are shown as. Raises WrongQuestionError."""
+    if show not in decoding.shows:
+        raise WrongQuestionError(f"Records are shown as {', '.join(decoding.shows)}, not as {show}.")
+    return show
+
+
+def _condition(path: str) -> Condition | None:
+    try:
+        return read_condition(path) if path else None
+    except JsonPathError as error:
+        raise WrongQuestionError(str(error)) from None
 
 
 def _number(text: str, what: str, default: int | None) -> int | None:

@@ -2,29 +2,32 @@
 
 ``records`` looks for a moment and shows what it found, with what is left in the address of the next page. Where a filter has not
 been satisfied by then, the page goes on by ``search``: server-sent events ``rows`` (HTML), ``progress`` (JSON) and ``done``. A
-search ends when its reader goes away. At most ``_SEARCHES`` are under way, and a reader that is slow holds up its own only.
+search ends when its reader goes away; a reader that is slow holds up its own only.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any, NamedTuple
-from urllib.parse import urlencode
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 import trio
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response, StreamingResponse
 
 from ..base.errors import KafkaError
+from ..broker.view.found_records import FoundRecord
 from ..broker.view.record_log import RecordLog
-from ..broker.view.records import FoundRecord, Range, Search, WholeRecord, search_pace, whole_record
+from ..broker.view.records import Search, WholeRecord, whole_record
 from ..broker.view.view import NotFoundError
 from . import commands
-from .questions import STARTS, Question, WrongQuestionError, read_question, rest_text
+from .export import MOST_BYTES, MOST_RECORDS
+from .questions import STARTS, Question, WrongQuestionError, read_question, read_show, rest_text
+from .record_rows import codec_name, shown_as, shown_records
 from .render import Renderer
-from .source import Source
-from .texts import SHOWS, Shown, shown
+from .searches import Searches, address
+from .tail import tail_address
+from .texts import Shown
 
 __all__ = ["RecordPages", "WrongQuestionError"]
 
@@ -32,89 +35,60 @@ _PAGE_SECONDS = 0.5
 _PAGE_SECONDS_ELSEWHERE = 3.0
 """Where each part of a topic has to be asked for."""
 _TELL_SECONDS = 0.25
-_SEARCHES = 8
-_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _SHOWN_BYTES = 1 << 20
-
-
-class ShownRecord(NamedTuple):
-    """A record as a row. ``gap`` is how many offsets there are without a record between it and the one above it."""
-
-    record: FoundRecord
-    key: Shown
-    value: Shown
-    codec: str
-    gap: int
 
 
 class RecordPages:
     """Each method is one page."""
 
-    def __init__(self, source: Source, renderer: Renderer) -> None:
-        self._source = source
+    def __init__(self, searches: Searches, renderer: Renderer) -> None:
+        self._searches = searches
+        self._source = searches.source
+        self._decoding = searches.decoding
         self._renderer = renderer
-        self._searches = 0
 
     async def records(self, request: Request) -> Response:
         topic = request.path_params["topic"]
-        question = read_question(request.query_params)
-        logs = {log.number: log for log in await self._source.logs(topic)}
-        search = await self._begin(topic, question, logs)
+        question = read_question(request.query_params, self._decoding)
+        known = {log.number: log for log in await self._source.logs(topic)}
+        logs = await self._searches.logs(topic, question, known)
+        search = await self._searches.begin(topic, question, logs)
+        live_address = tail_address(topic, question, search.ranges) if question.is_live else None
         with trio.move_on_after(_PAGE_SECONDS if self._source.inside is not None else _PAGE_SECONDS_ELSEWHERE):
             while not search.is_done:
                 await search.step()
         found = search.found()
         found = found[: question.count] if not question.has_filter else found
         left = _left_after(search, found, question)
-        goes_on = question.has_filter and bool(left) and len(found) < question.count
+        goes_on = question.has_filter and bool(left) and len(found) < question.count and not question.is_live
         return await self._renderer.page(
             "records.html",
             topic=topic,
             question=question,
-            numbers=[*logs],
+            numbers=[*known],
             starts=STARTS,
-            shows=SHOWS,
-            rows=_shown_records(found, question),
+            shows=self._decoding.shows,
+            rows=await self._rows(topic, question, found),
+            shown_as=shown_as(question),
             search=search,
-            next_address=self._address(topic, "records", question, left) if left else None,
-            search_address=self._address(topic, "search", question, left) if goes_on else None,
+            live_address=live_address,
+            next_address=address(topic, "records", question, rest=left) if left and not question.is_live else None,
+            search_address=address(topic, "search", question, rest=left) if goes_on else None,
+            export_addresses=[
+                (name, address(topic, "export", question, n="", **{"as": kind}))
+                for name, kind in (("JSON lines", "jsonl"), ("CSV", "csv"))
+                if not question.is_live
+            ],
+            most_exported=MOST_RECORDS,
+            most_bytes=MOST_BYTES,
             command=self._command(topic, question),
         )
 
-    async def _begin(self, topic: str, question: Question, logs: Mapping[int, RecordLog]) -> Search:
-        """Raises NotFoundError, KafkaError, OSError."""
-        if question.rest:
-            places = [(logs[r.number], r.low, r.high) for r in question.rest if r.number in logs]
-        else:
-            if question.partition is not None:
-                chosen = [await self._source.log(topic, question.partition)]
-            else:
-                chosen = [*logs.values()]
-            places = []
-            for log in chosen:
-                low = log.start
-                if question.start == "offset":
-                    low = question.at
-                elif question.start == "time":
-                    offset = await log.offset_at(question.at)
-                    low = log.end if offset is None else offset
-                places.append((log, low, log.end))
-        return Search(
-            [Range(log, low, high) for log, low, high in places],
-            question.count,
-            self._source.workers,
-            search_pace(self._source.elapsed),
-            backwards=question.is_backwards,
-            matches=question.matches(),
-        )
-
-    @staticmethod
-    def _address(topic: str, page: str, question: Question, rest: str) -> str:
-        given = {name: value for name, value in question.given.items() if value and name != "rest"}
-        return f"/topics/{topic}/{page}?{urlencode({**given, 'rest': rest})}"
+    async def _rows(self, topic: str, question: Question, found: Sequence[FoundRecord], **options: bool) -> Any:
+        return await shown_records(found, topic, question, self._decoding, self._source.workers, **options)
 
     def _command(self, topic: str, question: Question) -> commands.Command | None:
-        if question.has_filter or question.rest or question.start == "time":
+        if question.has_filter or question.rest or question.start in ("time", "live"):
             return None
         offset = {"newest": None, "oldest": 0, "offset": question.at}[question.start]
         return commands.records(self._source.bootstrap_servers, topic, question.partition, offset, question.count)
@@ -125,21 +99,18 @@ class RecordPages:
         """Server-sent events, until all was looked at, as many were found as were asked for, or the reader has gone."""
         topic = request.path_params["topic"]
         try:
-            question = read_question(request.query_params)
-            logs = {log.number: log for log in await self._source.logs(topic)}
-            search = await self._begin(topic, question, logs)
+            question = read_question(request.query_params, self._decoding)
+            search = await self._searches.begin(topic, question, await self._searches.logs(topic, question))
         except (NotFoundError, WrongQuestionError, KafkaError, OSError) as error:
             return PlainTextResponse(f"{error}\n", status_code=400)
-        if self._searches >= _SEARCHES:
+        if self._searches.is_busy:
             return PlainTextResponse("Too many searches are under way.\n", status_code=503)
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         events = self._events(topic, question, search)
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
     async def _events(self, topic: str, question: Question, search: Search) -> AsyncIterator[bytes]:
-        self._searches += 1
-        try:
-            count = 0
+        with self._searches.one_more():
             told = trio.current_time()
             while not search.is_done:
                 await search.step()
@@ -147,20 +118,20 @@ class RecordPages:
                 if now - told >= _TELL_SECONDS:
                     told = now
                     if found := search.take_found():
-                        yield await self._rows(topic, question, found)
+                        yield await self._rows_event(topic, question, found)
                     yield _event("progress", _progress(search))
             if found := search.take_found():
-                yield await self._rows(topic, question, found)
+                yield await self._rows_event(topic, question, found)
             left = rest_text(search.ranges)
-            count = search.found_count
-            more = self._address(topic, "records", question, left) if left and count >= question.count else None
+            has_more = left and search.found_count >= question.count
+            more = address(topic, "records", question, rest=left) if has_more else None
             yield _event("done", json.dumps({"progress": json.loads(_progress(search)), "more": more}))
-        finally:
-            self._searches -= 1
 
-    async def _rows(self, topic: str, question: Question, found: Sequence[FoundRecord]) -> bytes:
-        rows = _shown_records(found, question, with_gaps=False)
-        return _event("rows", await self._renderer.text("record_rows.html", topic=topic, rows=rows))
+    async def _rows_event(self, topic: str, question: Question, found: Sequence[FoundRecord]) -> bytes:
+        rows = await self._rows(topic, question, found, with_gaps=False)
+        return _event(
+            "rows", await self._renderer.text("record_rows.html", topic=topic, rows=rows, shown_as=shown_as(question))
+        )
 
     # --- one record ---------------------------------------------------------------------------------------------------
 
@@ -177,27 +148,39 @@ class RecordPages:
 
     async def record(self, request: Request) -> Response:
         topic, number = request.path_params["topic"], request.path_params["partition"]
-        show = request.query_params.get("show", "auto")
-        if show not in SHOWS:
-            raise WrongQuestionError(f"Records are shown as {', '.join(SHOWS)}, not as {show}.")
+        show = read_show(request.query_params.get("show", "auto"), self._decoding)
+        keys = read_show(request.query_params.get("keys", "auto"), self._decoding)
         whole, log = await self._whole(request)
         found = whole.found
+        await self._decoding.prepare([whole.key], keys)
+        await self._decoding.prepare([whole.value], show)
+        as_header = show if show in ("text", "hex") else "auto"
+        headers = whole.headers[:100]
+        wanted = [(whole.key, keys), (whole.value, show), *((content, as_header) for _, content in headers)]
+        key, value, *contents = await self._source.workers.run(self._whole_shown, wanted, topic)
         server = self._source.bootstrap_servers
         return await self._renderer.page(
             "record.html",
             topic=topic,
             record=found,
-            codec=_codec(found),
+            codec=codec_name(found),
             show=show,
-            shows=SHOWS,
-            key=_whole_shown(whole.key, show),
-            value=_whole_shown(whole.value, show),
-            headers=[(name, _whole_shown(content, show)) for name, content in whole.headers[:100]],
+            keys=keys,
+            shows=self._decoding.shows,
+            key=key,
+            value=value,
+            headers=[(name, content) for (name, _), content in zip(headers, contents, strict=True)],
             header_count=len(whole.headers),
             before=found.offset - 1 if found.offset > log.start else None,
             after=found.offset + 1 if found.offset + 1 < log.end else None,
             command=commands.records(server, topic, number, found.offset, 1),
         )
+
+    def _whole_shown(self, wanted: Sequence[tuple[bytes | None, str]], topic: str) -> list[Shown]:
+        return [
+            self._decoding.shown(data and data[:_SHOWN_BYTES], 0 if data is None else len(data), show, topic)
+            for data, show in wanted
+        ]
 
     async def download(self, request: Request) -> Response:
         """The key or the value as it is; a browser is to keep it, and not to show it."""
@@ -229,34 +212,6 @@ def _left_after(search: Search, found: Sequence[FoundRecord], question: Question
             else:
                 each.low = last.offset + 1 if last is not None else each.found[0].offset
     return rest_text(search.ranges)
-
-
-def _shown_records(found: Sequence[FoundRecord], question: Question, with_gaps: bool = True) -> list[ShownRecord]:
-    rows = []
-    show = "text" if question.show == "auto" else question.show  # a list of JSON in lines is too long to look at
-    above: FoundRecord | None = None
-    is_one = with_gaps and not question.has_filter and len({record.partition for record in found}) == 1
-    for record in found:
-        gap = 0 if above is None or not is_one else abs(record.offset - above.offset) - 1
-        rows.append(
-            ShownRecord(
-                record,
-                shown(record.key, record.key_size, show),
-                shown(record.value, record.value_size, show),
-                _codec(record),
-                gap,
-            )
-        )
-        above = record
-    return rows
-
-
-def _codec(record: FoundRecord) -> str:
-    return _CODECS[record.codec] if record.codec < len(_CODECS) else str(record.codec)
-
-
-def _whole_shown(data: bytes | None, show: str) -> Shown:
-    return shown(None if data is None else data[:_SHOWN_BYTES], 0 if data is None else len(data), show)
 
 
 def _progress(search: Search) -> str:

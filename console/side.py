@@ -22,6 +22,7 @@ from ..broker.view.requests import RequestsSeen
 from ..broker.view.view import BrokerView
 from ..security.authorizer_settings import AuthorizerSettings
 from .application import make_application
+from .decoding import SchemasError, read_decoding
 from .entrance import OpenEntrance
 from .guard import Guard
 from .own_broker import OwnBroker
@@ -34,14 +35,19 @@ class ConsoleSide:
     """The console of one broker, a ``broker.server.Side``. ``view`` is what it shows, ``routes`` where."""
 
     def __init__(self, server: BrokerServer, network: Network, clock: Clock, workers: Workers) -> None:
-        """Raises StartError where a console would let in whom the broker does not."""
+        """Raises StartError where a console would let in whom the broker does not, or cannot read its schemas."""
         _check_open(server)
         self.view = BrokerView(server, clock, workers)
         self._workers = workers
         self._writes = server.settings.console_allow_writes
         self._renderer = Renderer(workers, clock, self.view, writes=self._writes)
         kafka = OwnBroker(server) if self._writes else None
-        pages = make_application(self.view, self._renderer, kafka)
+        settings = server.settings
+        try:
+            decoding = read_decoding(settings.console_avro_schemas, settings.console_schema_registry_url)
+        except SchemasError as error:
+            raise StartError(f"the console cannot decode what it was told to: {error}") from None
+        pages = make_application(self.view, self._renderer, kafka, decoding)
         self.routes = [route for route in pages.routes if isinstance(route, Route)]
         self._application = OpenEntrance(pages)
         self._make_http = partial(HttpServer, network=network, clock=clock)

@@ -19,7 +19,6 @@ _UNSEEN = re.compile(
 )
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},:]|[^\s\[\]{},:"]+')
 _MOST_JSON = 256 * 1024
-SHOWS = ("auto", "text", "json", "hex")
 
 
 def visible(text: str) -> Markup:
@@ -46,12 +45,16 @@ def _code(character: str) -> str:
 
 
 class Shown(NamedTuple):
-    """Bytes as they are shown. ``kind`` is null, empty, text, json or hex; ``is_cut``: there is more than is shown."""
+    """Bytes as they are shown. ``kind`` is null, empty, text, json, tree (decoded) or hex.
+
+    ``is_cut``: there is more than is shown; ``problem``: why it is not shown as it was asked for.
+    """
 
     kind: str
     text: str
     size: int
     is_cut: bool
+    problem: str = ""
 
 
 def shown(data: bytes | None, size: int, show: str = "auto") -> Shown:

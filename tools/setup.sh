@@ -125,7 +125,7 @@ packages() { # side by side, for each waits for its registry half of the time
         tools/fetch_kcat.sh
     } &
     programs=$!
-    install test --editable '.[compat,metrics,console,spark]' --group dev --group docs --group browser
+    install test --editable '.[compat,metrics,console-formats,spark]' --group dev --group docs --group browser
     install_kafka_python_2
     wait $jars
     wait $programs
@@ -212,7 +212,7 @@ cluster)
     install run --editable .
     tools/fetch_jars.sh zookeeper
     ;;
-check) install check --editable '.[compat,metrics,console,jobs]' --group dev ;;
+check) install check --editable '.[compat,metrics,console-formats,jobs]' --group dev ;;
 docs) install docs --editable . --group docs ;;
 packages) packages ;;
 classes) classes ;;
@@ -224,7 +224,7 @@ test)
     wait $clients
     ;;
 bench)
-    install test --editable '.[compat,metrics,console,spark]' --group dev --group docs --group browser
+    install test --editable '.[compat,metrics,console-formats,spark]' --group dev --group docs --group browser
     tools/fetch_jars.sh kafka
     ;;
 esac

@@ -12,74 +12,38 @@ high watermark, whatever became of transactions, and says of each record what be
 from __future__ import annotations
 
 import dataclasses
-import enum
 import heapq
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 
 from ...base.errors import KafkaError
 from ...base.seams import Workers
 from ...log.transaction_index import AbortedTransaction
 from ...wire.compression import NONE
 from ...wire.records import Record, RecordBatch
+from .found_records import KEPT_BYTES, FoundRecord, fate_of, found_record
 from .pace import Pace
 from .record_log import RecordLog
 
 READ_BYTES = 256 * 1024
 MOST_DECOMPRESSED = 32 << 20
 """A batch with more is ignored, and told as a problem."""
-KEPT_BYTES = 2048
+MOST_KEPT_AT_ONCE = 16 << 20
+"""Of what one step finds, where all of its bytes are kept; a batch may have more."""
 _INLINE_BYTES = 16 * 1024
+_INLINE_COSTLY_BYTES = 2048
+_CHUNK_BYTES = 256 * 1024
 _RECORDS_PER_SLICE = 1000
 _FIRST_WINDOW = 64
 _LARGEST_WINDOW = 1 << 20
 _MOST_PROBLEMS = 20
-_MOST_HEADERS = 50
-_MAX_SEQUENCE = (1 << 31) - 1
-
-
-class Fate(enum.Enum):
-    """What became of a record's transaction; the value is for people. ``PLAIN`` is in none."""
-
-    PLAIN = ""
-    COMMITTED = "committed"
-    ABORTED = "aborted"
-    OPEN = "open"
-    COMMIT_MARKER = "commit marker"
-    ABORT_MARKER = "abort marker"
-    CONTROL = "control"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class FoundRecord:
-    """A record as the log has it. Of key and value the first ``KEPT_BYTES`` are kept, their sizes are those of the whole.
-
-    ``timestamp`` in ms, -1 for none; ``codec`` and ``batch_offset`` are of the batch it is in.
-    """
-
-    partition: int
-    offset: int
-    timestamp: int
-    key: bytes | None
-    key_size: int
-    value: bytes | None
-    value_size: int
-    headers: tuple[tuple[str, bytes | None], ...]
-    fate: Fate
-    codec: int
-    batch_offset: int
-    producer_id: int
-    producer_epoch: int
-    sequence: int
-    leader_epoch: int
-
-    @property
-    def is_marker(self) -> bool:
-        return self.fate in (Fate.COMMIT_MARKER, Fate.ABORT_MARKER, Fate.CONTROL)
 
 
 Matches = Callable[[Record], bool]
 """Whether a record is looked for."""
+
+Prepare = Callable[[Sequence[Record]], Awaitable[None]]
+"""What is to be waited for before records are matched."""
 
 
 class Range:
@@ -106,7 +70,9 @@ class Range:
 class Search:
     """Looks for ``wanted`` records in each of several partitions or, with a filter, in all of them together.
 
-    ``looked_at`` counts records, ``bytes_read`` those of batches; ``problems`` say what could not be read.
+    ``looked_at`` counts records, ``bytes_read`` those of batches; ``problems`` say what could not be read. ``prepare`` is
+    given where ``matches`` is costly, as one that decodes records is: then it is called by a worker. ``keep`` is how many
+    bytes are kept of the keys and values that are found; None is all, for a caller that takes them after each step.
     """
 
     def __init__(
@@ -118,6 +84,8 @@ class Search:
         *,
         backwards: bool = False,
         matches: Matches | None = None,
+        prepare: Prepare | None = None,
+        keep: int | None = KEPT_BYTES,
     ) -> None:
         self.ranges = ranges
         self.wanted = wanted
@@ -128,6 +96,9 @@ class Search:
         self._workers = workers
         self._pace = pace
         self._matches = matches
+        self._prepare = prepare
+        self._keep = keep
+        self._widest = 1  # of the batches that were seen: how many offsets it spans
         self._turn = 0
         for each in ranges:
             each.window = max(each.window, min(wanted, _LARGEST_WINDOW))
@@ -204,12 +175,19 @@ class Search:
         while position < each.high:
             position, some = await self._look(each, position, each.high, READ_BYTES)
             found += some
+            if self._is_too_much(found) and each.window > 1:
+                each.window = max(each.window // 8, 1)
+                return
         each.found.extendleft(reversed(found))
         each.count += sum(not record.is_marker for record in found)
         # Where there was more than was wanted the next search goes on before what was kept.
         each.high = found[0].offset if len(found) == found.maxlen else start
         is_small = self.bytes_read - before < READ_BYTES // 2
-        each.window = min(each.window * 2, _LARGEST_WINDOW) if is_small else max(each.window // 2, _FIRST_WINDOW)
+        window = min(each.window * 2, _LARGEST_WINDOW) if is_small else max(each.window // 2, _FIRST_WINDOW)
+        each.window = max(window, min(self._widest, _LARGEST_WINDOW))  # or a large batch is opened again and again
+
+    def _is_too_much(self, found: Iterable[FoundRecord]) -> bool:
+        return self._keep is None and sum(each.key_size + each.value_size for each in found) > MOST_KEPT_AT_ONCE
 
     def _room(self, each: Range) -> int:
         count = each.count if self._matches is None else self.found_count
@@ -234,8 +212,11 @@ class Search:
             if batch.base_offset >= end:
                 return end, found
             self.bytes_read += batch.size
+            self._widest = max(self._widest, batch.last_offset_delta + 1)
             await self._look_into(each, batch, start, end, read.aborted, found)
             position = max(position, min(batch.next_offset, end))
+            if self._is_too_much(found):
+                break
         if position == start:  # what is read has the offset in it, or comes after it
             self._note(each, start, ValueError("what the log has there is no batch"))
             return end, found
@@ -250,30 +231,54 @@ class Search:
         aborted: Iterable[AbortedTransaction],
         found: list[FoundRecord],
     ) -> None:
-        fate = _fate(batch, aborted, each.log.last_stable)
-        matches, is_marker = self._matches, batch.is_control
-        if is_marker and matches is not None:
+        fate = fate_of(batch, aborted, each.log.last_stable)
+        if batch.is_control and self._matches is not None:
             return
         try:
             if batch.compression != NONE or batch.size > _INLINE_BYTES:
                 records = await self._workers.run(_opened, batch)
             else:
                 records = _opened(batch)
-            seen = 0
-            for record in records:
-                seen += 1
-                if seen == _RECORDS_PER_SLICE:
-                    self.looked_at += seen
-                    if self._pace.is_due(seen):
-                        await self._pace.rest()
-                    seen = 0
-                if start <= record.offset < end and (matches is None or matches(record)):
-                    found.append(_found(each.number, batch, record, fate))
-            self.looked_at += 0 if is_marker else seen
-            if self._pace.is_due(seen + 1):
-                await self._pace.rest()
+            looked = self._looked_at_with_care if self._prepare is not None else self._looked_at
+            async for record in looked(records, batch):
+                if start <= record.offset < end:  # one by one, for what comes before a bad place is good
+                    found.append(found_record(each.number, batch, record, fate, self._keep))  # noqa: PERF401
         except KafkaError as error:
             self._note(each, batch.base_offset, error)
+
+    async def _looked_at(self, records: Iterator[Record], batch: RecordBatch) -> AsyncIterator[Record]:
+        """Those that match, in slices on the loop. Raises KafkaError."""
+        matches = self._matches
+        seen = 0
+        for record in records:
+            seen += 1
+            if seen == _RECORDS_PER_SLICE:
+                self.looked_at += 0 if batch.is_control else seen
+                if self._pace.is_due(seen):
+                    await self._pace.rest()
+                seen = 0
+            if matches is None or matches(record):
+                yield record
+        self.looked_at += 0 if batch.is_control else seen
+        if self._pace.is_due(seen + 1):
+            await self._pace.rest()
+
+    async def _looked_at_with_care(self, records: Iterator[Record], batch: RecordBatch) -> AsyncIterator[Record]:
+        """Those that match, by a worker but for a few small ones. Raises KafkaError."""
+        assert self._prepare is not None
+        is_inline = batch.compression == NONE and batch.size <= _INLINE_COSTLY_BYTES
+        while chunk := _chunk(records) if is_inline else await self._workers.run(_chunk, records):
+            await self._prepare(chunk)
+            matching = self._matching(chunk) if is_inline else await self._workers.run(self._matching, chunk)
+            for record in matching:
+                yield record
+            self.looked_at += len(chunk)
+            if self._pace.is_due(len(chunk)):
+                await self._pace.rest()
+
+    def _matching(self, records: Sequence[Record]) -> list[Record]:
+        assert self._matches is not None
+        return list(filter(self._matches, records))
 
     def _note(self, each: Range, offset: int, error: Exception) -> None:
         if len(self.problems) < _MOST_PROBLEMS:
@@ -285,55 +290,22 @@ def search_pace(elapsed: Callable[[], float]) -> Pace:
     return Pace(elapsed, _RECORDS_PER_SLICE)
 
 
+def _chunk(records: Iterator[Record]) -> list[Record]:
+    """The next ones, ``_CHUNK_BYTES`` or a little more of them; none at the end. Raises KafkaError."""
+    found = []
+    size = 0
+    for record in records:
+        found.append(record)
+        size += len(record.value or b"")
+        if size >= _CHUNK_BYTES or len(found) == _RECORDS_PER_SLICE:
+            break
+    return found
+
+
 def _opened(batch: RecordBatch) -> Iterator[Record]:
     """The batch's records, decompressed. Raises KafkaError."""
     batch.check_crc()
     return batch.records(MOST_DECOMPRESSED)
-
-
-def _fate(batch: RecordBatch, aborted: Iterable[AbortedTransaction], last_stable_offset: int) -> Fate:
-    if batch.is_control:
-        return Fate.CONTROL
-    if not batch.is_transactional:
-        return Fate.PLAIN
-    if any(
-        entry.producer_id == batch.producer_id and entry.first_offset <= batch.base_offset <= entry.last_offset
-        for entry in aborted
-    ):
-        return Fate.ABORTED
-    return Fate.OPEN if batch.base_offset >= last_stable_offset else Fate.COMMITTED
-
-
-def _found(number: int, batch: RecordBatch, record: Record, fate: Fate) -> FoundRecord:
-    key, value = record.key, record.value
-    if fate is Fate.CONTROL:
-        fate = _marker(key)
-    return FoundRecord(
-        number,
-        record.offset,
-        record.timestamp,
-        None if key is None else key[:KEPT_BYTES],
-        0 if key is None else len(key),
-        None if value is None else value[:KEPT_BYTES],
-        0 if value is None else len(value),
-        tuple(
-            (name[:KEPT_BYTES], None if content is None else content[:KEPT_BYTES])
-            for name, content in record.headers[:_MOST_HEADERS]
-        ),
-        fate,
-        batch.compression,
-        batch.base_offset,
-        batch.producer_id,
-        batch.producer_epoch,
-        (batch.base_sequence + record.offset - batch.base_offset) & _MAX_SEQUENCE if batch.base_sequence >= 0 else -1,
-        batch.partition_leader_epoch,
-    )
-
-
-def _marker(key: bytes | None) -> Fate:
-    """A control record's key: version int16, type int16."""
-    kind = None if key is None else key[2:4]
-    return {b"\0\0": Fate.ABORT_MARKER, b"\0\1": Fate.COMMIT_MARKER}.get(kind or b"", Fate.CONTROL)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -357,7 +329,7 @@ async def whole_record(log: RecordLog, offset: int, workers: Workers) -> WholeRe
     if found is None:
         return None
     batch, record = found
-    row = _found(log.number, batch, record, _fate(batch, read.aborted, log.last_stable))
+    row = found_record(log.number, batch, record, fate_of(batch, read.aborted, log.last_stable))
     return WholeRecord(row, record.key, record.value, record.headers)
 
 

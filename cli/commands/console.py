@@ -20,6 +20,16 @@ def console(
         bool,
         typer.Option("--allow-writes", help="Have its pages make, change and delete topics, groups' offsets, records."),
     ] = False,
+    avro_schema: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--avro-schema", metavar="[TOPIC=]FILE", help="Decode records by this Avro schema; several times."
+        ),
+    ] = None,
+    schema_registry: Annotated[
+        str | None,
+        typer.Option("--schema-registry", metavar="URL", help="Where the Avro schemas are that records name."),
+    ] = None,
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     command_config: CommandConfig = None,
     command_property: CommandProperty = None,
@@ -40,4 +50,6 @@ def console(
     from ..tools.client import Connection
     from ..tools.console import serve
 
-    run(debug, serve, Connection.of(bootstrap_server, command_config, command_property), listen, writes=allow_writes)
+    connection = Connection.of(bootstrap_server, command_config, command_property)
+    schemas = avro_schema or ()
+    run(debug, serve, connection, listen, writes=allow_writes, schemas=schemas, schema_registry=schema_registry)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import trio
@@ -20,22 +21,40 @@ if TYPE_CHECKING:
     from ...console.alone import ConsoleAlone
 
 
-def serve(connection: Connection, listen: str, *, writes: bool) -> None:
+def serve(
+    connection: Connection,
+    listen: str,
+    *,
+    writes: bool,
+    schemas: Iterable[str] = (),
+    schema_registry: str | None = None,
+) -> None:
     """Serve until SIGTERM or Ctrl-C. Raises ToolError; a cluster that is not there yet is no failure."""
     try:
         from ...console.alone import ConsoleAlone
+        from ...console.decoding import SchemasError, read_decoding
     except ImportError as error:
         raise ToolError(f"the console needs {how_to_install('console')}: {error}") from None
     try:
         host, port = split_host_port(listen)
     except ValueError as error:
         raise UsageError(f"--listen: {error}") from None
+    try:
+        decoding = read_decoding(schemas, schema_registry)
+    except SchemasError as error:
+        raise UsageError(str(error)) from None
     bootstrap = [split_host_port(server) for server in servers(connection.bootstrap_server).split(",")]
     logging.getLogger("ottla").setLevel(min(logging.WARNING, logging.getLogger().level))
     workers = TrioWorkers()
     try:
         console = ConsoleAlone(
-            bootstrap, connection.security(), TcpNetwork(workers), SystemClock(), workers, writes=writes
+            bootstrap,
+            connection.security(),
+            TcpNetwork(workers),
+            SystemClock(),
+            workers,
+            writes=writes,
+            decoding=decoding,
         )
     except SettingError as error:
         raise UsageError(str(error)) from None

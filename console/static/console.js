@@ -164,6 +164,58 @@ function startSearch() {
   addEventListener("pagehide", end);
 }
 
+// --- records as they come: asked for while the page is looked at, each time from where it is ------------------------
+
+const TAIL_MS = 1000;
+const TAIL_ROWS = 500;
+
+function startTail() {
+  const progress = document.querySelector("#progress[data-tail]");
+  if (!progress) return;
+  const rows = document.querySelector("#rows");
+  const text = document.createElement("span");
+  const pause = document.createElement("button");
+  let next = progress.dataset.tail;
+  let found = 0;
+  let missed = 0;
+  let isPaused = false;
+  pause.type = "button";
+  pause.textContent = "Pause";
+  pause.setAttribute("aria-pressed", "false");
+  text.textContent = "Live: waiting for records";
+  progress.replaceChildren(pause, " ", text);
+  const say = (words) => { if (text.textContent !== words) text.textContent = words; };
+  pause.addEventListener("click", () => {
+    isPaused = !isPaused;
+    pause.textContent = isPaused ? "Go on" : "Pause";
+    pause.setAttribute("aria-pressed", String(isPaused));
+    if (isPaused) say(`Paused: ${found} records came`);
+  });
+  const look = async () => {
+    const answer = await fetch(next);
+    if (!answer.ok) throw new Error(String(answer.status));
+    const told = await answer.json();
+    if (isPaused) return; // asked for before it was pressed: it comes again
+    next = told.next;
+    found += Number(told.found);
+    missed += Number(told.missed);
+    rows.insertAdjacentHTML("afterbegin", told.rows);
+    while (rows.children.length > TAIL_ROWS) rows.lastElementChild.remove();
+    localTimes(rows);
+    const more = [missed ? `${missed} were not shown, for they came too fast` : "", told.behind !== "0" ? `${told.behind} offsets behind` : "", ...told.problems];
+    say(["Live: " + (found ? `${found} records came` : "waiting for records"), ...more.filter(Boolean)].join("; "));
+  };
+  const again = async () => {
+    try {
+      if (!isPaused && !document.hidden) await look();
+    } catch (error) {
+      say(`Cut off (${error.message}): asking again`);
+    }
+    setTimeout(again, TAIL_MS);
+  };
+  again();
+}
+
 // --- keys and the theme ---------------------------------------------------------------------------------------------
 
 const PLACES = { o: "/", t: "/topics", g: "/groups", c: "/connections", r: "/requests" };
@@ -196,3 +248,4 @@ localTimes(document);
 startTheme();
 startCharts();
 startSearch();
+startTail();

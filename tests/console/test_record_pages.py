@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
+from urllib.parse import urlencode
 
 import h11
 import pytest
@@ -221,3 +223,58 @@ async def test_a_search_whose_reader_goes_away_ends(browsing: Open, tmp_path: Pa
             Search.step = step  # type: ignore[method-assign]
         assert searches.services is not None, "the broker goes on"
         assert (await browser.get("/topics/t")).status == 200
+
+
+async def test_a_json_path_filters(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await browser.create("t")
+        for number in range(30):
+            value = json.dumps({"v": {"list": [number]}, "shown": f"v{number}."})
+            browser.put("t", Record(timestamp=number, value=value.encode()))
+        browser.put("t", Record(timestamp=1, value=b"{no json"), Record(timestamp=1, value=None))
+
+        async def found(path: str, **others: str) -> list[str]:
+            answer = await browser.get(f"/topics/t/records?{urlencode({'path': path, **others})}")
+            assert answer.status == 200, answer.body
+            return re.findall(r"v\d+\.", answer.page.text)
+
+        assert await found("$.v.list[0] = 17") == ["v17."]
+        assert len(await found("$.v['list'][0]")) == 30
+        assert await found("$.v.list[1]") == []
+        assert await found("$.v.list[0] = 3", contains="shown", **{"from": "oldest"}) == ["v3."]
+        answer = await browser.get("/topics/t/records?path=$..v")
+        assert answer.status == 400
+        assert "$..v is no path of JSON: at character 3 a name should stand" in answer.page.text
+
+
+async def test_a_json_path_goes_through_large_batches_too(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await browser.create("t")
+        records = [Record(timestamp=1, value=b'{"n": %d, "v": "v%d."}' % (number, number)) for number in range(3000)]
+        browser.partition("t").append(build_batch(records, compression=ZSTD), now_ms=1, internal=True)
+        for start in ("oldest", "newest"):
+            rows = [
+                html
+                for name, html in await events(browser, f"/topics/t/search?from={start}&path=$.n%3D2500")
+                if name == "rows"
+            ]
+            assert re.findall(r"v\d+\.", "".join(rows)) == ["v2500."]
+
+
+async def test_keys_and_values_are_decoded_as_they_are_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "order.avsc").write_text('{"type": "record", "name": "O", "fields": [{"name": "id", "type": "long"}]}')
+    folder = tmp_path / "data"
+    async with browsing(folder, console_avro_schemas=str(tmp_path / "order.avsc")) as browser:
+        await browser.create("t")
+        key = ((1 << 62) + 1).to_bytes(8, "big")
+        browser.put("t", Record(timestamp=1, key=key, value=b"\x54"), Record(timestamp=1, key=key, value=b"\xff"))
+        page = (await browser.get("/topics/t/records?show=avro&keys=integer&from=oldest")).page
+        assert '"id": 42' in page.text
+        assert page.text.count(str((1 << 62) + 1)) == 2
+        assert "ff" in page.text
+        assert "The record ends within a number." in page.text
+        link = page.links["0"]
+        assert '"id": 42' in (await browser.get(link)).page.text
+        found = (await browser.get("/topics/t/records?show=avro&keys=integer&path=$.id%3D42")).page
+        assert '"id": 42' in found.text
+        assert "within a number" not in found.text

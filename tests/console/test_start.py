@@ -52,6 +52,12 @@ def test_without_a_console_nothing_of_it_is_loaded(tmp_path: Path) -> None:
             "",
             "where there are access rules",
         ),
+        (["--override", "console.avro.schemas=nothing.avsc"], "", "to: cannot read nothing.avsc: No such file"),
+        (
+            ["--override", "console.schema.registry.url=http://127.0.0.1:8081"],
+            "fastavro",
+            "reading Avro needs pip install '.[console-formats]'",
+        ),
         (["--console", "8080"], "", "'8080' is not HOST:PORT"),
     ],
 )

@@ -1,0 +1,204 @@
+"""Schemas by their number, from a schema registry as Confluent's API has it (GET /schemas/ids/N).
+
+Only the address that the console was told of is asked, over http or https, and no redirection is followed. What is known of a
+number stays known, for it never changes; what could not be had is asked for again after ``_FAILURE_SECONDS``. Numbers come from
+records, so from anyone: at most ``_MOST_A_MINUTE`` are asked for, each for ``_SECONDS``, with ``_MOST_BYTES`` of an answer.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import h11
+import trio
+
+from .avro import AvroSchema, SchemaError
+from .trees import DecodeError, Tree, tree_of_json
+
+_SECONDS = 5.0
+_FAILURE_SECONDS = 30.0
+_MOST_BYTES = 1 << 20
+_MOST_KNOWN = 1000
+_MOST_A_MINUTE = 120
+_AT_ONCE = 4
+_HEAD = 5
+"""Confluent's framing: a byte 0, and the schema's number in four bytes, the highest first."""
+
+
+class Address(NamedTuple):
+    """Of a registry."""
+
+    is_secure: bool
+    host: str
+    port: int
+    path: str
+
+
+def read_address(url: str) -> Address:
+    """Raises ValueError with a sentence."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        raise ValueError(f"{url} is no address of a schema registry, as http://127.0.0.1:8081 is")
+    if parts.username is not None or parts.password is not None:
+        raise ValueError("a schema registry's address cannot have a user name in it")
+    is_secure = parts.scheme == "https"
+    return Address(is_secure, parts.hostname, parts.port or (443 if is_secure else 80), parts.path.rstrip("/"))
+
+
+class _Failure(NamedTuple):
+    why: str
+    at: float
+
+
+class SchemaRegistry:
+    """One registry's schemas. ``load`` asks for them; ``read`` decodes with what is known."""
+
+    def __init__(self, url: str) -> None:
+        """Raises ValueError."""
+        self.address = read_address(url)
+        self._known: OrderedDict[int, AvroSchema | None] = OrderedDict()
+        self._failed: dict[int, _Failure] = {}
+        self._loading: dict[int, trio.Event] = {}
+        self._asked: deque[float] = deque(maxlen=_MOST_A_MINUTE)
+
+    # --- what is known ------------------------------------------------------------------------------------------------
+
+    @staticmethod
+    def number(data: bytes) -> int | None:
+        """Of the schema with which the data was written; None where it is not framed so."""
+        return int.from_bytes(data[1:_HEAD], "big", signed=True) if len(data) >= _HEAD and data[0] == 0 else None
+
+    def is_known(self, number: int) -> bool:
+        """Whether there is no need to ask for it, for it is there or cannot be had now; may be called in a worker thread."""
+        return number in self._known or number in self._failed
+
+    def read(self, data: bytes) -> Tree:
+        """What framed data has in it. Raises DecodeError; may be called in a worker thread."""
+        number = self.number(data)
+        if number is None:
+            raise DecodeError("This does not begin with a byte 0 and the number of a schema.")
+        try:
+            schema = self._known[number]
+        except KeyError:
+            failure = self._failed.get(number)
+            raise DecodeError(failure.why if failure else f"Schema {number} is not known yet.") from None
+        if schema is None:
+            return tree_of_json(data[_HEAD:].decode("utf-8", "replace"))
+        return schema.read(data[_HEAD:])
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    def forget_failures(self) -> None:
+        """Those of some time ago."""
+        old = trio.current_time() - _FAILURE_SECONDS
+        self._failed = {number: failure for number, failure in self._failed.items() if failure.at > old}
+
+    async def load(self, numbers: Iterable[int]) -> None:
+        """Ask for those that are not known; afterwards each is known, or it is known why it is not."""
+        wanted = [number for number in dict.fromkeys(numbers) if not self.is_known(number)]
+        turns = trio.CapacityLimiter(_AT_ONCE)
+        async with trio.open_nursery() as nursery:
+            for number in wanted:
+                nursery.start_soon(self._load_one, number, turns)
+
+    async def _load_one(self, number: int, turns: trio.CapacityLimiter) -> None:
+        if (other := self._loading.get(number)) is not None:
+            await other.wait()
+            return
+        done = self._loading[number] = trio.Event()
+        try:
+            async with turns:
+                await self._ask(number)
+        finally:
+            del self._loading[number]
+            done.set()
+
+    async def _ask(self, number: int) -> None:
+        now = trio.current_time()
+        try:
+            if len(self._asked) == _MOST_A_MINUTE and now - self._asked[0] < 60:
+                raise DecodeError(
+                    f"Schema {number} was not asked for: there were {_MOST_A_MINUTE} others within a minute."
+                )
+            self._asked.append(now)
+            with trio.fail_after(_SECONDS):
+                status, body = await self._get(f"{self.address.path}/schemas/ids/{number}")
+            self._know(number, _schema(number, status, body))
+            self._failed.pop(number, None)
+        except DecodeError as error:
+            self._fail(number, str(error))
+        except SchemaError as error:
+            self._fail(number, f"Schema {number}: {error}")
+        except trio.TooSlowError:
+            self._fail(number, f"Schema {number}: the registry did not answer within {_SECONDS:g} s.")
+        except (OSError, ValueError, h11.RemoteProtocolError, trio.BrokenResourceError) as error:
+            self._fail(number, f"Schema {number}: the registry cannot be asked: {error or type(error).__name__}.")
+
+    def _know(self, number: int, schema: AvroSchema | None) -> None:
+        self._known[number] = schema
+        if len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+
+    def _fail(self, number: int, why: str) -> None:
+        if len(self._failed) >= _MOST_KNOWN:
+            self._failed.clear()
+        self._failed[number] = _Failure(why, trio.current_time())
+
+    async def _get(self, target: str) -> tuple[int, bytes]:
+        """Raises OSError, ValueError, trio.BrokenResourceError, h11.RemoteProtocolError."""
+        address = self.address
+        stream: trio.abc.Stream
+        if address.is_secure:
+            stream = await trio.open_ssl_over_tcp_stream(
+                address.host, address.port, ssl_context=ssl.create_default_context(), https_compatible=True
+            )
+        else:
+            stream = await trio.open_tcp_stream(address.host, address.port)
+        try:
+            return await _exchange(stream, target, f"{address.host}:{address.port}")
+        finally:
+            await trio.aclose_forcefully(stream)
+
+
+async def _exchange(stream: trio.abc.Stream, target: str, host: str) -> tuple[int, bytes]:
+    protocol = h11.Connection(h11.CLIENT)
+    headers = [
+        ("Host", host),
+        ("Accept", "application/vnd.schemaregistry.v1+json, application/json"),
+        ("Connection", "close"),
+    ]
+    request = protocol.send(h11.Request(method="GET", target=target, headers=headers))
+    await stream.send_all((request or b"") + (protocol.send(h11.EndOfMessage()) or b""))
+    status, body = 0, bytearray()
+    while True:
+        event = protocol.next_event()
+        if event is h11.NEED_DATA:
+            protocol.receive_data(bytes(await stream.receive_some(64 * 1024)))
+        elif isinstance(event, h11.Response):
+            status = event.status_code
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > _MOST_BYTES:
+                raise ValueError(f"its answer is longer than {_MOST_BYTES} bytes")
+        elif not isinstance(event, h11.InformationalResponse):
+            return status, bytes(body)
+
+
+def _schema(number: int, status: int, body: bytes) -> AvroSchema | None:
+    """None for a schema of JSON, of which nothing is needed. Raises DecodeError, SchemaError, ValueError."""
+    if status == 404:
+        raise DecodeError(f"The registry has no schema {number}.")
+    if status != 200:
+        raise DecodeError(f"Schema {number}: the registry has answered with status {status}.")
+    answer: Any = json.loads(body)
+    kind = answer.get("schemaType", "AVRO") if isinstance(answer, dict) else None
+    if kind == "JSON":
+        return None
+    if kind != "AVRO" or not isinstance(answer.get("schema"), str):
+        raise DecodeError(f"Schema {number} is one of {kind}, which the console cannot read.")
+    return AvroSchema(answer["schema"])

@@ -1,0 +1,96 @@
+"""What the pages, the tail and the export of records have in common: a search made of a question, and how many are under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from urllib.parse import urlencode
+
+from ..broker.view.found_records import KEPT_BYTES
+from ..broker.view.record_log import RecordLog
+from ..broker.view.records import Range, Search, search_pace
+from .decoding import Decoding
+from .questions import Question
+from .source import Source
+
+_AT_ONCE = 8
+_KEPT_TO_DECODE = 16 * 1024
+
+
+class BusyError(Exception):
+    """Too many searches are under way."""
+
+
+class Searches:
+    """Of one console. ``decoding`` is how records are read for filters."""
+
+    def __init__(self, source: Source, decoding: Decoding) -> None:
+        self.source = source
+        self.decoding = decoding
+        self._under_way = 0
+
+    @property
+    def is_busy(self) -> bool:
+        return self._under_way >= _AT_ONCE
+
+    @contextmanager
+    def one_more(self) -> Iterator[None]:
+        """Round a search that may take long; ask ``is_busy`` first."""
+        self._under_way += 1
+        try:
+            yield
+        finally:
+            self._under_way -= 1
+
+    async def logs(
+        self, topic: str, question: Question, known: Mapping[int, RecordLog] | None = None
+    ) -> Mapping[int, RecordLog]:
+        """What is looked through, by partition; ``known`` are all that can be. Raises NotFoundError, KafkaError, OSError."""
+        number = question.partition
+        if number is None:
+            return known or {log.number: log for log in await self.source.logs(topic)}
+        if known is not None and number in known:
+            return {number: known[number]}
+        return {number: await self.source.log(topic, number)}
+
+    async def begin(
+        self, topic: str, question: Question, logs: Mapping[int, RecordLog], *, keeps_all: bool = False
+    ) -> Search:
+        """A search of which no step was made yet. Raises KafkaError, OSError."""
+        if question.rest:
+            ranges = [Range(logs[each.number], each.low, each.high) for each in question.rest if each.number in logs]
+        else:
+            ranges = [Range(log, await _first(log, question), log.end) for log in logs.values()]
+        return self.over(topic, question, ranges, is_backwards=question.is_backwards, keeps_all=keeps_all)
+
+    def over(
+        self, topic: str, question: Question, ranges: list[Range], *, is_backwards: bool, keeps_all: bool = False
+    ) -> Search:
+        """A search of these ranges."""
+        keep = _KEPT_TO_DECODE if question.show not in ("auto", "text", "hex") else KEPT_BYTES
+        return Search(
+            ranges,
+            question.count,
+            self.source.workers,
+            search_pace(self.source.elapsed),
+            backwards=is_backwards,
+            matches=question.matches(self.decoding, topic),
+            prepare=question.prepare(self.decoding),
+            keep=None if keeps_all else keep,
+        )
+
+
+async def _first(log: RecordLog, question: Question) -> int:
+    if question.start == "offset":
+        return question.at
+    if question.start == "time":
+        offset = await log.offset_at(question.at)
+        return log.end if offset is None else offset
+    return log.start
+
+
+def address(topic: str, page: str, question: Question, **others: str) -> str:
+    """Of a page for the same question; ``others`` take the place of what was given, and what is empty is left out."""
+    given = {**question.given, "rest": "", **others}
+    query = urlencode({name: value for name, value in given.items() if value}, errors="surrogatepass")
+    return f"/topics/{topic}/{page}?{query}"
