@@ -26,6 +26,9 @@ from ottla.controller.zookeeper_settings import ZooKeeperSettings
 from ottla.log.checkpoints import read_leader_epochs, read_offsets, write_meta_properties
 from ottla.log.disk import OsDisk
 
+from ..console.alone_process import console_of
+from .conftest import Contents
+
 pytestmark = pytest.mark.slow
 
 PROPERTIES = """\
@@ -110,6 +113,7 @@ def opened(by_ottla, fetch_jars, tmp_path) -> Iterator[KafkaOnZooKeeper]:
 
 def test_read_and_go_on(by_ottla, opened, read_all, kafka_dump_log, tmp_path):
     assert read_all(opened.bootstrap) == by_ottla.contents
+    look_at_pages(opened.bootstrap, by_ottla.contents)
     stock: Producer = by_ottla.stock
     offsets: list[int] = []
     stock.produce("stock", b"later", on_delivery=lambda error, message: offsets.append(message.offset()))
@@ -125,6 +129,25 @@ def test_read_and_go_on(by_ottla, opened, read_all, kafka_dump_log, tmp_path):
     printed = kafka_dump_log(logs, "--deep-iteration").stdout
     assert printed.count("isvalid: true") > 200 and "isvalid: false" not in printed
     same_small_files(by_ottla.data, tmp_path / "data")
+
+
+def look_at_pages(bootstrap: str, contents: Contents) -> None:
+    """Pages of ``ottla console`` show what Kafka has."""
+    committed = [(value or b"").decode() for _, _, _, value, _ in contents.rows["read_committed"]["stock"]]
+    with console_of(bootstrap) as page:
+        assert "Nothing is wrong." in page("/").text
+        assert {"stock", "plain", "compacted"} <= page("/topics").links.keys()
+        topic = page("/topics/stock")
+        assert {"readers", "exactly-once"} <= topic.links.keys()
+        assert "compression.type producer DEFAULT_CONFIG" in topic.text
+        assert "open since offset" in page("/topics/transactions").text
+        assert committed[-1] in page("/topics/stock/records?n=500").text
+        transactions = page("/topics/transactions/records?from=oldest&n=500").text
+        for what in ("committed", "aborted", "open", "commit marker", "abort marker"):
+            assert what in transactions
+        assert "Empty" in page("/groups").text
+        group = page("/group?id=readers")
+        assert f"stock 0 {contents.committed['readers']}" in group.text
 
 
 def same_small_files(before: Path, after: Path) -> None:

@@ -1,0 +1,34 @@
+"""``ottla console`` as a process of its own, looked at as a browser would."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from .browsing import Page
+
+_LIMIT_S = 120
+
+
+@contextmanager
+def console_of(bootstrap: str, *arguments: str) -> Iterator[Callable[[str], Page]]:
+    """What gives the page at an address that begins with /."""
+    command = [sys.executable, "-m", "ottla", "console", "-b", bootstrap, "--listen", "127.0.0.1:0", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    address = process.stdout.readline().partition("http://")[2].strip().rstrip("/")
+    assert address, "it has ended"
+
+    def page(target: str) -> Page:
+        with urllib.request.urlopen(f"http://{address}{target}", timeout=_LIMIT_S) as answer:
+            return Page(answer.read().decode())
+
+    try:
+        yield page
+    finally:
+        process.terminate()
+        assert process.wait(_LIMIT_S) == 0
+        process.stdout.close()
