@@ -44,7 +44,7 @@ PAGES = (
     "/topics/topic-00017",
     "/topics/wide",
     "/topics/topic-00017/records",
-    "/topics/topic-00017/0/segments",
+    "/topics/topic-00017/0/log",
     "/groups",
     "/groups?sort=lag",
     "/group?id=group-0017",

@@ -29,6 +29,7 @@ import trio
 from ..base.errors import KafkaError, ProtocolError
 from ..base.network import WOULD_BLOCK, Connection, Part, release, size_of, total_size
 from ..base.wording import shortened
+from ..handlers.activity import Activity
 from ..handlers.call import AnswersLost, Call, CloseConnection
 from ..handlers.connection_context import ConnectionContext
 from ..handlers.services import Services
@@ -80,6 +81,8 @@ class ClientConnection:
             self._frame_limit = gate.frame_limit
             self.unknown_since = trio.current_time()
         self._call = Call(services, context, self._flush, monitor.observer)
+        if monitor.keeps_activity:
+            self._call.activity = Activity()
         self._elapsed = services.clock.elapsed
         self._answers: list[Part] = []
         self._answer_bytes = 0

@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 MOST_FRAMES = 32
 MOST_KEPT = 16 * 1024
 MOST_FILES = 16
-_WITH_SECRETS = (
+WITH_SECRETS = (
     ApiKey.SASL_AUTHENTICATE,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
     ApiKey.RENEW_DELEGATION_TOKEN,
@@ -41,6 +41,7 @@ _WITH_SECRETS = (
     ApiKey.ALTER_CONFIGS,
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
 )
+"""The APIs whose requests have passwords or tokens in them."""
 _HEAD_BYTES = 8
 """API key, version and correlation id."""
 _PAUSE_SECONDS = 1.0
@@ -103,6 +104,6 @@ def last_frames(earlier: bytes, buffer: bytes) -> list[Frame]:
 
 
 def _without_secrets(frame: Frame) -> Frame:
-    if int.from_bytes(frame.data[:2]) in _WITH_SECRETS:
+    if int.from_bytes(frame.data[:2]) in WITH_SECRETS:
         return dataclasses.replace(frame, data=frame.data[:_HEAD_BYTES])
     return frame

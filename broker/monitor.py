@@ -45,6 +45,7 @@ class Monitor:
     by listener and what became of them.
 
     ``observer`` is told of every request, ``recorder`` of the last ones before a protocol error; either may be None.
+    ``keeps_activity``: each connection remembers what it wrote and read last.
     ``closings`` decides which connections that the broker closes have a line in the log. ``elapsed``: seconds that never go
     back.
     """
@@ -54,8 +55,11 @@ class Monitor:
         observers: Sequence[RequestObserver] = (),
         recorder: FlightRecorder | None = None,
         elapsed: Callable[[], float] = time.perf_counter,
+        *,
+        keeps_activity: bool = False,
     ) -> None:
         self.observer = _together(observers)
+        self.keeps_activity = keeps_activity
         self.recorder = recorder
         self.closings = RepeatedLines(elapsed)
         self.opened: Counter[str] = Counter()

@@ -273,7 +273,7 @@ class BrokerServer:
         if RefusalLog.is_wanted():
             observers.append(RefusalLog(self._clock.elapsed))
         recorder = FlightRecorder(self._disk, self.data_dirs[0], self._clock, self._workers)
-        return Monitor(observers, recorder, self._clock.elapsed)
+        return Monitor(observers, recorder, self._clock.elapsed, keeps_activity=self._console is not None)
 
     def _log_start(self) -> None:
         """What is known before anything is opened."""

@@ -14,10 +14,12 @@ from starlette.routing import Route
 from ..base.errors import KafkaError
 from ..broker.view.view import NotFoundError
 from .actions import ActionPages
+from .admin_pages import AdminPages
 from .all_actions import all_actions
 from .asking import Kafka
 from .decoding import Decoding
 from .export import Export
+from .inside_pages import InsidePages
 from .pages import Pages
 from .record_pages import RecordPages, WrongQuestionError
 from .render import Renderer
@@ -38,6 +40,7 @@ def make_application(
     """``kafka``: what actions ask; None for a console that changes nothing. ``decoding``: what records are read with."""
     searches = Searches(source, decoding or Decoding())
     pages, records = Pages(source, renderer), RecordPages(searches, renderer)
+    inner, admin = InsidePages(source, renderer), AdminPages(source, renderer)
     turns = trio.CapacityLimiter(_AT_ONCE)
 
     def route(path: str, page: Page) -> Route:
@@ -58,7 +61,6 @@ def make_application(
         route("/topics", pages.topics),
         route("/topics/{topic}", pages.topic),
         route("/topics/{topic}/records", records.records),
-        route("/topics/{topic}/{partition:int}/segments", pages.segments),
         route("/topics/{topic}/{partition:int}/{offset:int}", records.record),
         route("/topics/{topic}/{partition:int}/{offset:int}/{what}", records.download),
         route("/topics/{topic}/tail", Tail(searches, renderer).page),
@@ -68,6 +70,20 @@ def make_application(
         route("/group", pages.group),
         route("/connections", pages.connections),
         route("/requests", pages.requests),
+        route("/topics/{topic}/producers", inner.producers),
+        route("/topics/{topic}/consumers", inner.consumers),
+        route("/topics/{topic}/{partition:int}/log", inner.log),
+        route("/group/timeline", inner.timeline),
+        route("/applications", inner.applications),
+        route("/requests/errors", inner.errors),
+        route("/requests/slowest", inner.slowest),
+        route("/requests/{number:int}", inner.request),
+        route("/transactions", admin.transactions),
+        route("/transaction", admin.transaction),
+        route("/acls", admin.acls),
+        route("/users", admin.users),
+        route("/quotas", admin.quotas),
+        route("/cluster", admin.cluster),
         Route("/static/{place:path}", renderer.files.serve),
     ]
     if kafka is not None:

@@ -16,7 +16,6 @@ from .tables import Choice, Column, none_last
 
 _MOST_ERRORS = 20
 _MOST_PARTITIONS = 200
-_MOST_SEGMENTS = 200
 
 TOPIC_COLUMNS = (
     Column("name", "Topic", lambda row: row.name),
@@ -126,15 +125,6 @@ class Pages:
             detail=detail,
             partitions=detail.partitions[:_MOST_PARTITIONS],
             command=commands.topic(server, name),
-        )
-
-    async def segments(self, request: Request) -> Response:
-        name, number = request.path_params["topic"], request.path_params["partition"]
-        segments = await seen_inside(self._source).segments(name, number)
-        command = commands.Command(f"ottla dump-log --files {segments[-1].base_offset:020}.log" if segments else "")
-        shown = segments[-_MOST_SEGMENTS:]
-        return await self._renderer.page(
-            "segments.html", topic=name, number=number, segments=shown, count=len(segments), command=command
         )
 
     async def groups(self, request: Request) -> Response:

@@ -39,6 +39,7 @@ from .group import Group
 from .membership import Client
 from .settings import GroupSettings
 from .shard import Shard
+from .timeline import Timeline
 from .waiter import Waiter
 
 logger = logging.getLogger(__name__)
@@ -58,6 +59,7 @@ class GroupCoordinator:
 
     def __init__(self, log: CoordinatorLog, settings: GroupSettings, clock: Clock, randomness: random.Random) -> None:
         self.settings = settings
+        self.timeline = Timeline()
         self._log = log
         self._clock = clock
         self._randomness = randomness
@@ -72,7 +74,7 @@ class GroupCoordinator:
         return partition_of(group_id, self._log.partition_count() or self.settings.offsets_topic_num_partitions)
 
     def _new_shard(self, partition: int, leader_epoch: int) -> Shard:
-        return Shard(partition, leader_epoch, self._log, self.settings, self._randomness)
+        return Shard(partition, leader_epoch, self._log, self.settings, self._randomness, self.timeline)
 
     async def load(self, partition: int, leader_epoch: int) -> None:
         """This broker leads the partition from now on: replay its log, then serve its groups.

@@ -97,6 +97,10 @@ class Group:
         self.generation_id = 0
         self.leader_id: str | None = None
         self.rebalance_reason = ""
+        self.rebalance_began_ms: float | None = None
+        """Monotonic; None before the first rebalance that this coordinator saw."""
+        self.last_to_join: str | None = None
+        """The member that joined last in the present rebalance, or in the last one."""
         self.members: dict[str, Member] = {}
         self.static_members: dict[str, str] = {}
         self.pending_members: set[str] = set()

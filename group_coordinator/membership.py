@@ -42,6 +42,7 @@ from .rebalance import (
 )
 from .records import group_metadata
 from .shard import Shard
+from .timeline import EventKind
 from .waiter import Waiter
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
@@ -154,6 +155,8 @@ def _add(
     if group.initial_rebalance is not None:
         group.initial_rebalance.member_added = True
     group.add(member)
+    group.last_to_join = member_id
+    shard.timeline.note(group, EventKind.JOINED, now, member, request.reason)
     restart_session(shard, group, member, now, NEW_MEMBER_JOIN_TIMEOUT_MS)
     members_changed(shard, group, now, _why(f"{member_id} joined", request))
     return waiter
@@ -165,6 +168,7 @@ def _why(what: str, request: JoinGroupRequest) -> str:
 
 
 def _wait_to_join(group: Group, member: Member) -> JoinWaiter:
+    group.last_to_join = member.member_id
     answer_join(
         group, member, JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
     )
@@ -210,6 +214,7 @@ def _take_over(
     answer_sync(group, old, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
     _update(member, request, protocols)
     member.client_id, member.client_host = client.client_id, client.host
+    shard.timeline.note(group, EventKind.TOOK_OVER, now, member, f"from {old.member_id}, as {old.group_instance_id}")
     restart_session(shard, group, member, now)
     if group.state is GroupState.STABLE and group.select_protocol() == group.protocol_name:
         return _take_over_quietly(shard, group, member, client, now, leader_before)
@@ -293,7 +298,7 @@ def leave(shard: Shard, request: LeaveGroupRequest, now: Moment) -> LeaveGroupRe
         try:
             if group is None:
                 raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
-            left.append(_leave(shard, group, identity))
+            left.append(_leave(shard, group, identity, now))
         except KafkaError as error:
             code = error.code
         responses.append(
@@ -307,13 +312,14 @@ def leave(shard: Shard, request: LeaveGroupRequest, now: Moment) -> LeaveGroupRe
     return LeaveGroupResponse(members=responses)
 
 
-def _leave(shard: Shard, group: Group, identity: MemberIdentity) -> str:
+def _leave(shard: Shard, group: Group, identity: MemberIdentity, now: Moment) -> str:
     member_id = identity.member_id
     if not member_id and identity.group_instance_id is not None:
         # An administrator removes a static member, whose member id only it knows itself.
         member_id = group.static_members.get(identity.group_instance_id, "")
     if member_id not in group.pending_members:
-        group.validate_member(member_id, identity.group_instance_id)
+        member = group.validate_member(member_id, identity.group_instance_id)
+        shard.timeline.note(group, EventKind.LEFT, now, member, identity.reason)
     remove_member(shard, group, member_id)
     return member_id
 
@@ -326,6 +332,7 @@ def abandon_join(shard: Shard, group_id: str, waiter: JoinWaiter, client: Client
         return
     member.join_waiter = None
     if member.is_new and client.version < MEMBER_ID_REQUIRED_FROM:
+        shard.timeline.note(group, EventKind.GONE, now, member)
         remove_member(shard, group, member.member_id)
         members_changed(shard, group, now, f"{member.member_id} went away while it joined")
         return

@@ -19,6 +19,7 @@ from ..wire.messages.sync_group import SyncGroupResponse
 from .group import Group, GroupState, InitialRebalance, Member
 from .records import group_metadata
 from .shard import Shard
+from .timeline import EventKind
 from .timers import TimerName
 
 logger = logging.getLogger(__name__)
@@ -114,6 +115,8 @@ def prepare_rebalance(shard: Shard, group: Group, now: Moment, reason: str) -> N
     """Call every member back to join."""
     logger.debug("Group %s: rebalance after generation %d: %s", group.group_id, group.generation_id, reason)
     group.rebalance_reason = reason
+    group.rebalance_began_ms = now.monotonic_ms
+    shard.timeline.note(group, EventKind.REBALANCE, now, detail=reason)
     for member in group.members.values():
         if answer_sync(group, member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)):
             restart_session(shard, group, member, now)
@@ -146,6 +149,7 @@ def complete_join(shard: Shard, group: Group, now: Moment) -> None:
     for member in [member for member in group.members.values() if member.join_waiter is None]:
         if member.group_instance_id is None:
             logger.info("Group %s: member %s did not rejoin", group.group_id, member.member_id)
+            shard.timeline.note(group, EventKind.NOT_REJOINED, now, member)
             remove_member(shard, group, member.member_id)
     if not group.members:
         _become_empty(shard, group, now)
@@ -176,6 +180,10 @@ def _begin_generation(shard: Shard, group: Group, now: Moment) -> None:
     logger.info(
         "Group %s: generation %d has %s: %s", group.group_id, group.generation_id, members, group.rebalance_reason
     )
+    last = group.members.get(group.last_to_join or "")
+    shard.timeline.note(
+        group, EventKind.GENERATION, now, last, f"{members}; {group.protocol_name}; the last to join is named"
+    )
     group.pending_sync = set(group.members)
     for member in group.members.values():
         member.is_new = False
@@ -191,6 +199,7 @@ def _become_empty(shard: Shard, group: Group, now: Moment) -> None:
     group.subscribed_topics = group.compute_subscribed_topics()
     _enter(group, GroupState.EMPTY, now)
     logger.info("Group %s: generation %d is empty: %s", group.group_id, group.generation_id, group.rebalance_reason)
+    shard.timeline.note(group, EventKind.EMPTIED, now, detail=group.rebalance_reason)
     try:
         shard.write([group_metadata(group, {}, now.wall_ms)], now)
     except KafkaError as error:
@@ -211,6 +220,7 @@ def complete_sync(shard: Shard, group: Group, assignments: Mapping[str, bytes], 
         prepare_rebalance(shard, group, now, "its assignments could not be written")
         return
     logger.debug("Group %s: generation %d is %s", group.group_id, group.generation_id, group.state.value)
+    shard.timeline.note(group, EventKind.ASSIGNED, now)
     for member in group.members.values():
         # A session that ended while the member waited was ignored, so each one begins again here.
         if answer_sync(group, member, synced(group, member)):
@@ -268,6 +278,8 @@ def _expire_session(shard: Shard, group: Group, member_id: str, now: Moment) -> 
     # A member that waits for the coordinator is not silent. A new one may be gone unseen, so it is not spared.
     if not member.is_new and (member.join_waiter is not None or member.sync_waiter is not None):
         return
+    silent_for = f"nothing was heard of it for {member.session_timeout_ms} ms"
+    shard.timeline.note(group, EventKind.SESSION_ENDED, now, member, silent_for)
     remove_member(shard, group, member_id)
     members_changed(shard, group, now, f"the session of {member_id} ended")
 
@@ -291,6 +303,7 @@ def _expire_sync(shard: Shard, group: Group, now: Moment) -> None:
         return
     late = sorted(group.pending_sync)
     for member_id in late:
+        shard.timeline.note(group, EventKind.NOT_SYNCED, now, group.members.get(member_id))
         remove_member(shard, group, member_id)
     prepare_rebalance(shard, group, now, f"{', '.join(late)} did not ask for an assignment")
 

@@ -22,6 +22,7 @@ from ..wire.records import RecordBatch
 from .group import CommittedOffset, Group, GroupState, Member
 from .records import CoordinatorRecord, OffsetRecord, build_batch, read_batch
 from .settings import GroupSettings
+from .timeline import Timeline
 from .timers import Timers
 
 logger = logging.getLogger(__name__)
@@ -35,11 +36,18 @@ class Shard:
     """The groups of one partition."""
 
     def __init__(
-        self, partition: int, leader_epoch: int, log: CoordinatorLog, settings: GroupSettings, randomness: random.Random
+        self,
+        partition: int,
+        leader_epoch: int,
+        log: CoordinatorLog,
+        settings: GroupSettings,
+        randomness: random.Random,
+        timeline: Timeline,
     ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
         self.settings = settings
+        self.timeline = timeline
         self.groups: dict[str, Group] = {}
         self.timers = Timers()
         self.last_offset = 0

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from ..base.errors import KafkaError
 from ..base.network import Part
 from ..wire.api_keys import ApiKey
+from .activity import Activity
 from .connection_context import ConnectionContext
 from .request_cost import RequestCost
 from .services import Services
@@ -70,7 +71,8 @@ class Call:
     ``throttle_ms``: for how long, once the answer is sent, nothing is read from the connection (KIP-219), in milliseconds. A
     handler sets it with the same number in the answer; the connection resets it.
 
-    ``cost`` is what the request costs its client, None while no quota is set.
+    ``cost`` is what the request costs its client, None while no quota is set. ``activity`` is what the connection wrote and read
+    last, None where no console asks for it.
     """
 
     __slots__ = (
@@ -78,6 +80,7 @@ class Call:
         "_is_each_wanted",
         "_started",
         "_waited_since",
+        "activity",
         "answered",
         "broker",
         "client_id",
@@ -115,6 +118,7 @@ class Call:
         self.correlation_id = 0
         self.throttle_ms = 0
         self.cost: RequestCost | None = None
+        self.activity: Activity | None = None
         self.client_id = ""
         self.client_software_name = "unknown"
         self.client_software_version = "unknown"

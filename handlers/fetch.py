@@ -40,6 +40,7 @@ from ..wire.messages.fetch import (
     NodeEndpoint,
     PartitionData,
 )
+from .activity import MOST_PARTITIONS
 from .call import Call
 from .leader_hints import Refused, name_leaders
 from .request_cost import RequestCost
@@ -96,6 +97,8 @@ async def handle(call: Call, request: FetchRequest) -> FetchResponse:
     if broker.authorizer is not None:
         reads.may_read = _may_read(call, follower)
     reads.read_all(fetched)
+    if call.activity is not None and follower is None:
+        call.activity.fetched = fetched if len(fetched) <= MOST_PARTITIONS else fetched[:MOST_PARTITIONS]
     if not reads.enough and request.max_wait_ms > 0 and any(state.partition is not None for state in fetched):
         await reads.wait_for_more(fetched, request.max_wait_ms / 1000, call.flush)
     if call.cost is not None and follower is None and _is_held_up(call, call.cost, reads, fetched, incremental):

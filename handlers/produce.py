@@ -48,6 +48,7 @@ from ..wire.messages.produce import (
     TopicProduceResponse,
 )
 from ..wire.records import RecordBatch
+from .activity import MOST_PARTITIONS
 from .call import Call, CloseConnection
 from .leader_hints import Refused, name_leaders
 from .rights import TOPIC, TRANSACTIONAL_ID, allowed_names, check, refusal
@@ -213,6 +214,11 @@ def _append(
     except KafkaError as error:
         _count_failure(partition, error, len(records))
         return _refused(data.index, error, -1 if error.code in _WITHOUT_LOG_START else partition.log.log_start_offset)
+    activity = call.activity
+    if activity is not None:
+        produced, key = activity.produced, (name, data.index)
+        if len(produced) < MOST_PARTITIONS or key in produced:
+            produced[key] = now_ms, result.first_offset, result.producer_id
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=result.first_offset,

@@ -67,6 +67,10 @@ class LogCleaner:
         """How many logs are left alone because of a damaged record."""
         return len(self._uncleanable)
 
+    def is_given_up(self, partition_log: PartitionLog) -> bool:
+        """Whether a log is left alone because of a damaged record."""
+        return partition_log in self._uncleanable
+
     async def run(self) -> None:
         """Clean until cancelled."""
         if not self._settings.log_cleaner_enable:

@@ -35,7 +35,8 @@ logger = logging.getLogger(__name__)
 class AppendResult:
     """Where an append went. ``log_append_time_ms`` is -1 unless the topic uses LogAppendTime.
 
-    ``flush_due``: ``flush.messages`` is reached, so the answer is to wait for ``PartitionLog.flush``.
+    ``flush_due``: ``flush.messages`` is reached, so the answer is to wait for ``PartitionLog.flush``. ``producer_id`` is that of
+    an idempotent producer, else -1.
     """
 
     first_offset: int
@@ -44,6 +45,7 @@ class AppendResult:
     log_start_offset: int
     is_duplicate: bool = False
     flush_due: bool = False
+    producer_id: int = -1
 
 
 class PartitionLog(StoredLog):
@@ -113,7 +115,7 @@ class PartitionLog(StoredLog):
         check_batch(batch, settings, self.topic)
         batch = prepare_batch(batch, settings, self.topic, now_ms)
         if batch.producer_id >= 0 and (known := self.producer_state.check(batch)) is not None:
-            return self._duplicate(known)
+            return self._duplicate(known, batch.producer_id)
         first_offset = self.log_end_offset
         self._write(batch, leader_epoch, now_ms)
         append_time = now_ms if settings.message_timestamp_type != "CreateTime" else NO_TIMESTAMP
@@ -124,11 +126,13 @@ class PartitionLog(StoredLog):
             self.log_start_offset,
             False,
             self.is_flush_due(first_offset),
+            batch.producer_id,
         )
 
-    def _duplicate(self, known: BatchMetadata) -> AppendResult:
+    def _duplicate(self, known: BatchMetadata, producer_id: int) -> AppendResult:
         append_time = known.timestamp if self.settings.message_timestamp_type != "CreateTime" else NO_TIMESTAMP
-        return AppendResult(known.first_offset, known.last_offset, append_time, self.log_start_offset, True)
+        start = self.log_start_offset
+        return AppendResult(known.first_offset, known.last_offset, append_time, start, True, False, producer_id)
 
     def append_end_marker(
         self, marker: bytearray, leader_epoch: int, now_ms: int, transaction_version: int = 0

@@ -104,6 +104,10 @@ class MetadataCache:
         """Ids of the live brokers, in order."""
         return sorted(self._brokers)
 
+    def brokers(self) -> list[UpdateMetadataBroker]:
+        """The live brokers with all of their listeners, by id."""
+        return [self._brokers[broker_id] for broker_id in sorted(self._brokers)]
+
     async def wait_until(self, condition: Callable[[], bool]) -> None:
         """Return once ``condition`` is true; it is evaluated again after each update."""
         while not condition():

@@ -8,7 +8,7 @@ is told CONCURRENT_TRANSACTIONS when it begins its next transaction before they 
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager
 
 import trio
@@ -259,6 +259,11 @@ class TransactionCoordinator:
             raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, f"{transactional_id} is not known")
         await self._shards.committed(shard, shard.depends_on(transactional_id), flush)
         return describe(known)
+
+    def transactions(self) -> Iterator[Transaction]:
+        """Every transactional id of the partitions this broker leads, as it is now."""
+        for shard in self._shards:
+            yield from list(shard.transactions.values())
 
     async def list_transactions(
         self, request: ListTransactionsRequest, may_describe: Callable[[str], bool], flush: Flush

@@ -15,9 +15,9 @@ from ...handlers.call import TELLING, Call
 from ...wire.api_keys import ApiKey
 from ...wire.error_codes import error_finder
 from ...wire.headers import key_and_version
+from .kept_requests import MOST_KEPT, KeptRequests
 from .rows import ErrorRow, RequestRow
 
-MOST_KEPT = 500
 MOST_ERRORS = 500
 _LONGEST_TEXT = 200
 _HOUR_MS = 3_600_000
@@ -41,6 +41,7 @@ class RequestsSeen:
         self.count = 0
         self.failed = 0
         self.last: deque[RequestRow] = deque(maxlen=MOST_KEPT)
+        self.kept = KeptRequests()
         self._errors: dict[tuple[int, int, str], _Error] = {}
 
     def wants_each(self, api_key: int) -> bool:
@@ -64,21 +65,22 @@ class RequestsSeen:
             self.failed += 1
             for code in codes:
                 self._note_error(api_key, code, client_id, now_ms, call.reason[:_LONGEST_TEXT])
-        self.last.append(
-            RequestRow(
-                now_ms,
-                ApiKey(api_key).title,
-                version,
-                client_id,
-                call.connection.peer,
-                local * 1000,
-                (local + remote) * 1000,
-                len(frame),
-                total_size(parts or ()),
-                tuple(ErrorCode(code).name for code in codes),
-                call.reason[:_LONGEST_TEXT],
-            )
+        row = RequestRow(
+            now_ms,
+            ApiKey(api_key).title,
+            version,
+            client_id,
+            call.connection.peer,
+            local * 1000,
+            (local + remote) * 1000,
+            len(frame),
+            total_size(parts or ()),
+            tuple(ErrorCode(code).name for code in codes),
+            call.reason[:_LONGEST_TEXT],
+            self.count,
         )
+        self.last.append(row)
+        self.kept.keep(api_key, row, frame, parts)
 
     def _note_error(self, api_key: int, code: int, client_id: str, now_ms: int, reason: str) -> None:
         key = (api_key, code, client_id)

@@ -223,7 +223,10 @@ class ConnectionRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RequestRow:
-    """A request that failed, waited, or is none of Produce and Fetch; the others are only counted."""
+    """A request that failed, waited, or is none of Produce and Fetch; the others are only counted.
+
+    ``number`` tells it from others of this broker's life.
+    """
 
     at_ms: int
     api: str
@@ -236,6 +239,7 @@ class RequestRow:
     answer_nbytes: int
     errors: tuple[str, ...]
     reason: str
+    number: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -20,8 +20,11 @@ from ..assembly import Assembly
 from ..connection import ClientConnection
 from ..metrics.loop_lag import LoopLag
 from ..monitor import Monitor
+from .administration import BrokerAdministration
 from .cached import Cached
 from .connections import connection_rows
+from .details import BrokerDetails
+from .errors import NotFoundError as NotFoundError
 from .groups import Groups, group_partition_rows, group_row, member_rows, read_groups, reader_rows
 from .history import History
 from .lag_times import LagTimes
@@ -75,10 +78,6 @@ class ViewedBroker(Protocol):
     def connections(self) -> Iterable[ClientConnection]: ...
 
 
-class NotFoundError(Exception):
-    """There is no such topic, partition or group; ``str()`` is a sentence."""
-
-
 class BrokerView:
     """One broker's. ``requests`` is the observer to give to its connections."""
 
@@ -97,6 +96,8 @@ class BrokerView:
         self._groups = Cached(self._read_groups)
         self._topics = Cached(self._read_topics)
         self._connections = Cached(self._read_connections)
+        self.details = BrokerDetails(lambda: self.services, broker.connections, self.requests, clock, workers)
+        self.administration = BrokerAdministration(lambda: self.services, clock)
 
     def pace(self) -> Pace:
         return Pace(self._clock.elapsed)

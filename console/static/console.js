@@ -218,7 +218,7 @@ function startTail() {
 
 // --- keys and the theme ---------------------------------------------------------------------------------------------
 
-const PLACES = { o: "/", t: "/topics", g: "/groups", c: "/connections", r: "/requests" };
+const PLACES = { o: "/", t: "/topics", g: "/groups", c: "/connections", r: "/requests", x: "/transactions", l: "/cluster" };
 let went = 0;
 
 document.addEventListener("keydown", (event) => {

@@ -18,6 +18,7 @@ from ottla.base.config import Config
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.server import BrokerServer
+from ottla.broker.view.cached import FRESH_SECONDS
 from ottla.console.alone import ConsoleAlone
 from ottla.console.side import ConsoleSide
 from ottla.controller.topics import NewTopic
@@ -42,6 +43,7 @@ class Page(HTMLParser):
         self.pieces: list[str] = []
         self._open: list[str] = []
         self._href: str | None = None
+        self._rows: list[str] = []
         self.feed(html)
         assert self._open == [], "every element is closed"
 
@@ -55,6 +57,8 @@ class Page(HTMLParser):
             self._open.append(tag)
         if tag == "a":
             self._href = dict(attrs).get("href")
+        if tag == "tr":
+            self._rows.append("")
 
     def handle_endtag(self, tag: str) -> None:
         assert self._open.pop() == tag
@@ -63,6 +67,8 @@ class Page(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.pieces.append(data)
+        if "tr" in self._open:
+            self._rows[-1] += f" {data}"
         if self._href is not None:
             self.links[data.strip()] = self._href
 
@@ -76,6 +82,10 @@ class Page(HTMLParser):
             elif tag == "input" and is_inside:
                 found[attributes["name"] or ""] = attributes.get("value") or ""
         return found
+
+    def row_texts(self) -> list[str]:
+        """The text of each row of a table."""
+        return [" ".join(pieces.split()) for pieces in self._rows]
 
     def rows(self) -> int:
         return sum(tag == "tr" for tag, _ in self.elements)
@@ -187,6 +197,16 @@ class Browsing:
     def partition(self, name: str, number: int = 0) -> Partition:
         assert self.server.assembly is not None
         return self.server.assembly.services.replicas.partition(name, number)
+
+    async def renewed(self) -> None:
+        """Return once what pages read together is read again: it may be a second old."""
+        await trio.sleep(FRESH_SECONDS + 0.1)
+
+    async def settled(self) -> None:
+        """Return once the broker knows of no connection any more."""
+        with trio.fail_after(20):
+            while self.server.connections():
+                await trio.sleep(0.01)
 
     def put(self, name: str, *records: Record, number: int = 0) -> None:
         self.partition(name, number).append(build_batch(records), now_ms=1, internal=True)

@@ -12,7 +12,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 import ottla
-from ottla.console import commands
+from ottla.console import commands, more_commands
 
 TOPIC, GROUP = "-dashed", "-o; echo gone"
 
@@ -43,6 +43,13 @@ def test_each_shows_what_its_page_shows(server: str) -> None:
     assert GROUP in printed(commands.groups(server).ottla)
     assert f"{GROUP}\t{TOPIC}\t1\t2\t3\t1" in printed(commands.group(server, GROUP).ottla)
     assert server.partition(":")[2] in printed(commands.cluster(server).ottla)
+
+
+def test_pages_of_transactions_users_and_the_cluster(server: str) -> None:
+    assert printed(more_commands.producers(server, TOPIC).ottla).startswith(f"{TOPIC}\t1\t")
+    assert printed(more_commands.cluster(server).ottla)
+    for command in (more_commands.transactions, more_commands.users, more_commands.quotas):
+        assert printed(command(server).ottla) == "", "there are none"
 
 
 def test_records_are_those_of_the_page(server: str) -> None:

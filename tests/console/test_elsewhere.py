@@ -37,7 +37,7 @@ async def test_the_overview_of_a_cluster_says_what_only_a_broker_knows(tmp_path:
         browser.alone.view.note()
         history = (await browser.get("/history.json?series=messages_in,lag")).json
         assert history["values"][1][-1] == 3
-        for place in ("/connections", "/requests", "/topics/orders/0/segments"):
+        for place in ("/connections", "/requests", "/topics/orders/0/log"):
             answer = await browser.get(place)
             assert answer.status == 404
             assert "known to a broker alone" in answer.page.text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.records import Record
@@ -54,12 +54,20 @@ async def test_nothing_of_a_clients_gets_into_a_page(tmp_path: Path) -> None:
         keeps_open = await browser.network.connect("test", 9092)
         query = urlencode(dict.fromkeys(("q", "sort", "page", "id", "key", "header", "contains", "x", EVIL), EVIL))
         shown = "alert(1)"
-        for target in ("/", "/topics", "/topics/t", "/topics/t/0/segments", "/connections"):
+        of_topic = ("/topics/t", "/topics/t/0/log", "/topics/t/producers", "/topics/t/consumers")
+        clusters = ("/transactions", "/acls", "/users", "/quotas", "/cluster")
+        for target in ("/", "/topics", *of_topic, *clusters, "/connections"):
             await check(browser, target)
             await check(browser, f"{target}?{query}")
         await check(browser, "/groups", shown)
         await check(browser, f"/groups?{query}", shown)
         await check(browser, "/requests", shown)
+        await check(browser, "/requests/1", shown)
+        await check(browser, "/requests/slowest", shown)
+        await check(browser, "/requests/errors", shown)
+        await check(browser, f"/transaction?{query}", shown)
+        await check(browser, f"/group/timeline?{query}", shown)
+        await check(browser, f"/acls?topic={quote(EVIL)}")
         await check(browser, f"/group?{urlencode({'id': EVIL})}", shown, "\\u{202e}")
         await check(browser, f"/group?{urlencode({'id': EVIL + 'x'})}", shown)
         await check(browser, f"/topics/{EVIL.replace('/', '').encode().hex()}")

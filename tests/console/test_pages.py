@@ -103,13 +103,13 @@ async def test_a_topic(browsing: Open, tmp_path: Path) -> None:
         assert "2023-11-14 22:13:20.000 UTC" in page.text
         assert page.links["billing"] == "/group?id=billing"
         assert "kafka-topics.sh --bootstrap-server test:9092 --describe --topic orders" in page.text
-        segments = await browser.get("/topics/orders/0/segments")
+        log = await browser.get("/topics/orders/0/log")
         if browser.alone is None:
-            assert "0 7" in segments.page.text
-            assert "active" in segments.page.text
+            assert "0 7" in log.page.text
+            assert "active" in log.page.text
         else:
-            assert segments.status == 404
-            assert "known to a broker alone" in segments.page.text
+            assert log.status == 404
+            assert "known to a broker alone" in log.page.text
 
 
 @on_both
@@ -144,7 +144,7 @@ async def test_connections_and_requests(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["/nothing", "/topics/nothing", "/topics/nothing/records", "/topics/t/9/segments", "/group?id=nobody", "/group"],
+    ["/nothing", "/topics/nothing", "/topics/nothing/records", "/topics/t/9/log", "/group?id=nobody", "/group"],
 )
 @on_both
 async def test_what_is_not_there_is_a_page_that_says_so(browsing: Open, target: str, tmp_path: Path) -> None:

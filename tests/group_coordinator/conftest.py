@@ -19,6 +19,7 @@ from ottla.group_coordinator.describe import describe
 from ottla.group_coordinator.membership import Client
 from ottla.group_coordinator.settings import GroupSettings
 from ottla.group_coordinator.shard import Shard
+from ottla.group_coordinator.timeline import Timeline
 from ottla.replication.coordinator_log import Moment
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -129,10 +130,11 @@ class Machine:
         self.wall_ms = 1_700_000_000_000
         self.monotonic_ms = 5_000.0
         self.random = random.Random(7)
+        self.timeline = Timeline()
         self.shard = self.new_shard()
 
     def new_shard(self) -> Shard:
-        return Shard(0, 0, self.log, self.settings, self.random)
+        return Shard(0, 0, self.log, self.settings, self.random, self.timeline)
 
     @property
     def now(self) -> Moment:

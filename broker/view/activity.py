@@ -1,0 +1,171 @@
+"""Who writes to a topic, and who reads it: what the partitions remember joined with the connections that are open.
+
+A partition remembers idempotent and transactional producers; each connection remembers what it wrote last, where, and under
+which producer id, and what its last Fetch asked for (``handlers.activity``). A producer without idempotence is therefore seen
+as long as its connection is open, and a consumer without a group as long as it fetches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from ...group_coordinator.group import Group
+from ...handlers.services import Services
+from ...log.producer_snapshot import ProducerState
+from ...replication.fetch_session import FetchedPartition
+from ...replication.metadata_cache import CachedTopic
+from ..connection import ClientConnection
+from .groups import assigned
+from .inside_rows import ClientRow, ConsumerRow, WriterRow
+from .pace import Pace
+from .topics import Replicas
+
+_LONGEST_TEXT = 200
+_Sent = tuple[ClientRow, int, int]
+"""Who, when (ms), and the batch's first offset."""
+
+
+def client_row(connection: ClientConnection) -> ClientRow:
+    """Who a connection is of."""
+    context, call = connection.context, connection.call
+    return ClientRow(
+        context.peer,
+        context.host,
+        call.client_id[:_LONGEST_TEXT],
+        call.client_software_name[:_LONGEST_TEXT],
+        call.client_software_version[:_LONGEST_TEXT],
+        str(context.principal),
+    )
+
+
+async def writer_rows(
+    services: Services, connections: Iterable[ClientConnection], topic: CachedTopic, replicas: Replicas, pace: Pace
+) -> list[WriterRow]:
+    """The producers of a topic, each with the connections it wrote by, and the connections that wrote without a producer id."""
+    sent = await _sent(connections, topic, pace)
+    names = await _transactional_ids(services, pace)
+    rows: list[WriterRow] = []
+    for number in topic.partitions:
+        partition = replicas.get((topic.name, number))
+        if partition is None:
+            continue
+        of_partition = sent.get(number, {})
+        for state in partition.log.active_producers():
+            by = of_partition.pop(state.producer_id, ())
+            rows += _of_producer(number, state, names.get(state.producer_id), by)
+            if pace.is_due(1 + len(by)):
+                await pace.rest()
+        for producer_id, by in of_partition.items():  # without idempotence, or forgotten by the partition since
+            rows += [
+                WriterRow(number, _known(producer_id), None, None, None, at, start, None, client)
+                for client, at, start in by
+            ]
+            if pace.is_due(len(by)):
+                await pace.rest()
+    return rows
+
+
+async def _sent(
+    connections: Iterable[ClientConnection], topic: CachedTopic, pace: Pace
+) -> dict[int, dict[int, list[_Sent]]]:
+    """What the open connections wrote to a topic, by partition and producer id."""
+    found: dict[int, dict[int, list[_Sent]]] = defaultdict(lambda: defaultdict(list))
+    for connection in connections:
+        activity = connection.call.activity
+        if activity is None or not activity.produced:
+            continue
+        produced = activity.produced
+        client: ClientRow | None = None
+        for number in topic.partitions:
+            last = produced.get((topic.name, number))
+            if last is not None:
+                client = client or client_row(connection)
+                at_ms, offset, producer_id = last
+                found[number][producer_id].append((client, at_ms, offset))
+        if pace.is_due(1 + len(topic.partitions) // 8):
+            await pace.rest()
+    return found
+
+
+async def _transactional_ids(services: Services, pace: Pace) -> dict[int, str]:
+    """By producer id, of the transactional ids whose coordinator is this broker."""
+    found = {}
+    for transaction in services.transactions.transactions():
+        found[transaction.producer_id] = transaction.transactional_id
+        if pace.is_due():
+            await pace.rest()
+    return found
+
+
+def _of_producer(number: int, state: ProducerState, name: str | None, by: Iterable[_Sent]) -> Iterator[WriterRow]:
+    start = state.current_txn_first_offset
+    known = number, state.producer_id, state.producer_epoch, name, state.last_sequence
+    opened = start if start >= 0 else None
+    last = state.batches[-1].first_offset if state.batches else None
+    clients = list(by)
+    if not clients:
+        yield WriterRow(*known, state.last_timestamp, last, opened, None)
+    for client, at_ms, offset in clients:
+        yield WriterRow(*known, at_ms, offset, opened, client)
+
+
+def _known(producer_id: int) -> int | None:
+    return producer_id if producer_id >= 0 else None
+
+
+# --- consumers --------------------------------------------------------------------------------------------------------
+
+
+async def consumer_rows(
+    services: Services, connections: Iterable[ClientConnection], topic: CachedTopic, replicas: Replicas, pace: Pace
+) -> list[ConsumerRow]:
+    """The connections whose last Fetch asked for a topic: where each is, and what its group has committed.
+
+    A connection is a group's where the group has a member with its client id and host that was given the partition.
+    """
+    groups = await _groups_by_member(services, topic.name, pace)
+    rows = []
+    for connection in connections:
+        activity = connection.call.activity
+        if activity is None:
+            continue
+        client: ClientRow | None = None
+        for fetched in activity.fetched:
+            if not _is_of(fetched, topic):
+                continue
+            client = client or client_row(connection)
+            replica = replicas.get((topic.name, fetched.number))
+            end = None if replica is None else replica.log.high_watermark
+            lag = None if end is None else max(end - fetched.fetch_offset, 0)
+            row = (fetched.number, client, connection.busy, fetched.fetch_offset, end, lag)
+            of_client = groups.get((client.client_id, client.host, fetched.number))
+            if not of_client:
+                rows.append(ConsumerRow(*row, None, None))
+            for group in of_client or ():
+                committed = group.committed(topic.name, fetched.number)
+                rows.append(ConsumerRow(*row, group.group_id, None if committed is None else committed.value.offset))
+        if pace.is_due(1 + len(activity.fetched) // 8):
+            await pace.rest()
+    return rows
+
+
+def _is_of(fetched: FetchedPartition, topic: CachedTopic) -> bool:
+    return fetched.topic_id == topic.topic_id if not fetched.topic else fetched.topic == topic.name
+
+
+async def _groups_by_member(services: Services, topic: str, pace: Pace) -> dict[tuple[str, str, int], list[Group]]:
+    """The groups that have a member for a partition of a topic, by its client id, its host and the partition."""
+    found: dict[tuple[str, str, int], list[Group]] = defaultdict(list)
+    for group in list(services.groups.groups()):
+        for member in list(group.members.values()):
+            for name, numbers in assigned(member.assignment) or ():
+                if name == topic:
+                    for number in numbers:
+                        key = (member.client_id[:_LONGEST_TEXT], member.client_host.lstrip("/"), number)
+                        found[key].append(group)
+            if pace.is_due(5):
+                await pace.rest()
+        if pace.is_due():
+            await pace.rest()
+    return found

@@ -1,0 +1,222 @@
+"""Transactions, access rules, users, quotas and the brokers of the cluster as rows, as this broker knows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from ...base.errors import KafkaError
+from ...base.partitions import NO_LEADER
+from ...base.seams import Clock
+from ...controller.config_store import CLIENTS, IPS, USERS
+from ...controller.znodes import desanitized
+from ...handlers.quota_entities import QUOTA_KEYS, named_entity
+from ...handlers.services import Services
+from ...security.acl import AclEntry, AclFilter, PatternType, ResourcePattern, ResourceType
+from ...security.scram import SCRAM_MECHANISMS, parse_credential
+from .admin_rows import AclRow, ClusterDetail, MoveRow, NodeRow, QuotaRow, TransactionRow, TroubleRow, UserRow
+from .cached import Cached
+from .errors import NotFoundError
+from .pace import Pace
+from .transactions import transaction_rows
+
+MOST_TROUBLES = 500
+MOST_MOVES = 500
+
+
+class BrokerAdministration:
+    """Of one broker: what requests could answer as well. ``services`` gives None before it has started."""
+
+    def __init__(self, services: Callable[[], Services | None], clock: Clock) -> None:
+        self._find_services = services
+        self._clock = clock
+        self._transactions = Cached(self._read_transactions)
+        self._acls = Cached(self._read_acls)
+        self._users = Cached(self._read_users)
+        self._quotas = Cached(self._read_quotas)
+        self._cluster = Cached(self._read_cluster)
+
+    def _services(self) -> Services:
+        services = self._find_services()
+        if services is None:
+            raise NotFoundError("The broker has not started yet.")
+        return services
+
+    def _pace(self) -> Pace:
+        return Pace(self._clock.elapsed)
+
+    async def _read_transactions(self) -> list[TransactionRow]:
+        return await transaction_rows(self._services(), self._clock.now_ms(), self._pace())
+
+    async def transactions(self) -> list[TransactionRow]:
+        """The transactional ids that are known. Raises NotFoundError, as all of these do before the broker has started."""
+        return await self._transactions.get()
+
+    async def transaction(self, transactional_id: str) -> TransactionRow:
+        """Raises NotFoundError."""
+        for row in await self.transactions():
+            if row.transactional_id == transactional_id:
+                return row
+        raise NotFoundError(f"This broker is the coordinator of no transactional id {transactional_id}.")
+
+    async def _read_acls(self) -> tuple[list[AclRow] | None]:
+        return (await acl_rows(self._services(), None, self._pace()),)
+
+    async def acls(self) -> list[AclRow] | None:
+        """Every access rule; None where there is no authorizer."""
+        (rows,) = await self._acls.get()
+        return rows
+
+    async def acls_of_topic(self, topic: str) -> list[AclRow] | None:
+        """The rules that are about a topic: by its name, by how it begins, and those of all topics."""
+        about = AclFilter(ResourceType.TOPIC, topic, PatternType.MATCH)
+        return await acl_rows(self._services(), about, self._pace())
+
+    async def _read_users(self) -> list[UserRow]:
+        return await user_rows(self._services(), self._pace())
+
+    async def users(self) -> list[UserRow]:
+        """The users with SCRAM credentials."""
+        return await self._users.get()
+
+    async def _read_quotas(self) -> list[QuotaRow]:
+        return await quota_rows(self._services(), self._pace())
+
+    async def quotas(self) -> list[QuotaRow]:
+        """The quotas that are set."""
+        return await self._quotas.get()
+
+    async def _read_cluster(self) -> ClusterDetail:
+        return await cluster_detail(self._services(), self._pace())
+
+    async def cluster(self) -> ClusterDetail:
+        """The brokers, and the partitions in trouble or being moved."""
+        return await self._cluster.get()
+
+
+async def acl_rows(services: Services, about: AclFilter | None, pace: Pace) -> list[AclRow] | None:
+    """The access rules that a filter's pattern matches, or all; None where the broker has no authorizer."""
+    rules = None if services.authorizer is None else services.authorizer.rules
+    if rules is None:
+        return None
+    rows = []
+    for pattern in rules.patterns():
+        if about is None or about.matches_pattern(pattern):
+            rows += [_acl_row(pattern, entry) for entry in sorted(rules.entries(pattern))]
+        if pace.is_due(2):
+            await pace.rest()
+    return rows
+
+
+def _acl_row(pattern: ResourcePattern, entry: AclEntry) -> AclRow:
+    kind, name, pattern_type = pattern
+    return AclRow(
+        kind.name,
+        name,
+        pattern_type.name,
+        entry.principal,
+        entry.host,
+        entry.operation.name,
+        entry.permission.name,
+    )
+
+
+async def user_rows(services: Services, pace: Pace) -> list[UserRow]:
+    """The users that have SCRAM credentials. Salts and keys are not told."""
+    rows = []
+    for entity in services.configs.entities(USERS):
+        if "/" not in entity:
+            stored = services.configs.overrides(USERS, entity)
+            credentials = tuple((name, _iterations(stored[name])) for name in SCRAM_MECHANISMS if name in stored)
+            if credentials:
+                rows.append(UserRow(desanitized(entity), credentials))
+        if pace.is_due(5):
+            await pace.rest()
+    return rows
+
+
+def _iterations(credential: str) -> int:
+    """0 where what is in the store is damaged."""
+    try:
+        return parse_credential(credential).iterations
+    except ValueError:
+        return 0
+
+
+async def quota_rows(services: Services, pace: Pace) -> list[QuotaRow]:
+    """The quotas that are set."""
+    rows = []
+    for kind in (USERS, CLIENTS, IPS):
+        for name in services.configs.entities(kind):
+            values = _quotas(kind, services.configs.overrides(kind, name))
+            if values:
+                rows.append(QuotaRow(tuple(named_entity(kind, name).items()), values))
+            if pace.is_due(5):
+                await pace.rest()
+    return rows
+
+
+def _quotas(kind: str, stored: dict[str, str]) -> tuple[tuple[str, float], ...]:
+    found = []
+    for key in QUOTA_KEYS[kind]:
+        try:
+            found.append((key, float(stored[key])))
+        except (KeyError, ValueError):
+            continue
+    return tuple(found)
+
+
+async def cluster_detail(services: Services, pace: Pace) -> ClusterDetail:
+    """The brokers, with what each has, and the partitions that are in trouble or being moved."""
+    metadata = services.metadata
+    replicas: Counter[int] = Counter()
+    led: Counter[int] = Counter()
+    out_of_sync: Counter[int] = Counter()
+    troubles: list[TroubleRow] = []
+    count = 0
+    for topic in list(metadata.topics.values()):
+        for number, state in topic.partitions.items():
+            replicas.update(state.replicas)
+            led[state.leader] += 1
+            leader = None if state.leader == NO_LEADER else state.leader
+            if leader is None or len(state.isr) < len(state.replicas):
+                out_of_sync.update(set(state.replicas) - set(state.isr))
+                count += 1
+                if len(troubles) < MOST_TROUBLES:
+                    troubles.append(TroubleRow(topic.name, number, leader, tuple(state.replicas), tuple(state.isr)))
+            if pace.is_due(2):
+                await pace.rest()
+    nodes = [
+        NodeRow(
+            broker.id,
+            broker.rack,
+            tuple((each.listener, each.host, each.port) for each in broker.endpoints),
+            broker.id == metadata.controller_id,
+            replicas[broker.id],
+            led[broker.id],
+            out_of_sync[broker.id],
+        )
+        for broker in metadata.brokers()
+    ]
+    alive = {node.broker_id for node in nodes}
+    return ClusterDetail(
+        metadata.cluster_id,
+        metadata.controller_id if metadata.controller_id >= 0 else None,
+        services.broker_id,
+        tuple(nodes),
+        tuple(sorted(set(replicas) - alive)),
+        tuple(sorted(troubles, key=lambda row: not row.is_offline)),
+        count,
+        _moves(services),
+    )
+
+
+def _moves(services: Services) -> tuple[MoveRow, ...] | None:
+    try:
+        under_way = services.controller.reassignments()
+    except KafkaError:  # another broker is the controller
+        return None
+    return tuple(
+        MoveRow(key.topic, key.partition, assignment.replicas, assignment.adding, assignment.removing)
+        for key, assignment in under_way[:MOST_MOVES]
+    )

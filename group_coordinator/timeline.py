@@ -1,0 +1,99 @@
+"""What happened to groups: joins, leaves, rebalances and generations, as the coordinator saw them, for who looks at it.
+
+It is kept in memory, of the groups that this broker coordinates, and is bounded: so many events of a group, and so many in all,
+of which those of the groups that changed longest ago go first. So a group that rebalances all the time pushes out no other's.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..base.wording import shortened
+from ..replication.coordinator_log import Moment
+from .group import Group, Member
+
+EVENTS_PER_GROUP = 200
+MOST_EVENTS = 20_000
+"""About 6 MB."""
+_LONGEST_GROUP_ID = 1000
+"""Groups with longer ids, which only a test has, have no timeline: ids are kept beyond the group's end."""
+_LONGEST_NAME = 300
+
+
+class EventKind(enum.Enum):
+    """The value is for people."""
+
+    JOINED = "joined"
+    TOOK_OVER = "took over"
+    LEFT = "left"
+    SESSION_ENDED = "session ended"
+    NOT_REJOINED = "did not join again in time"
+    NOT_SYNCED = "did not ask for its assignment in time"
+    GONE = "connection lost while joining"
+    REBALANCE = "rebalance begins"
+    GENERATION = "generation begins"
+    ASSIGNED = "assignments are there"
+    EMPTIED = "group is empty"
+
+
+class Event(NamedTuple):
+    """``at_ms`` is wall time; ``generation`` that of the group before, or the one that begins. ``member_id`` is "" where it is
+    about the group as a whole, ``duration_ms`` how long the rebalance has taken so far.
+    """
+
+    at_ms: int
+    kind: EventKind
+    generation: int
+    member_id: str
+    client_id: str
+    host: str
+    detail: str
+    duration_ms: int | None
+
+
+class Timeline:
+    """Of one coordinator."""
+
+    def __init__(self, most: int = MOST_EVENTS) -> None:
+        self._most = most
+        self._count = 0
+        self._groups: dict[str, deque[Event]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def of(self, group_id: str) -> Sequence[Event]:
+        """The events of a group, oldest first."""
+        return tuple(self._groups.get(group_id, ()))
+
+    def note(
+        self, group: Group, kind: EventKind, now: Moment, member: Member | None = None, detail: str | None = None
+    ) -> None:
+        """Something happened to a group, or to one of its members."""
+        if len(group.group_id) > _LONGEST_GROUP_ID:
+            return
+        took = None
+        if kind in (EventKind.GENERATION, EventKind.ASSIGNED) and group.rebalance_began_ms is not None:
+            took = round(now.monotonic_ms - group.rebalance_began_ms)
+        who = ("", "", "") if member is None else (member.member_id, member.client_id, member.client_host)
+        member_id, client_id, host = (name[:_LONGEST_NAME] for name in who)
+        why = shortened(detail or "")
+        event = Event(now.wall_ms, kind, group.generation_id, member_id, client_id, host, why, took)
+        self._add(group.group_id, event)
+
+    def _add(self, group_id: str, event: Event) -> None:
+        events = self._groups.pop(group_id, None)
+        if events is None:
+            events = deque(maxlen=EVENTS_PER_GROUP)
+        self._groups[group_id] = events  # the one that changed last stands last
+        self._count += len(events) < EVENTS_PER_GROUP
+        events.append(event)
+        while self._count > self._most:
+            oldest = next(iter(self._groups))
+            self._groups[oldest].popleft()
+            self._count -= 1
+            if not self._groups[oldest]:
+                del self._groups[oldest]

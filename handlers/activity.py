@@ -1,0 +1,29 @@
+"""What a connection wrote and read last, for who looks at the broker; bounded, and gone with the connection.
+
+It is noted on the way of every Produce and Fetch, by plain stores: nothing is called for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..replication.fetch_session import FetchedPartition
+
+MOST_PARTITIONS = 1000
+"""Of so many partitions a connection's writes are remembered, and as many of its last Fetch."""
+
+
+class Activity:
+    """Of one connection.
+
+    ``produced`` has by topic and partition when a batch came last (ms since the epoch), its first offset, and the id of its
+    producer, -1 where that is not idempotent. ``fetched`` are the partitions of the last Fetch of a consumer.
+    """
+
+    __slots__ = ("fetched", "produced")
+
+    def __init__(self) -> None:
+        self.produced: dict[tuple[str, int], tuple[int, int, int]] = {}
+        self.fetched: Sequence[FetchedPartition] = ()

@@ -1,0 +1,115 @@
+"""Transactions and who holds back consumers, the cluster, users and quotas: each on a page of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import trio
+
+from ottla.compat_tests.raw.requests import batch, produce_request
+from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
+from ottla.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
+from ottla.wire.messages.end_txn import EndTxnRequest
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest
+
+from .browsing import Browsing, browsing
+from .test_inside_pages import Client, client
+from .test_pages import ask
+
+TRANSACTIONS_AT_ONCE = {
+    "transaction_state_log_replication_factor": "1",
+    "transaction_state_log_num_partitions": "1",
+    "transaction_state_log_min_isr": "1",
+}
+
+
+async def began(browser: Browsing, producer: Client, transactional_id: str, topic: str) -> tuple[int, int]:
+    """A transaction with a record in it; the producer's id and epoch."""
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
+    with trio.fail_after(30):
+        while (given := await producer.ask(request, 4)).error_code:
+            await ask(browser, FindCoordinatorRequest(key=transactional_id, key_type=1), 3)
+            await trio.sleep(0.02)
+    who = {"producer_id": given.producer_id, "producer_epoch": given.producer_epoch}
+    topics = [AddPartitionsToTxnTopic(name=topic, partitions=[0])]
+    added = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactional_id,
+        v3_and_below_producer_id=given.producer_id,
+        v3_and_below_producer_epoch=given.producer_epoch,
+        v3_and_below_topics=topics,
+    )
+    await producer.ask(added, 3)
+    records = batch(b"x", base_sequence=0, is_transactional=True, **who)
+    answer = await producer.ask(produce_request(topic, {0: records}, transactional_id=transactional_id), 9)
+    assert answer.responses[0].partition_responses[0].error_code == 0
+    return given.producer_id, given.producer_epoch
+
+
+async def test_who_holds_back_consumers(tmp_path: Path) -> None:
+    async with browsing(tmp_path, **TRANSACTIONS_AT_ONCE) as browser:
+        await browser.create("orders")
+        assert "No transaction is open" in (await browser.get("/transactions")).page.text
+        async with client(browser, "loader") as loader, client(browser, "later") as later:
+            producer_id, epoch = await began(browser, loader, "load/1", "orders")
+            await began(browser, later, "late", "orders")
+            await later.ask(produce_request("orders", {0: batch(b"y")}), 9)
+            await browser.renewed()
+            page = (await browser.get("/transactions?open=1&sort=id")).page
+            rows = page.row_texts()
+            (first,) = [text for text in rows if text.startswith("orders -0 load/1")]
+            assert f" {producer_id} {epoch} 0 " in first
+            assert first.endswith(" 0 3")
+            assert [text for text in rows if text.startswith("orders -0 late") and text.endswith("behind another")]
+            (listed,) = [text for text in rows if text.startswith("load/1 Ongoing")]
+            assert "1 min" in listed
+            assert "kafka-transactions.sh --bootstrap-server test:9092 list" in page.text
+            one = (await browser.get(page.links["load/1"])).page
+            assert "State Ongoing" in one.text
+            assert "orders -0 0 0 3" in one.text
+            written = (await browser.get("/topics/orders/producers")).page
+            assert [text for text in written.row_texts() if "loader" in text and "load/1 open since offset 0" in text]
+            ended = EndTxnRequest(
+                transactional_id="load/1", producer_id=producer_id, producer_epoch=epoch, committed=True
+            )
+            await loader.ask(ended, 3)
+            await browser.renewed()
+            assert "load/1 Complete" in (await browser.get("/transactions")).page.text.replace(
+                "PrepareCommit", "Complete"
+            )
+        assert (await browser.get("/transaction?id=nobody")).status == 404
+
+
+async def test_the_cluster(tmp_path: Path) -> None:
+    async with browsing(tmp_path, broker_rack="north") as browser:
+        await browser.create("orders", 3)
+        page = (await browser.get("/cluster")).page
+        (this,) = [text for text in page.row_texts() if "controller" in text]
+        assert "this one north PLAINTEXT test :9092 3 3 0" in this
+        assert "None: each has a leader" in page.text
+        assert "kafka-topics.sh --bootstrap-server test:9092 --describe --under-replicated-partitions" in page.text
+
+
+async def test_users_quotas_and_rules(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        given = ScramCredentialUpsertion(name="alice", mechanism=2, iterations=8192, salt=b"s" * 8)
+        given.salted_password = b"secret"
+        await ask(browser, AlterUserScramCredentialsRequest(upsertions=[given]), 0)
+        entity = [
+            EntityData(entity_type="user", entity_name="alice"),
+            EntityData(entity_type="client-id", entity_name=None),
+        ]
+        quota = EntryData(entity=entity, ops=[OpData(key="producer_byte_rate", value=1000.0)])
+        await ask(browser, AlterClientQuotasRequest(entries=[quota]), 1)
+        users = (await browser.get("/users")).page
+        assert "alice SCRAM-SHA-512 8,192" in users.text
+        assert b"secret".hex() not in users.html
+        quotas = (await browser.get("/quotas?q=ali")).page
+        assert "user alice , client-id default producer_byte_rate = 1,000" in quotas.text
+        assert "1 quotas" in quotas.text
+        assert "There is no such quota" in (await browser.get("/quotas?q=bob")).page.text
+        assert "every client may do everything" in (await browser.get("/acls?topic=orders")).page.text
