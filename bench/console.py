@@ -26,7 +26,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from .console_data import SEARCHED, make_many, make_searched
+from .console_data import BENCH, SEARCHED, make_many, make_searched
 from .console_pages import OpenPages, Search, get
 from .raw_client import one_record_requests
 from .usage import cpu_seconds, read_mib, resident_mib
@@ -34,7 +34,10 @@ from .usage import cpu_seconds, read_mib, resident_mib
 _ROOT = Path(__file__).resolve().parent.parent
 _TOPICS, _GROUPS = 9_000, 1_000
 _RECORDS = 5_000_000
+_REQUESTS = 250_000
 _IN_FLIGHT = 5
+_TIMES = 5
+"""A page is asked for so often; of its longest steps the median is told, for neighbours on the machine make some of them longer."""
 PAGES = (
     "/",
     "/topics",
@@ -100,28 +103,31 @@ def _broker(fill: Callable[[int], None]) -> Iterator[Broker]:
             broker.close()
 
 
-class Load:
-    """``with Load(port, in_flight) as load:`` one-record requests without end, by a process; ``done`` has what each part took."""
+def _load(port: int, requests: int) -> dict[str, float]:
+    """One-record requests by a process of their own."""
+    address = f"127.0.0.1:{port}"
+    command = [sys.executable, "-m", "bench.raw_client", address, BENCH, str(requests), str(_IN_FLIGHT)]
+    said = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT, check=True).stdout
+    found: dict[str, float] = json.loads(said)
+    return found
 
-    def __init__(self, port: int, in_flight: int, requests: int = 2000) -> None:
-        self._command = [sys.executable, "-m", "bench.raw_client", f"127.0.0.1:{port}", "bench", str(requests)]
-        self._command.append(str(in_flight))
-        self._is_over = False
-        self._thread = threading.Thread(target=self._run)
-        self.done: list[dict[str, float]] = []
 
-    def _run(self) -> None:
-        while not self._is_over:
-            said = subprocess.run(self._command, stdout=subprocess.PIPE, text=True, cwd=_ROOT, check=True).stdout
-            self.done.append(json.loads(said))
+@contextlib.contextmanager
+def _loaded(port: int) -> Iterator[None]:
+    """One-record requests without end for as long as the block lasts."""
+    is_over = threading.Event()
 
-    def __enter__(self) -> Load:
-        self._thread.start()
-        return self
+    def run() -> None:
+        while not is_over.is_set():
+            _load(port, 20_000)
 
-    def __exit__(self, *_: object) -> None:
-        self._is_over = True
-        self._thread.join()
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 # --- pages of many topics and groups ----------------------------------------------------------------------------------
@@ -134,31 +140,37 @@ def measure_pages(scale: float) -> Table:
     )
     topics, groups = int(_TOPICS * scale), int(_GROUPS * scale)
     with _broker(lambda port: make_many(port, topics, groups)) as broker:
-        _look(table, broker, "none")
-        with Load(broker.port, _IN_FLIGHT):
-            _look(table, broker, "one-record requests")
+        _look(table, broker, "")
+        with _loaded(broker.port):
+            _look(table, broker, "requests")
     return table
 
 
 def _look(table: Table, broker: Broker, load: str) -> None:
     broker.ask("steps")
     time.sleep(5)
-    table.add_row("(no page)", load, "", "", *_longest(broker))
+    table.add_row("(no page)", load, "", "", "", _named(broker.ask("steps")[0]))
     for page in PAGES:
-        firsts = []
-        for _ in range(5):
+        firsts, used, steps = [], [], []
+        for _ in range(_TIMES):
             broker.ask("forget")
+            broker.ask("steps")
+            before = cpu_seconds(broker.pid)
             found = get(broker.console, page)
             if found.status != 200:
                 raise RuntimeError(f"{page}: {found.status}")
+            used.append((cpu_seconds(broker.pid) - before) * 1000)
             firsts.append(found.first * 1000)
+            steps.append(broker.ask("steps")[0])
             time.sleep(0.2)
-        table.add_row(page, load, f"{statistics.median(firsts):.0f}", f"{max(firsts):.0f}", *_longest(broker))
+        cpu = "" if load else f"{statistics.median(used):.0f}"
+        step = _named(sorted(steps)[_TIMES // 2])
+        table.add_row(page, load, f"{statistics.median(firsts):.0f}", f"{max(firsts):.0f}", cpu, step)
 
 
-def _longest(broker: Broker) -> tuple[str, str]:
-    cpu, wall, task = broker.ask("steps")[0]
-    return f"{cpu:.1f}", f"{task.rpartition('.')[2]} ({wall:.1f} ms by the clock)"
+def _named(step: tuple[float, float, str]) -> str:
+    cpu, wall, task = step
+    return f"{cpu:.1f} ({wall:.1f} by the clock, {task.rpartition('.')[2]})"
 
 
 # --- a search ---------------------------------------------------------------------------------------------------------
@@ -170,8 +182,8 @@ def measure_search(scale: float) -> Table:
     records = int(_RECORDS * scale)
     with _broker(lambda port: make_searched(port, records)) as broker:
         target = f"/topics/{SEARCHED}/search?from=oldest&contains=nothing-like-it"
-        one_record_requests(broker.port, "bench", 2000, 1)
-        quiet = one_record_requests(broker.port, "bench", 5000, 1)
+        one_record_requests(broker.port, BENCH, 2000, 1)
+        quiet = one_record_requests(broker.port, BENCH, 5000, 1)
         time.sleep(2)
         before, cpu, began = resident_mib(broker.pid), cpu_seconds(broker.pid), time.monotonic()
         broker.ask("steps")
@@ -183,11 +195,11 @@ def measure_search(scale: float) -> Table:
         table.add_row("seconds", f"{time.monotonic() - began:.1f}")
         table.add_row("CPU seconds", f"{cpu_seconds(broker.pid) - cpu:.1f}")
         table.add_row("more memory, MiB", f"{memory.largest - before:.1f}")
-        table.add_row("longest step, ms CPU", " of ".join(_longest(broker)))
+        table.add_row("longest step, ms CPU", _named(broker.ask("steps")[0]))
         search = Search(broker.console, target)
         events_of = search.events()
         next(events_of)
-        during = one_record_requests(broker.port, "bench", 500, 1)
+        during = one_record_requests(broker.port, BENCH, 500, 1)
         next(events_of)
         table.add_row("from the reader's leaving to the last byte read, s", f"{_seconds_to_stop(broker, search):.3f}")
         for name, what in (("p50_us", "median"), ("p99_us", "99 %")):
@@ -237,11 +249,11 @@ def measure_open(scale: float, turns: int) -> Table:
     """Requests/s and CPU of one with ten pages open, as shares of those without."""
     table = Table("turn", "open: requests/s", "CPU µs", "none: requests/s", "CPU µs", "requests/s", header_style="bold")
     with _broker(lambda port: make_many(port, 100, 20)) as broker:
-        requests = int(50_000 * scale)
+        requests = int(_REQUESTS * scale)
 
         def load() -> tuple[float, float]:
             before = cpu_seconds(broker.pid)
-            done = one_record_requests(broker.port, "bench", requests, _IN_FLIGHT)
+            done = _load(broker.port, requests)
             return done["requests_s"], (cpu_seconds(broker.pid) - before) / requests * 1e6
 
         load()

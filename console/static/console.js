@@ -87,12 +87,8 @@ class Chart {
     this.plot = null;
   }
 
-  async look(span) {
-    const answer = await fetch(`/history.json?span=${span}&series=${this.names}`);
-    if (answer.ok) {
-      const history = await answer.json();
-      this.draw([history.times, ...history.values]);
-    }
+  show(history) {
+    this.draw([history.times, ...this.names.map((name) => history.values[history.series.indexOf(name)])]);
   }
 }
 
@@ -100,11 +96,15 @@ function startCharts() {
   const charts = [...document.querySelectorAll(".chart")].map((place) => new Chart(place));
   if (!charts.length) return;
   let span = "minute";
+  const series = charts.flatMap((chart) => chart.names);
   const look = async () => {
     if (document.hidden) return;
-    for (const chart of charts) {
-      try { await chart.look(span); } catch { return; } // the broker is away: the next look may find it
-    }
+    try { // one request for all charts; where the broker is away, the next look may find it
+      const answer = await fetch(`/history.json?span=${span}&series=${series}`);
+      if (!answer.ok) return;
+      const history = await answer.json();
+      for (const chart of charts) chart.show(history);
+    } catch { return; }
   };
   for (const button of document.querySelectorAll("[data-span]")) {
     button.addEventListener("click", () => {
