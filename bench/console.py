@@ -37,7 +37,7 @@ _RECORDS = 5_000_000
 _REQUESTS = 250_000
 _IN_FLIGHT = 5
 _TIMES = 5
-"""A page is asked for so often; of its longest steps the median is told, for neighbours on the machine make some of them longer."""
+"""A page is asked for so often. Of its longest steps the median is told: neighbours on the machine make some of them longer."""
 PAGES = (
     "/",
     "/topics",

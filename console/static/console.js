@@ -25,7 +25,18 @@ function isInUse(live) {
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (document.hidden || isInUse(event.target)) event.preventDefault();
 });
-document.addEventListener("htmx:afterSwap", () => localTimes(document));
+document.addEventListener("htmx:afterSwap", () => { localTimes(document); reachable(); });
+
+// --- what is wider than its place: keys scroll it, once it can be reached by them ------------------------------------
+
+function reachable() {
+  for (const place of document.querySelectorAll(".wide, pre")) {
+    const scrolls = place.scrollWidth > place.clientWidth || place.scrollHeight > place.clientHeight;
+    if (scrolls) place.tabIndex = 0; else place.removeAttribute("tabindex");
+  }
+}
+
+addEventListener("resize", reachable);
 
 // --- charts ---------------------------------------------------------------------------------------------------------
 
@@ -145,6 +156,7 @@ function startSearch() {
   source.addEventListener("rows", (event) => {
     rows.insertAdjacentHTML("beforeend", event.data);
     localTimes(rows);
+    reachable();
   });
   source.addEventListener("progress", (event) => tell("so far", JSON.parse(event.data)));
   source.addEventListener("done", (event) => {
@@ -245,6 +257,7 @@ function startTheme() {
 }
 
 localTimes(document);
+reachable();
 startTheme();
 startCharts();
 startSearch();

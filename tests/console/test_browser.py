@@ -1,127 +1,18 @@
-"""The console as a person uses it, in Debian's Chromium, at the size of a desk and of a pocket; and nothing in its console.
-
-Whatever the browser says there (an error, a refused script, a violation of the content security policy) fails the test.
-"""
+"""The console as a person uses it, in Debian's Chromium, at the size of a desk and of a pocket (``conftest``)."""
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import signal
-import subprocess
-import sys
-from collections.abc import Iterator
 
 import pytest
-from kafka import KafkaConsumer, KafkaProducer
+from kafka import KafkaProducer
 
-from ottla.compat_tests.wire_client import Connection
-from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ottla.wire.records import Record, build_batch
+from .served import Served
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
-CHROMIUM = shutil.which("chromium")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium (tools/setup.sh test installs Debian's)"),
-]
-
-SIZES = {"desk": ({"width": 1280, "height": 900}, "light"), "pocket": ({"width": 390, "height": 800}, "dark")}
-EVIL = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e'
-STOP_SECONDS = 60
-MANY = 600_000
+pytestmark = pytest.mark.slow
 expect = playwright.expect
 expect.set_options(timeout=30_000)
-
-
-class Served:
-    """A broker process and its console."""
-
-    def __init__(self, folder: str) -> None:
-        self.process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "ottla", "serve", "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0"),
-                *("--data-dir", folder, "--override", "group.initial.rebalance.delay.ms=0"),
-                *("--override", "log.retention.ms=-1"),  # records of the test are old
-            ],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert self.process.stdout is not None
-        assert self.process.stderr is not None
-        line = ""
-        while "the console is on" not in line:
-            line = self.process.stderr.readline()
-            assert line, "the broker has ended"
-        self.console = line.split()[-1].rstrip("/")
-        self.address = self.process.stdout.readline().split(" is ready on ")[1].split(",")[0]
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    running = Served(str(tmp_path_factory.mktemp("console")))
-    fill(running.address)
-    yield running
-    running.process.send_signal(signal.SIGTERM)
-    running.process.communicate(timeout=STOP_SECONDS)
-
-
-def fill(address: str) -> None:
-    producer = KafkaProducer(bootstrap_servers=address, client_id="shop")
-    for number in range(120):
-        value = json.dumps({"order": number, "total": (1 << 63) - 1 - number})
-        producer.send("orders", key=b"customer-%d" % number, value=value.encode(), headers=[("trace", b"%d" % number)])
-    producer.send("evil", key=EVIL.encode(), value=EVIL.encode())
-    producer.close()
-    reader = KafkaConsumer(
-        "orders", bootstrap_servers=address, group_id="billing", auto_offset_reset="earliest", max_poll_records=50
-    )
-    while not reader.poll(1000):
-        pass
-    reader.commit()
-    reader.close()
-    client = Connection(address)
-    client.call(CreateTopicsRequest(topics=[CreatableTopic(name="many", num_partitions=1, replication_factor=1)]), 5)
-    batch = build_batch([Record(timestamp=1_700_000_000_000, value=b"v%d" % number) for number in range(20_000)])
-    for _ in range(MANY // 20_000):
-        data = [PartitionProduceData(index=0, records=batch)]
-        client.call(
-            ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=[TopicProduceData(name="many", partition_data=data)]),
-            9,
-        )
-    client.close()
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[playwright.Browser]:
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(params=SIZES)
-def context(
-    request: pytest.FixtureRequest, chromium: playwright.Browser, served: Served
-) -> Iterator[playwright.BrowserContext]:
-    """Pages of a window of one size, none of which has anything to complain of at the end."""
-    size, scheme = SIZES[request.param]
-    made = chromium.new_context(
-        viewport=size, color_scheme=scheme, base_url=served.console, timezone_id="Europe/Amsterdam", locale="en-GB"
-    )
-    made.set_default_timeout(30_000)
-    complaints: list[str] = []
-    made.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
-    made.on("weberror", lambda error: complaints.append(str(error.error)))
-    made.on("dialog", lambda dialog: complaints.append(f"a dialog: {dialog.message}") or dialog.dismiss())
-    yield made
-    widths = [page.evaluate("[document.documentElement.scrollWidth, innerWidth]") for page in made.pages]
-    made.close()
-    assert complaints == []
-    assert all(wide <= window for wide, window in widths), "no page is wider than its window"
 
 
 def test_from_the_overview_to_a_record(context: playwright.BrowserContext, served: Served) -> None:

@@ -1,0 +1,64 @@
+"""What the tests in Chromium share: one broker, one browser, and windows of two sizes.
+
+Whatever the browser says in its console (an error, a refused script, a violation of the content security policy) fails the test.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .served import Served, fill, serving
+
+CHROMIUM = shutil.which("chromium")
+SIZES = {"desk": ({"width": 1280, "height": 900}, "light"), "pocket": ({"width": 390, "height": 800}, "dark")}
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("console")) as running:
+        fill(running.address)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    """A ``playwright.sync_api.Browser``."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
+    if CHROMIUM is None:
+        pytest.skip("there is no chromium (tools/setup.sh test installs Debian's)")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(params=SIZES)
+def context(request: pytest.FixtureRequest, chromium: Any, served: Served) -> Iterator[Any]:
+    """Pages of a window of one size, a ``BrowserContext``, none of which has anything to complain of at the end."""
+    yield from _window(chromium, served.console, *SIZES[request.param])
+
+
+@pytest.fixture
+def desk(chromium: Any, served: Served) -> Iterator[Any]:
+    """The same at the size of a desk."""
+    yield from _window(chromium, served.console, *SIZES["desk"])
+
+
+def _window(chromium: Any, console: str, size: dict[str, int], scheme: str) -> Iterator[Any]:
+    made = chromium.new_context(
+        viewport=size, color_scheme=scheme, base_url=console, timezone_id="Europe/Amsterdam", locale="en-GB"
+    )
+    made.set_default_timeout(30_000)
+    complaints: list[str] = []
+    made.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+    made.on("weberror", lambda error: complaints.append(str(error.error)))
+    made.on("dialog", lambda dialog: complaints.append(f"a dialog: {dialog.message}") or dialog.dismiss())
+    yield made
+    widths = [page.evaluate("[document.documentElement.scrollWidth, innerWidth]") for page in made.pages]
+    made.close()
+    assert complaints == []
+    assert all(wide <= window for wide, window in widths), "no page is wider than its window"

@@ -1,0 +1,60 @@
+"""Every page of a console, found as a person finds it: by links, from the overview on."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from urllib.error import HTTPError
+from urllib.parse import urljoin, urlsplit
+from urllib.request import urlopen
+
+from .browsing import Page
+
+FIRST = (
+    "/",
+    "/topics",
+    "/topics/orders",
+    "/topics/orders/records",
+    "/topics/orders/0/7",
+    "/groups",
+    "/group?id=billing",
+    "/connections",
+    "/requests",
+)
+"""Of pages of one kind these are shown."""
+_MOST = 100
+_LIMIT_S = 60
+
+
+def every_page(console: str) -> dict[str, str]:
+    """Addresses by what the page is of: ``/topics/*/#`` for that of a record."""
+    found: dict[str, str] = {}
+    to_see = deque(FIRST)
+    while to_see and len(found) < _MOST:
+        address = to_see.popleft()
+        kind = kind_of(address)
+        if kind in found:
+            continue
+        page = _read(urljoin(console, address))
+        if page is not None:
+            found[kind] = address
+            to_see.extend(href for tag, attributes in page.elements if tag == "a" and (href := attributes.get("href")))
+    return found
+
+
+def kind_of(address: str) -> str:
+    """Names of topics, and numbers, stand for any; what a list is sorted by and which part is shown makes no page of its own."""
+    parts = urlsplit(address)
+    path = re.sub(r"^/topics/[^/]+", "/topics/*", parts.path)
+    path = re.sub(r"/\d+(?=/|$)", "/#", path)
+    return path.removesuffix("/") or "/"
+
+
+def _read(address: str) -> Page | None:
+    """None for what is no page: a download, or something that goes on without end."""
+    try:
+        with urlopen(address, timeout=_LIMIT_S) as answer:
+            is_page = answer.headers.get_content_type() == "text/html" and not answer.headers["content-disposition"]
+            return Page(answer.read().decode()) if is_page else None
+    except HTTPError as error:
+        raise AssertionError(f"a link to {address} leads to {error.code}") from None
