@@ -69,10 +69,10 @@ def test_records_of_a_bad_mind_do_nothing(context: playwright.BrowserContext, se
         assert page.locator("script:not([src]), img").count() == 0
 
 
-def test_seven_tabs_and_the_other_colours(context: playwright.BrowserContext, served: Served) -> None:
+def test_seven_tabs_and_the_other_colours(desk: playwright.BrowserContext, served: Served) -> None:
     for _ in range(7):
-        context.new_page().goto("/")
-    page = context.new_page()
+        desk.new_page().goto("/")
+    page = desk.new_page()
     page.goto("/topics")
     expect(page.get_by_role("link", name="orders", exact=True)).to_be_visible()
     colour = "getComputedStyle(document.body).backgroundColor"
