@@ -147,7 +147,7 @@ class ConfigureTopic:
         ways = (("set", "set it"), ("delete", "back to the default"))
         return (
             Field("name", "Setting", given.get("name", ""), hint="retention.ms"),
-            Field("way", "", given.get("way", "set"), "choice", ways),
+            Field("way", "What to do", given.get("way", "set"), "choice", ways),
             Field("value", "Value", given.get("value", "")),
         )
 
