@@ -22,7 +22,7 @@ SEED := 1
 SYSTEM := ottla
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster compat-cluster compat-security test-mixed setup check test test-spark-4.2 stress simulate jepsen bench bench-failover bench-archive compat-oracle compat-spark docs clean help static
+.PHONY: run cluster compat-cluster compat-security test-mixed setup check test test-spark-4.2 stress simulate jepsen bench bench-failover bench-archive compat-oracle compat-spark docs screenshots clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -106,6 +106,10 @@ compat-spark: ## the tests of Spark, 4.0.0 and 4.2.0, on Ottla and Apache Kafka;
 	@tools/setup.sh test
 	@tools/setup.sh spark-4.2
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_spark.sh $(ARGS)
+
+screenshots: ## pictures of each page of the console, in docs/console and docs/console.md
+	@tools/setup.sh test
+	$(PYTHON_IN_VENV) -m ottla.tests.console.screenshots
 
 docs: ## the documentation as a site in site/, after writing what is generated in docs/ anew; a warning is an error
 	@tools/setup.sh docs

@@ -1,0 +1,88 @@
+"""``make screenshots``: what each page of the console looks like, in docs/console, and docs/console.md with all of them.
+
+A broker of its own is started, with what the tests in Chromium have, and each kind of page is shown once (``every_page``).
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from .every_page import every_page
+from .served import Served, fill, serving
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+FOLDER = DOCS / "console"
+PAGE = DOCS / "console.md"
+BEGIN, END = "<!-- screenshots -->\n", "<!-- end of screenshots -->\n"
+MOST_BYTES = 60_000
+_SIZE = {"width": 1120, "height": 720}
+_SETTLED_MS = 5_000
+"""After so long the charts have more than a point."""
+_QUALITIES = (0.72, 0.5, 0.3)
+_AS_WEBP = """async ([png, quality]) => {
+    const image = new Image();
+    image.src = "data:image/png;base64," + png;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    canvas.width = image.width;
+    canvas.height = image.height;
+    canvas.getContext("2d").drawImage(image, 0, 0);
+    return canvas.toDataURL("image/webp", quality).split(",")[1];
+}"""
+
+
+def name_of(kind: str) -> str:
+    """A file's name for a kind of page: ``topics-one-records`` for ``/topics/*/records``."""
+    return "-".join(re.findall(r"[a-z-]+", kind.replace("*", "one").replace("#", "one"))) or "overview"
+
+
+def take(browser: Any, served: Served) -> list[tuple[str, str]]:
+    """Write the pictures; the file names, and the headings of the pages."""
+    context = browser.new_context(viewport=_SIZE, base_url=served.console, color_scheme="light", locale="en-GB")
+    page, converter = context.new_page(), browser.new_page()
+    taken = []
+    for kind, address in every_page(served.console).items():
+        page.goto(address)
+        page.evaluate("document.querySelectorAll('details').forEach(each => each.removeAttribute('open'))")
+        if kind == "/":
+            page.wait_for_timeout(_SETTLED_MS)
+        png = base64.b64encode(page.screenshot()).decode()
+        for quality in _QUALITIES:
+            picture = base64.b64decode(converter.evaluate(_AS_WEBP, [png, quality]))
+            if len(picture) <= MOST_BYTES:
+                break
+        file = f"{name_of(kind)}.webp"
+        (FOLDER / file).write_bytes(picture)
+        taken.append((file, page.locator("h1").first.inner_text()))
+    return taken
+
+
+def main() -> None:
+    from playwright.sync_api import sync_playwright
+
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    FOLDER.mkdir()
+    with tempfile.TemporaryDirectory(prefix="ottla-screenshots-") as folder, serving(Path(folder)) as served:
+        fill(served.address)
+        with sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+            taken = take(browser, served)
+            browser.close()
+    text = PAGE.read_text()
+    before, _, rest = text.partition(BEGIN)
+    after = rest.partition(END)[2]
+    shown = "".join(f"\n{heading}:\n\n![{heading}](console/{file})\n" for file, heading in taken)
+    PAGE.write_text(f"{before}{BEGIN}{shown}\n{END}{after}")
+    for file in sorted(FOLDER.iterdir()):
+        size = file.stat().st_size
+        print(f"{size:>7,} {file.name}")
+        assert size <= MOST_BYTES, f"{file.name} is too large for the documentation"
+
+
+if __name__ == "__main__":
+    main()
