@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Mapping
+from typing import Any
 
 from .commands import Command, line, named
+from .record_forms import Content, Place
 
 
 def create_topic(
@@ -65,3 +69,45 @@ def delete_topic(server: str, name: str) -> Command:
         line("ottla", "topics", "delete", "-b", server, *named(name)),
         line("kafka-topics.sh", "--bootstrap-server", server, "--delete", "--topic", name),
     )
+
+
+def produce(server: str, topic: str, partition: int | None, content: Content) -> Command:
+    """``ottla produce`` takes everything that a record may be, Kafka's tool lines of text."""
+    described: dict[str, Any] = {**_told("key", content.key), **_told("value", content.value)}
+    if content.headers:
+        described["headers"] = [{"key": name, **_told("value", data)} for name, data in content.headers]
+    where = [] if partition is None else ["-p", str(partition)]
+    tool = line("ottla", "produce", "-b", server, "--json", *where, *named(topic))
+    ottla = f"{_printed(json.dumps(described))} | {tool}"
+    kafka = ""
+    if content.value and partition is None and not content.headers and content.key is None and _is_line(content.value):
+        tool = line("kafka-console-producer.sh", "--bootstrap-server", server, "--topic", topic)
+        kafka = f"{_printed(content.value.decode())} | {tool}"
+    return Command(ottla, kafka)
+
+
+def send_again(server: str, topic: str, place: Place, to: str) -> Command:
+    """Of one record: the others are sent alike."""
+    where = ("-p", str(place.partition), "-o", str(place.offset), "-n", "1", "-e", "--json")
+    ottla = line("ottla", "consume", "-b", server, *where, *named(topic))
+    return Command(f"{ottla} | {line('ottla', 'produce', '-b', server, '--json', *named(to))}")
+
+
+def _printed(text: str) -> str:
+    return line("printf", "%s\\n", text)
+
+
+def _told(name: str, data: bytes | None) -> dict[str, str | None]:
+    if data is None:
+        return {name: None}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode()}
+
+
+def _is_line(data: bytes) -> bool:
+    try:
+        return "\n" not in data.decode()
+    except UnicodeDecodeError:
+        return False

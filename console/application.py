@@ -24,6 +24,7 @@ from .pages import Pages
 from .record_pages import RecordPages, WrongQuestionError
 from .render import Renderer
 from .searches import Searches
+from .sending import SendPages
 from .source import Source
 from .tail import Tail
 from .top import Top
@@ -43,12 +44,12 @@ def make_application(
     inner, admin = InsidePages(source, renderer), AdminPages(source, renderer)
     turns = trio.CapacityLimiter(_AT_ONCE)
 
-    def route(path: str, page: Page) -> Route:
+    def route(path: str, page: Page, *methods: str) -> Route:
         async def in_turn(request: Request) -> Response:
             async with turns:
                 return await _answered(page, request, renderer)
 
-        return Route(path, in_turn)
+        return Route(path, in_turn, methods=methods or None)
 
     async def fails(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -87,7 +88,12 @@ def make_application(
         Route("/static/{place:path}", renderer.files.serve),
     ]
     if kafka is not None:
-        routes += ActionPages(renderer).routes(all_actions(kafka, source))
+        sending = SendPages(kafka, source, renderer)
+        routes += [
+            route("/topics/{topic}/produce", sending.produce, "GET", "POST"),
+            route("/topics/{topic}/send-again", sending.send_again, "GET", "POST"),
+            *ActionPages(renderer).routes(all_actions(kafka, source)),
+        ]
     return Starlette(routes=routes, exception_handlers={404: fails, 405: fails})
 
 

@@ -57,6 +57,10 @@ class Renderer:
         self.files = _files()
         self._environment = _environment(self.files)
 
+    def now_ms(self) -> int:
+        """The time that pages have."""
+        return self._clock.now_ms()
+
     def load(self) -> None:
         """Read and compile everything."""
         self.files.load()

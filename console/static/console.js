@@ -228,6 +228,19 @@ function startTail() {
   again();
 }
 
+// --- records that are to be sent again ------------------------------------------------------------------------------
+
+function startChoice() {
+  const choose = document.querySelector("#choose");
+  if (!choose) return;
+  choose.addEventListener("click", () => {
+    const boxes = [...document.querySelectorAll("#rows input[name=record]")];
+    const isAll = boxes.every((box) => box.checked);
+    for (const box of boxes) box.checked = !isAll;
+    choose.textContent = isAll ? "Choose all" : "Choose none";
+  });
+}
+
 // --- keys and the theme ---------------------------------------------------------------------------------------------
 
 const PLACES = { o: "/", t: "/topics", g: "/groups", c: "/connections", r: "/requests", x: "/transactions", l: "/cluster" };
@@ -262,3 +275,4 @@ startTheme();
 startCharts();
 startSearch();
 startTail();
+startChoice();

@@ -16,6 +16,8 @@ from .browsing import browsing
 
 WRITING = (
     "/create-topic",
+    "/topics/orders/produce",
+    "/topics/orders/send-again",
     "/topics/orders/add-partitions",
     "/topics/orders/configure",
     "/topics/orders/delete-records",

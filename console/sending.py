@@ -1,0 +1,204 @@
+"""The pages that write records: a new one, one edited and sent again, and several sent again to another topic.
+
+A record goes to Kafka in a Produce request with acks=all, as any client's does: what the visitor may do, quotas and
+validation are those of the broker, and so are the errors. Of several, one is sent after another in the order of their
+offsets, and the first that is refused ends it: the page says how many were sent and keeps the others. Bytes are sent as
+they were read, with the present time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from kafka.partitioner.default import murmur2
+from starlette.requests import Request
+from starlette.responses import Response
+
+from ..base.errors import KafkaError
+from ..base.wording import counted
+from ..broker.view.records import WholeRecord, whole_record
+from ..broker.view.view import NotFoundError
+from ..wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ..wire.records import Record, build_batch
+from . import action_commands
+from .actions import number
+from .asking import Kafka, Leader, check, in_words
+from .forms import RefusedFormError, read_form
+from .questions import WrongQuestionError
+from .record_forms import KINDS, Content, Place, content_of, fields_of, places_of
+from .render import Renderer
+from .source import Source
+from .topic_actions import described
+
+_TIMEOUT_MS = 30_000
+_MOST_PARTITION = (1 << 31) - 1
+_ALL_REPLICAS = -1
+_EMPTY = {"key_as": "null", "key": "", "value_as": "text", "value": "", "headers": ""}
+
+
+class Sent(NamedTuple):
+    """Where a record is."""
+
+    partition: int
+    offset: int
+
+
+class SendPages:
+    """``produce`` is the form of one record, ``send_again`` the one of several; GET shows, POST sends."""
+
+    def __init__(self, kafka: Kafka, source: Source, renderer: Renderer) -> None:
+        self._kafka = kafka
+        self._source = source
+        self._renderer = renderer
+
+    # --- one record ---------------------------------------------------------------------------------------------------
+
+    async def produce(self, request: Request) -> Response:
+        topic = request.path_params["topic"]
+        if request.method == "POST":
+            return await self._produce(request, topic)
+        places = places_of([text for text in [request.query_params.get("from", "")] if text])
+        fields = {**_EMPTY, "to": topic, "partition": ""}
+        for place in places:
+            whole = await self._read(topic, place)
+            fields |= fields_of(Content(whole.key, whole.value, tuple(whole.headers))) | {
+                "partition": str(place.partition)
+            }
+        return await self._form(topic, fields)
+
+    async def _form(self, topic: str, fields: Mapping[str, str], problem: str = "", status: int = 200) -> Response:
+        return await self._renderer.page(
+            "produce.html",
+            status,
+            topic=topic,
+            fields=fields,
+            kinds=KINDS,
+            problem=problem,
+            command=self._command(fields) if not problem else None,
+        )
+
+    def _command(self, fields: Mapping[str, str]) -> Any:
+        server = self._source.bootstrap_servers
+        partition = fields.get("partition", "")
+        return action_commands.produce(
+            server, fields.get("to", ""), int(partition) if partition else None, content_of(fields)
+        )
+
+    async def _produce(self, request: Request, topic: str) -> Response:
+        fields = {**_EMPTY, "to": topic, "partition": ""}
+        try:
+            fields |= await read_form(request)
+            to = fields["to"].strip()
+            content = content_of(fields)
+            sent = await self._send(to, number(fields, "partition", "a partition", most=_MOST_PARTITION), content)
+        except (RefusedFormError, WrongQuestionError, NotFoundError, KafkaError) as error:
+            return await self._form(topic, fields, *_problem(error))
+        return await self._renderer.page(
+            "sent.html",
+            what=f"The record is in {to}-{sent.partition} at offset {sent.offset}.",
+            address=f"/topics/{quote(to, safe='')}/{sent.partition}/{sent.offset}",
+            name="The record",
+            again=f"/topics/{quote(topic, safe='')}/produce",
+            command=self._command({**fields, "partition": str(sent.partition)}),
+        )
+
+    # --- several ------------------------------------------------------------------------------------------------------
+
+    async def send_again(self, request: Request) -> Response:
+        topic = request.path_params["topic"]
+        if request.method == "POST":
+            return await self._send_several(request, topic)
+        chosen = places_of(request.query_params.getlist("record"))
+        return await self._several(topic, chosen, {"to": request.query_params.get("to", "")})
+
+    async def _several(
+        self, topic: str, chosen: Sequence[Place], fields: Mapping[str, str], problem: str = "", status: int = 200
+    ) -> Response:
+        to = fields.get("to", "")
+        server = self._source.bootstrap_servers
+        return await self._renderer.page(
+            "send_again.html",
+            status,
+            topic=topic,
+            chosen=chosen,
+            to=to,
+            keeps=fields.get("keeps") == "yes",
+            problem=problem,
+            command=action_commands.send_again(server, topic, chosen[0], to or "TOPIC") if chosen else None,
+        )
+
+    async def _send_several(self, request: Request, topic: str) -> Response:
+        fields: dict[str, str] = {}
+        chosen: list[Place] = []
+        to, sent = "", 0
+        try:
+            fields = await read_form(request)
+            chosen = places_of(fields.get("records", "").split())
+            to = fields.get("to", "").strip()
+            if not chosen or not to:
+                raise WrongQuestionError("Choose records, and say to which topic they are sent.")
+            for place in chosen:
+                whole = await self._read(topic, place)
+                partition = place.partition if fields.get("keeps") == "yes" else None
+                await self._send(to, partition, Content(whole.key, whole.value, tuple(whole.headers)))
+                sent += 1
+        except (RefusedFormError, WrongQuestionError, NotFoundError, KafkaError) as error:
+            why, status = _problem(error)
+            if to and chosen:
+                why = f"{sent} of {counted(len(chosen), 'record')} sent; {chosen[sent]} was not. {why}"
+            return await self._several(topic, chosen[sent:], fields, why, status)
+        return await self._renderer.page(
+            "sent.html",
+            what=f"{counted(sent, 'record')} of {topic} sent again to {to}.",
+            address=f"/topics/{quote(to, safe='')}/records",
+            name=f"Records of {to}",
+            again=f"/topics/{quote(topic, safe='')}/records",
+            command=None,
+        )
+
+    # --- reading and sending ------------------------------------------------------------------------------------------
+
+    async def _read(self, topic: str, place: Place) -> WholeRecord:
+        """Raises NotFoundError, KafkaError."""
+        try:
+            log = await self._source.log(topic, place.partition)
+            found = await whole_record(log, place.offset, self._source.workers)
+        except OSError as error:
+            raise NotFoundError(f"No broker answers: {error}") from None
+        if found is None or found.found.is_marker:
+            raise NotFoundError(f"There is no record at offset {place.offset} of {topic}-{place.partition}.")
+        return found
+
+    async def _send(self, topic: str, partition: int | None, content: Content) -> Sent:
+        """Raises NotFoundError, KafkaError, WrongQuestionError."""
+        now_ms = self._renderer.now_ms()
+        if partition is None:
+            partition = _partition(content.key, len((await described(self._kafka, topic)).partitions), now_ms)
+        record = Record(timestamp=now_ms, key=content.key, value=content.value, headers=list(content.headers))
+        data = PartitionProduceData(index=partition, records=build_batch([record]))
+        request = ProduceRequest(
+            acks=_ALL_REPLICAS,
+            timeout_ms=_TIMEOUT_MS,
+            topic_data=[TopicProduceData(name=topic, partition_data=[data])],
+        )
+        response = await self._kafka.ask(request, Leader(topic, partition))
+        answer = response.responses[0].partition_responses[0]
+        reasons = [
+            each.batch_index_error_message for each in answer.record_errors or () if each.batch_index_error_message
+        ]
+        check(answer.error_code, answer.error_message or " ".join(reasons))
+        return Sent(partition, answer.base_offset)
+
+
+def _partition(key: bytes | None, count: int, now_ms: int) -> int:
+    """As Kafka's clients choose: by the key; any without one."""
+    hashed = now_ms if key is None else int(murmur2(key))
+    return (hashed & 0x7FFFFFFF) % max(count, 1)
+
+
+def _problem(error: Exception) -> tuple[str, int]:
+    if isinstance(error, KafkaError):
+        return f"Kafka's answer: {in_words(error)}", 409
+    return str(error), 403 if isinstance(error, RefusedFormError) else 404 if isinstance(error, NotFoundError) else 400
