@@ -34,6 +34,9 @@ __all__ = ["RecordPages", "WrongQuestionError"]
 _PAGE_SECONDS = 0.5
 _PAGE_SECONDS_ELSEWHERE = 3.0
 """Where each part of a topic has to be asked for."""
+_MOST_SECONDS_ELSEWHERE = 600.0
+_MOST_BYTES_ELSEWHERE = 4 << 30
+"""After so much a search of a cluster elsewhere ends, with a link to go on: it is its network that is used."""
 _TELL_SECONDS = 0.25
 _SHOWN_BYTES = 1 << 20
 
@@ -111,8 +114,8 @@ class RecordPages:
 
     async def _events(self, topic: str, question: Question, search: Search) -> AsyncIterator[bytes]:
         with self._searches.one_more():
-            told = trio.current_time()
-            while not search.is_done:
+            began = told = trio.current_time()
+            while not search.is_done and not self._is_enough(search, told - began):
                 await search.step()
                 now = trio.current_time()
                 if now - told >= _TELL_SECONDS:
@@ -123,9 +126,14 @@ class RecordPages:
             if found := search.take_found():
                 yield await self._rows_event(topic, question, found)
             left = rest_text(search.ranges)
-            has_more = left and search.found_count >= question.count
+            has_more = left and (search.found_count >= question.count or not search.is_done)
             more = address(topic, "records", question, rest=left) if has_more else None
             yield _event("done", json.dumps({"progress": json.loads(_progress(search)), "more": more}))
+
+    def _is_enough(self, search: Search, seconds: float) -> bool:
+        """Whether the search ends before it is done."""
+        is_long = search.bytes_read >= _MOST_BYTES_ELSEWHERE or seconds >= _MOST_SECONDS_ELSEWHERE
+        return is_long and self._source.inside is None
 
     async def _rows_event(self, topic: str, question: Question, found: Sequence[FoundRecord]) -> bytes:
         rows = await self._rows(topic, question, found, with_gaps=False)

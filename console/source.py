@@ -9,7 +9,7 @@ Methods raise NotFoundError for what is not there, KafkaError and OSError where 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..base.seams import Workers
@@ -39,6 +39,11 @@ class Source(Protocol):
     @property
     def inside(self) -> BrokerView | None:
         """The view of the broker in whose process this is."""
+        ...
+
+    @property
+    def consoles(self) -> Mapping[int, str]:
+        """Where brokers have consoles of their own, without the broker in this process; as far as they have told."""
         ...
 
     @property

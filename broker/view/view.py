@@ -23,6 +23,7 @@ from ..monitor import Monitor
 from .administration import BrokerAdministration
 from .cached import Cached
 from .connections import connection_rows
+from .consoles import asked_by, find_consoles
 from .details import BrokerDetails
 from .errors import NotFoundError as NotFoundError
 from .groups import Groups, group_partition_rows, group_row, member_rows, read_groups, reader_rows
@@ -61,6 +62,8 @@ MOST_TIMED = 200
 """Of how many partitions of a group the lag in time is looked up: of as many as its page shows."""
 _TIMED_AT_ONCE = 10
 _SLOW_LOOP_MS = 100.0
+_CONSOLES_EVERY = 15.0
+"""Seconds."""
 _SHARE_OF_LOOKING = 50
 """What came of all partitions is looked at for one part in so many of the time; where they are many, not every second."""
 
@@ -79,7 +82,7 @@ class ViewedBroker(Protocol):
 
 
 class BrokerView:
-    """One broker's. ``requests`` is the observer to give to its connections."""
+    """One broker's. ``requests`` is the observer to give to its connections, ``consoles`` where those of other brokers are."""
 
     def __init__(self, broker: ViewedBroker, clock: Clock, workers: Workers) -> None:
         self._broker = broker
@@ -90,6 +93,7 @@ class BrokerView:
         self.traffic = Traffic()
         self.loop_lag = LoopLag()
         self.lag_times = LagTimes(workers)
+        self.consoles: Mapping[int, str] = {}
         self._began = trio.current_time()
         self._sampled = (0.0, 0, 0)
         self._looked_at = self._look_at = self._began
@@ -133,12 +137,25 @@ class BrokerView:
         """Take a sample every second, and measure the loop, until cancelled."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.loop_lag.run)
+            nursery.start_soon(self._look_for_consoles)
             due = trio.current_time()
             self._sampled = (due, self.requests.count, self.requests.failed)
             while True:
                 due = max(due + 1.0, trio.current_time())
                 await trio.sleep_until(due)
                 await self.sample()
+
+    async def _look_for_consoles(self) -> None:
+        while True:
+            await trio.sleep(_CONSOLES_EVERY)
+            await self.find_consoles()
+
+    async def find_consoles(self) -> None:
+        """Ask the other brokers where their consoles are."""
+        assembly, services = self._broker.assembly, self.services
+        if assembly is not None and services is not None:
+            others = [broker_id for broker_id in services.metadata.broker_ids() if broker_id != services.broker_id]
+            self.consoles = await find_consoles(others, asked_by(assembly.peers))
 
     async def sample(self) -> None:
         """Note what the last second was like."""

@@ -21,12 +21,15 @@ from ...base.errors import KafkaError
 from ...base.seams import Clock, Workers
 from ...base.wording import counted
 from ...broker.view.cached import Cached
+from ...broker.view.consoles import find_consoles
 from ...broker.view.history import History
 from ...broker.view.pace import Pace
 from ...broker.view.record_log import RecordLog
 from ...broker.view.rows import ClusterRow, GroupDetail, GroupRow, Outage, Rates, TopicDetail, TopicRow
 from ...broker.view.topics import MOST_PRODUCERS
 from ...broker.view.view import BrokerView, NotFoundError
+from ...replication.broker_client import PeerUnavailableError
+from ...wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from . import group_requests, rows, topic_requests
 from .cluster_client import ClusterClient
 from .group_requests import GroupSeen
@@ -77,6 +80,7 @@ class ClusterView:
         self._groups: Refreshed[Mapping[str, GroupSeen]] = Refreshed(self._see_groups, _GROUPS_EVERY, {})
         self._sizes: Refreshed[Mapping[Key, int]] = Refreshed(self._see_sizes, _SIZES_EVERY, {})
         self._kept: Refreshed[Mapping[str, Kept]] = Refreshed(self._see_kept, _SETTINGS_EVERY, {})
+        self._consoles: Refreshed[Mapping[int, str]] = Refreshed(self._see_consoles, _SETTINGS_EVERY, {})
         self._group_rows = Cached(self._make_group_rows)
         self._topic_rows = Cached(self._make_topic_rows)
         self._topics: OrderedDict[str, Cached[TopicDetail]] = OrderedDict()
@@ -86,6 +90,10 @@ class ClusterView:
     def inside(self) -> BrokerView | None:
         """None: nothing is known here but what brokers answer."""
         return None
+
+    @property
+    def consoles(self) -> Mapping[int, str]:
+        return self._consoles.value
 
     def pace(self) -> Pace:
         return Pace(self._clock.elapsed)
@@ -104,7 +112,7 @@ class ClusterView:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._seen.run)
                 await self._seen.get()  # where the brokers are
-                for part in (self._groups, self._sizes, self._kept):
+                for part in (self._groups, self._sizes, self._kept, self._consoles):
                     nursery.start_soon(part.run)
                 due = trio.current_time()
                 while True:
@@ -116,7 +124,7 @@ class ClusterView:
 
     async def renew(self) -> None:
         """See everything anew, whatever its age: after something was changed."""
-        for part in (self._seen, self._groups, self._sizes, self._kept):
+        for part in (self._seen, self._groups, self._sizes, self._kept, self._consoles):
             await part.renew()
         self._group_rows.forget()
         self._topic_rows.forget()
@@ -180,6 +188,12 @@ class ClusterView:
     async def _see_kept(self) -> Mapping[str, Kept] | None:
         return await self._tried(topic_requests.kept(self._client, self._seen.value.state.topics))
 
+    async def _see_consoles(self) -> Mapping[int, str] | None:
+        async def ask(broker_id: int, request: DescribeConfigsRequest) -> tuple[DescribeConfigsResponse, str]:
+            return await self._client.ask(broker_id, request), self._client.nodes[broker_id][0]
+
+        return await self._tried(find_consoles(self._client.nodes, ask))
+
     async def _tried(self, asked: Awaitable[T]) -> T | None:
         """None where it fails, or while nothing answers."""
         try:
@@ -224,7 +238,7 @@ class ClusterView:
         )
 
     async def topics(self) -> Sequence[TopicRow]:
-        for part in (self._seen, self._groups, self._sizes, self._kept):
+        for part in (self._seen, self._groups, self._sizes, self._kept, self._consoles):
             await part.get()
         return await self._topic_rows.get()
 
@@ -259,11 +273,17 @@ class ClusterView:
     async def _topic_state(self, name: str) -> ClusterState:
         """The cluster with this topic, which may just have been made. Raises NotFoundError, KafkaError, OSError."""
         state = (await self._seen.get()).state
+        self._check_there()
         if name not in state.topics:
             state = await topic_requests.cluster_state(self._client, name)
         if name not in state.topics:
             raise NotFoundError(f"There is no topic {name}.")
         return state
+
+    def _check_there(self) -> None:
+        """Raises OSError while nothing answers: what would have to be asked for is not waited for."""
+        if self._outage is not None:
+            raise PeerUnavailableError(self._outage.why)
 
     async def topic(self, name: str) -> TopicDetail:
         await self._topic_state(name)
@@ -294,6 +314,7 @@ class ClusterView:
 
     async def _read_group(self, group_id: str) -> GroupDetail:
         await self._seen.get()
+        self._check_there()
         seen = await group_requests.group(self._client, group_id)
         if seen is None:
             raise NotFoundError(f"There is no group {group_id}.")

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import pytest
 import trio
 
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryNetwork
 from ottla.base.seams import InlineWorkers
 from ottla.broker.server import BrokerServer
+from ottla.console import record_pages
 from ottla.controller.topics import NewTopic
 from ottla.wire.records import Record
 
@@ -69,6 +72,22 @@ async def test_many_pages_cost_the_cluster_one_reading(tmp_path: Path) -> None:
                 nursery.start_soon(browser.get, "/topics")
         # Each kind is read again at most once meanwhile: Metadata, ListOffsets (3), groups, sizes, settings.
         assert requests.count - before <= 7
+
+
+async def test_a_search_that_reads_very_much_ends_and_can_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with browsing_elsewhere(tmp_path) as browser:
+        await browser.create("orders")
+        for _ in range(3):
+            browser.put("orders", Record(timestamp=1, value=b"x" * 300_000))
+        browser.put("orders", Record(timestamp=1, value=b"sought"))
+        monkeypatch.setattr(record_pages, "_MOST_BYTES_ELSEWHERE", 500_000)
+        answer = await browser.get("/topics/orders/search?contains=sought&from=oldest")
+        end = json.loads(answer.body.decode().partition("event: done\ndata: ")[2])
+        assert end["progress"]["found"] == "0"
+        assert end["progress"]["records"] in ("2", "3")
+        assert "sought" in (await browser.get(end["more"])).page.text
 
 
 def _broker(folder: Path, network: MemoryNetwork) -> BrokerServer:
