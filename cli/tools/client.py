@@ -19,6 +19,7 @@ import javaproperties
 import kafka.errors
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import ConfigResource
+from kafka.protocol.admin import DescribeLogDirsRequest
 
 from ...base.addresses import split_host_port, with_ports
 from ...base.files import read_file
@@ -30,6 +31,8 @@ _ATTEMPTS = 6
 _PAUSE_S = 0.1
 _UNREACHED = (kafka.errors.KafkaConnectionError, kafka.errors.NodeNotReadyError)
 _BOOTSTRAP_MS = 10_000
+REFUSED = "refused"
+"""Where ``Admin.describe_configs`` has the refusals, each with the error's code and the broker's words or None."""
 _RENAMED = {
     "compression.type": "compression_type",
     "max.in.flight.requests.per.connection": "max_in_flight_requests_per_connection",
@@ -52,7 +55,7 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
 
     It asks another broker, where any can answer and the one it has picked does not: one is picked at random, and a broker is
     among them until its session has ended. It can name the broker without an id, which is the cluster's default; and
-    ``ask_controller``.
+    ``ask_controller``. Refusals of DescribeConfigs and DescribeLogDirs, which the client overlooks, are told.
     """
 
     def __init__(self, **configs: Any) -> None:
@@ -74,6 +77,24 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
                 if attempt == _ATTEMPTS:
                     raise
                 await self._net.sleep(_PAUSE_S)
+
+    @classmethod
+    def _describe_configs_process_responses(cls, responses: Any, config_filter: Any = "modified") -> dict[str, Any]:
+        """As the client has it, which says nothing of refusals; here those are beside the types of resources."""
+        described: dict[str, Any] = super()._describe_configs_process_responses(responses, config_filter)
+        results = [result for response in responses for result in response.results]
+        described[REFUSED] = [(each.error_code, each.error_message) for each in results if each.error_code]
+        return described
+
+    async def _async_describe_log_dirs(self, topic_partitions: Any = (), brokers: Any = None) -> Any:
+        """As the client has it, which takes a refusal for an empty answer. Raises KafkaError."""
+        answers = []
+        for node_id in brokers:
+            answer = await self._manager.send(DescribeLogDirsRequest(topics=topic_partitions), node_id=node_id)
+            if code := getattr(answer, "error_code", 0):
+                raise kafka.errors.for_code(code)()
+            answers.append({"broker": node_id, "log_dirs": [result.to_dict() for result in answer.results]})
+        return answers
 
     def knows(self, request: Any) -> bool:
         """Whether the broker that was met first takes such requests."""

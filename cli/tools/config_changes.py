@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
 from ...base.wording import meant
-from .client import Admin
+from .client import REFUSED, Admin
 from .running import ToolError, refusal
 
 _ERROR = re.compile(r"\[Error (-?\d+)\] \w+:? ?(.*)", re.DOTALL)
@@ -44,6 +45,12 @@ def apply_changes(admin: Admin, resources: Sequence[ConfigResource]) -> None:
         raise ToolError("; ".join(refused))
 
 
+def check_described(described: dict[str, Any], whose: str) -> None:
+    """Raises ToolError where a broker has refused to describe the settings; else only those are left."""
+    for code, words in described.pop(REFUSED):
+        raise ToolError(f"{whose}: {refusal(code, words)}")
+
+
 def _check_names(admin: Admin, resources: Sequence[ConfigResource], names: Sequence[str]) -> None:
     asked = list(resources)
     if any(resource.name == "" for resource in resources):
@@ -51,6 +58,7 @@ def _check_names(admin: Admin, resources: Sequence[ConfigResource], names: Seque
         broker = str(admin.describe_cluster()["brokers"][0]["broker_id"])
         asked.append(ConfigResource(ConfigResourceType.BROKER, broker))
     described = admin.describe_configs(asked, config_filter="all")
+    check_described(described, ", ".join(map(_whose, resources)))
     known = {name for by_resource in described.values() for entries in by_resource.values() for name in entries}
     unknown = [name for name in names if name not in known]
     if unknown:

@@ -10,7 +10,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from .client import Admin, Connection, pairs
 from .cluster_view import find_topics
-from .config_changes import change_configs
+from .config_changes import change_configs, check_described
 from .output import Column, print_rows
 from .running import ToolError, UsageError
 
@@ -57,6 +57,7 @@ def describe(connection: Connection, entity: Entity, *, show_all: bool, as_json:
     with closing(connection.admin()) as admin:
         resource = entity.resource(admin)
         described = admin.describe_configs([resource], config_filter="all")
+    check_described(described, str(entity))
     entries = described[resource.resource_type.name.lower()][resource.name]
     if not show_all:
         entries = {name: entry for name, entry in entries.items() if entity.is_set_there(entry["config_source"])}

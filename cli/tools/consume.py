@@ -13,6 +13,7 @@ import select
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from typing import Any
 
 import kafka.errors
@@ -20,7 +21,7 @@ from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from .client import Connection
-from .cluster_view import no_partition, no_topic
+from .cluster_view import find_topics, no_partition, no_topic
 from .format_template import Formatter, template_formatter
 from .offset_forms import END, START, Span, parse_span, resolve
 from .partition_offsets import ConsumerOffsets
@@ -85,7 +86,11 @@ def consume(connection: Connection, plan: Plan) -> None:
         allow_auto_create_topics=False,
     )
     try:
-        wanted = find_partitions(consumer, plan.topics, plan.partitions)
+        try:
+            wanted = find_partitions(consumer, plan.topics, plan.partitions)
+        except ToolError:
+            check_topics(connection, [name for name in plan.topics if not name.startswith("^")])
+            raise
         printer = Printer(consumer, plan, formatter)
         if plan.group is None:
             ends = _assign(consumer, span, wanted, until_end=plan.until_end)
@@ -102,6 +107,12 @@ def consume(connection: Connection, plan: Plan) -> None:
             printer.commit()
     finally:
         consumer.close(autocommit=False)
+
+
+def check_topics(connection: Connection, names: Sequence[str]) -> None:
+    """Raises ToolError with the reason why a topic is not there for a consumer, which may be that it must not see it."""
+    with closing(connection.admin()) as admin:
+        find_topics(admin, names)
 
 
 def find_partitions(consumer: Any, names: Sequence[str], numbers: Sequence[int]) -> list[TopicPartition]:

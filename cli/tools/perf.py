@@ -14,6 +14,7 @@ from kafka import TopicPartition
 from ...base.wording import counted
 from .client import Connection
 from .cluster_view import no_topic
+from .consume import check_topics
 from .output import print_json, progress
 from .running import ToolError, explain
 
@@ -74,6 +75,7 @@ def consume(connection: Connection, topic: str, *, num_records: int | None, time
     try:
         numbers = consumer.partitions_for_topic(topic)
         if not numbers:
+            check_topics(connection, [topic])
             raise no_topic(topic)
         partitions = [TopicPartition(topic, number) for number in sorted(numbers)]
         starts, ends = consumer.beginning_offsets(partitions), consumer.end_offsets(partitions)

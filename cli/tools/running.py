@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import signal
 import sys
 import traceback
@@ -17,6 +18,8 @@ from typing import NoReturn
 import kafka.errors
 
 INTERRUPTED = 130
+_CODE = re.compile(r"Unexpected error in .*\[Error (\d+)\]")
+_FILLER = "Returned by the broker when "
 
 
 class ToolError(Exception):
@@ -57,7 +60,8 @@ def explain(error: BaseException) -> str:
     if isinstance(error, ToolError):
         return str(error)
     if isinstance(error, kafka.errors.BrokerResponseError):
-        return refusal(error.errno, " ".join(map(str, error.args)))
+        words = (", ".join(sorted(each)) if isinstance(each, set | frozenset) else str(each) for each in error.args)
+        return refusal(error.errno, " ".join(words))
     if isinstance(error, kafka.errors.KafkaTimeoutError) and "bootstrap" in str(error):
         return (
             "the brokers take connections and do not answer this client: security.protocol, sasl.mechanism and the password have "
@@ -69,6 +73,8 @@ def explain(error: BaseException) -> str:
         return f"the brokers do not answer: {error}"
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    if isinstance(error, kafka.errors.KafkaError) and (found := _CODE.search(str(error))) is not None:
+        return refusal(int(found[1]), None)
     return str(error) or type(error).__name__
 
 
@@ -77,7 +83,9 @@ def refusal(code: int, message: str | None) -> str:
     kind = kafka.errors.for_code(code)
     name = getattr(kind, "message", None) or kind.__name__
     words = (message or "").strip() or getattr(kind, "description", "") or "the broker refused"
-    first_line = words.splitlines()[0].rstrip(".")
+    first_line = words.splitlines()[0].rstrip(".").removeprefix(_FILLER)
+    if name.endswith("AUTHORIZATION_FAILED") and "authori" not in first_line.lower():
+        first_line = f"not authorized: {first_line}"  # kafka-python names the thing and nothing else
     return first_line if name in first_line else f"{first_line} ({name})"
 
 

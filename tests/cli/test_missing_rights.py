@@ -1,0 +1,94 @@
+"""Commands of a user who lacks a right: Kafka's name for the refusal in one line, and never an empty answer in its place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+
+import ottla
+from ottla.cli.tools import configs, consume, log_dirs, perf, produce
+from ottla.cli.tools.client import Connection
+from ottla.cli.tools.running import explain
+
+AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+MAY_DESCRIBE_SHOWN = ACL(
+    "User:bob", "*", ACLOperation.DESCRIBE, ACLPermissionType.ALLOW, ResourcePattern(ResourceType.TOPIC, "shown")
+)
+
+
+@pytest.fixture(scope="module")
+def bob(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
+    """Bob may describe the topic ``shown``, which has a record, and nothing else."""
+    folder = tmp_path_factory.mktemp("clients")
+    rights = {"authorizer.class.name": AUTHORIZER, "super.users": "User:admin"}
+    with ottla.Broker(users={"admin": "admins", "bob": "bobs"}, properties=rights) as broker:
+
+        def connection(user: str) -> Connection:
+            file = folder / f"{user}.properties"
+            file.write_text("".join(f"{name}={value}\n" for name, value in broker.client_properties(user).items()))
+            return Connection(broker.bootstrap_servers, file)
+
+        for topic in ("shown", "hidden"):
+            broker.create_topic(topic)
+        with closing(connection("admin").admin()) as admin:
+            admin.create_acls([MAY_DESCRIBE_SHOWN])
+        with closing(connection("admin").producer()) as producer:
+            producer.send("shown", b"x").get(timeout=30)
+        yield connection("bob")
+
+
+def refusal(tool: Callable[..., object], *arguments: object, **named: object) -> str:
+    with pytest.raises(Exception) as refused:  # noqa: PT011 - what ``run_tool`` catches
+        tool(*arguments, **named)
+    line = explain(refused.value)
+    assert "\n" not in line
+    return line
+
+
+def plan_to_consume(topic: str) -> consume.Plan:
+    return consume.Plan((topic,), (), None, (), None, None, False, False, None, None, True, "read_uncommitted", True)
+
+
+@pytest.mark.parametrize(("topic", "broker"), [("shown", None), (None, 1)])
+def test_settings_that_may_not_be_described_are_no_empty_list(
+    bob: Connection, topic: str | None, broker: int | None
+) -> None:
+    entity = configs.Entity(topic, broker, broker_defaults=False)
+    why = "Topic authorization failed (TOPIC" if topic else "Cluster authorization failed (CLUSTER"
+    assert (
+        refusal(configs.describe, bob, entity, show_all=True, as_json=False) == f"{entity}: {why}_AUTHORIZATION_FAILED)"
+    )
+    assert "_AUTHORIZATION_FAILED)" in refusal(configs.unset_configs, bob, entity, ["retention.ms"])
+
+
+def test_data_folders_that_may_not_be_described_are_no_empty_list(bob: Connection) -> None:
+    line = refusal(log_dirs.show, bob, (), brokers=(), partitions=False, as_json=False)
+    assert line.endswith(
+        "is not authorized to use an inter-broker or administrative API (CLUSTER_AUTHORIZATION_FAILED)"
+    )
+
+
+def test_a_topic_that_may_not_be_read_or_seen(bob: Connection) -> None:
+    assert (
+        refusal(consume.consume, bob, plan_to_consume("shown")) == "not authorized: shown (TOPIC_AUTHORIZATION_FAILED)"
+    )
+    for tool in (
+        lambda: consume.consume(bob, plan_to_consume("hidden")),
+        lambda: perf.consume(bob, "hidden", num_records=None, timeout_ms=1000, as_json=False),
+    ):
+        assert refusal(tool).startswith("hidden: the client is not authorized to access the requested topic (TOPIC_")
+
+
+@pytest.mark.parametrize(("topic", "code"), [("hidden", "TOPIC"), ("shown", "CLUSTER")])
+def test_a_topic_that_may_not_be_written_to(bob: Connection, tmp_path: Path, topic: str, code: str) -> None:
+    file = tmp_path / "records"
+    file.write_text("x\n")
+    plan = produce.Plan(topic, (file,), None, None, (), False, False, None, None, "all", "none", None, True)
+    line = refusal(produce.produce, bob, plan)
+    assert line.startswith(f"a record was not written to {topic}: ")
+    assert f"({code}_AUTHORIZATION_FAILED)" in line
+    assert "not authorized" in line
