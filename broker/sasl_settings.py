@@ -13,13 +13,13 @@ class SaslSettings(Settings):
     enabled_mechanisms: tuple[str, ...] = setting(
         "sasl.enabled.mechanisms",
         default=(DEFAULT_MECHANISM,),
-        doc="The mechanisms that a SASL listener takes: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512. Kafka's default, GSSAPI, is not "
-        "served, so a SASL listener needs this one.",
+        doc="The mechanisms that a SASL listener takes: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. Kafka's default, "
+        "GSSAPI, is not served, so a SASL listener needs this setting.",
     )
     inter_broker_mechanism: str | None = setting(
         "sasl.mechanism.inter.broker.protocol",
         default=None,
-        doc="The mechanism by which this broker shows other brokers who it is, one of those enabled; if not given, the first of "
+        doc="The mechanism by which this broker authenticates at other brokers, one of those enabled; if not given, the first of "
         "them (Kafka's default is GSSAPI, which is not served).",
     )
     jaas_config: str | None = setting(
@@ -33,7 +33,7 @@ class SaslSettings(Settings):
         "sasl.server.max.receive.size",
         default=524288,
         at_least=0,
-        doc="The largest frame that is taken from a client before it has shown who it is, in bytes.",
+        doc="The largest frame that is taken from a client before it is authenticated, in bytes.",
     )
     connections_max_reauth_ms: int = setting(
         "connections.max.reauth.ms",

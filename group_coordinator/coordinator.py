@@ -1,4 +1,4 @@
-"""The group coordinator of one broker: its shards, who waits on them, and the loops that drive their timers.
+"""The group coordinator of one broker: its shards, the requests that wait for an answer, and the loops that drive the timers.
 
 A *shard* (``shard.py``) is one partition of ``__consumer_offsets`` that this broker leads.
 
@@ -103,7 +103,7 @@ class GroupCoordinator:
             rebalance.release(shard)
 
     def stop(self) -> None:
-        """Let go of every partition, so that no request goes on waiting."""
+        """Unload every partition, so that no request goes on waiting."""
         for partition in self._shards.partitions():
             self.unload(partition)
 
@@ -165,7 +165,7 @@ class GroupCoordinator:
             shard = self._shard_of_member(request.group_id)
         except KafkaError as error:
             if error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                # The member is about to be known again; sessions begin again after loading.
+                # After loading the member is known again, and its session starts from the beginning.
                 return HeartbeatResponse()
             raise
         offset = shard.depends_on(request.group_id)
@@ -271,7 +271,7 @@ class GroupCoordinator:
         return results
 
     def delete_topics(self, topics: Collection[str]) -> None:
-        """Topics are gone: so are all offsets committed for them."""
+        """Delete the offsets committed for topics that have been deleted."""
         for shard in self._shards:
             try:
                 expiry.delete_topics(shard, topics, self._now())
@@ -329,7 +329,8 @@ class GroupCoordinator:
     def expire_sessions(self, group_id: str, member: str | None) -> list[str]:
         """End sessions of a group now: of the member with this member id, client id or instance id, of all when None.
 
-        The ids of the members that are gone. As with any session, a member that waits for the coordinator is spared.
+        Returns the ids of the members that are gone. A member that waits for the coordinator's answer stays, as it does
+        whenever a session ends.
         Raises KafkaError: GROUP_ID_NOT_FOUND, and where the group is not served here.
         """
         shard = self._shard_of_member(group_id)

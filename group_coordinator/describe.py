@@ -16,7 +16,7 @@ GROUP_ID_NOT_FOUND_FROM = 6
 
 
 def describe(shard: Shard, group_id: str, version: int) -> DescribedGroup:
-    """The group with its members; their metadata and assignments only while it is Stable, else they are in flux."""
+    """The group with its members; their metadata and assignments only while it is Stable, because otherwise they change."""
     group = shard.groups.get(group_id)
     if group is None:
         response = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)

@@ -2,8 +2,8 @@
 
 Retention counts from the moment the group became Empty. Where there is no group protocol it counts from the commit, as it
 does while a Stable group of consumers no longer subscribes to the topic. A commit that named its own expiry (OffsetCommit
-versions 2 to 4) keeps to that. Groups that are rebalancing, or whose subscription cannot be read, expire nothing. A group
-dies with its last offset, once it has no members.
+versions 2 to 4) expires then. No offset expires while a group is rebalancing, or where its subscription cannot be read. A group
+without members is deleted with its last offset.
 """
 
 from __future__ import annotations

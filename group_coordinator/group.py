@@ -2,7 +2,7 @@
 
 Two kinds of state live side by side. *Durable* is what the records of ``__consumer_offsets`` say: the committed offsets,
 and of the last completed rebalance its generation, protocol, leader, members and assignments; it changes in ``replay``
-alone. *Soft* is the rebalance going on now: who waits for an answer, pending members, a generation that has no
+alone. *Soft* is the rebalance going on now: members that wait for an answer, pending members, a generation that has no
 assignment yet. It is lost with the coordinator, whose successor starts from the durable state, and the members then find
 out by ILLEGAL_GENERATION or UNKNOWN_MEMBER_ID and join again.
 

@@ -9,8 +9,8 @@ Rules that are easy to miss:
   it is *pending*: a round of joining waits for it, for one session timeout.
 * A static member (KIP-345) that comes with no member id takes over from the one that had its instance id. While the group
   is Stable and the vote for the protocol stays the same that is no reason to rebalance: it gets the current generation,
-  under its new id. A leader is told to skip the assignment (version 9, KIP-814); older ones are told of another
-  leader, namely the id they had before, which comes to the same.
+  under its new id. A leader is told to skip the assignment (version 9, KIP-814); one that uses an older version is told that
+  the leader is the id it had before, so that it sends no assignment either.
 * A known member that joins again without having changed anything gets the current generation, unless it leads: leaders
   join again to force a rebalance, for instance when they see new partitions.
 """
@@ -54,7 +54,7 @@ SKIP_ASSIGNMENT_FROM = 9
 
 @dataclasses.dataclass(slots=True, frozen=True)
 class Client:
-    """Who asks, and at which version of the API."""
+    """The client that sent a request, and the version of the API that it uses."""
 
     client_id: str
     host: str
@@ -341,7 +341,7 @@ def abandon_join(shard: Shard, group_id: str, waiter: JoinWaiter, client: Client
 
 
 def abandon_sync(shard: Shard, group_id: str, waiter: SyncWaiter, now: Moment) -> None:
-    """The connection that waited is gone; the member's session decides what becomes of it."""
+    """The connection that waited is gone; the member stays until its session ends."""
     group = shard.groups.get(group_id)
     member = None if group is None else next((m for m in group.members.values() if m.sync_waiter is waiter), None)
     if group is not None and member is not None:

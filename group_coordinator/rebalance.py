@@ -1,7 +1,7 @@
-"""The rebalance of a group: who is waited for, when it has ended, and what ends it early.
+"""The rebalance of a group: which members it waits for, when it has ended, and what ends it early.
 
 ``prepare_rebalance`` calls all members back, ``complete_join`` closes the round: dynamic members that did not come are
-dropped, a protocol is voted for, and all who wait get the new generation. ``complete_sync`` writes the assignments of the
+dropped, a protocol is voted for, and all waiting members get the new generation. ``complete_sync`` writes the assignments of the
 leader. Three timers bound it, by name: ``session`` of a member (or of a pending one), ``join`` for the round, ``sync`` for
 members that got their generation and never asked for their assignment.
 """
@@ -57,7 +57,7 @@ def answer_join(group: Group, member: Member, response: JoinGroupResponse) -> No
 
 
 def answer_sync(group: Group, member: Member, response: SyncGroupResponse) -> bool:
-    """Give the member its answer to SyncGroup; whether it waited for one."""
+    """Give the member its answer to SyncGroup; returns whether it waited for one."""
     waiter, member.sync_waiter = member.sync_waiter, None
     if waiter is None:
         return False

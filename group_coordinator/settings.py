@@ -58,7 +58,7 @@ class GroupSettings(Settings):
         default=3,
         kind=Kind.SHORT,
         at_least=1,
-        doc="Replicas of __consumer_offsets, which is not made before there are brokers enough; 1 where there can be only one.",
+        doc="Replicas of __consumer_offsets, which is not made until there are as many brokers; 1 where there can be only one.",
     )
     offsets_topic_compression_codec: int = setting(
         "offsets.topic.compression.codec",

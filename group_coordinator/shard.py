@@ -138,7 +138,7 @@ class Shard:
             if group is None:
                 continue
             known = group.committed(topic, partition)
-            # A plain commit that came after the transactional one is the newer word.
+            # A plain commit that came after the transactional one is newer, and stays.
             if known is None or known.record_offset < commit.record_offset:
                 group.set_committed(topic, partition, commit)
 

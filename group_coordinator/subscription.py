@@ -13,7 +13,7 @@ _INT32 = struct.Struct(">i")
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """The topics, or None when ``metadata`` is no subscription."""
+    """The topics, or None when ``metadata`` cannot be read as a subscription."""
     try:
         (version,) = _INT16.unpack_from(metadata, 0)
         (count,) = _INT32.unpack_from(metadata, 2)

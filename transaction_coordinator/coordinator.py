@@ -35,7 +35,7 @@ _FORGOTTEN_PER_BATCH = 1000
 
 
 async def _no_flush() -> None:
-    """For what no client waits for."""
+    """The flush where no client waits: there are no answers to send first."""
 
 
 class TransactionCoordinator:
@@ -74,8 +74,9 @@ class TransactionCoordinator:
     async def load(self, partition: int, leader_epoch: int) -> None:
         """This broker leads the partition from now on: replay its log, serve its ids, end what was decided.
 
-        Where it has led it all the time, and has another epoch since a replica is gone, no client that waits is to look
-        for another coordinator (``Partition.makeLeader`` of Kafka tells its coordinators of new leaders only).
+        Where this broker led it before, and only the leader epoch is new because a replica has gone, the ids are served on
+        without a pause, so that no waiting client looks for another coordinator (``Partition.makeLeader`` of Kafka tells its
+        coordinators of new leaders only).
         """
         if self._shards.renew(partition, leader_epoch) or not self._shards.is_older(partition, leader_epoch):
             return
@@ -99,7 +100,7 @@ class TransactionCoordinator:
             shard.release()
 
     def stop(self) -> None:
-        """Let go of every partition, so that no request goes on waiting."""
+        """Unload every partition, so that no request goes on waiting."""
         for partition in self._shards.partitions():
             self.unload(partition)
 
@@ -111,17 +112,18 @@ class TransactionCoordinator:
     async def _write(self, shard: TransactionShard, transaction: Transaction, flush: Flush) -> None:
         """Change the state of an id, and return once that is committed.
 
-        The producer waits as long as its transaction may take (``TransactionStateManager.appendTransactionToLog``): told of a
-        time-out it would look for another coordinator, and not find it before a replica that has died is out of the ISR.
+        The producer waits as long as its transaction may take (``TransactionStateManager.appendTransactionToLog``): after an
+        earlier timeout it would look for another coordinator, and there is none. What delays the commit is often a replica
+        that has died, and that ends when the replica leaves the ISR.
         """
         offset = self._append(shard, transaction)
         await self._shards.committed(shard, offset, flush, transaction.timeout_ms)
 
     @asynccontextmanager
     async def _certain(self, shard: TransactionShard, transactional_id: str, flush: Flush) -> AsyncIterator[None]:
-        """Let a refusal out once it is certain; a coordinator of the past finds out then that it is one.
+        """Send a refusal only after ``_be_certain``: a producer takes it for final, and it may rest on outdated state.
 
-        Its producer would take the refusal for final. Only CONCURRENT_TRANSACTIONS it takes for what it is, and asks again.
+        CONCURRENT_TRANSACTIONS goes out at once, because the producer asks again.
         """
         try:
             yield
@@ -135,9 +137,9 @@ class TransactionCoordinator:
     ) -> None:
         """Return once what is known of an id is committed, and no other coordinator knows more of it.
 
-        What a coordinator of the past knows may be committed long since, and another one have gone on from there. So the
-        state is written once more, which is committed only if the replicas in sync still follow this broker. Kafka does
-        without, and refuses what is right, or calls a transaction ended that is open.
+        A broker that has lost the partition without having heard of it knows only an old state, while another coordinator
+        goes on. So the state is written once more, which is committed only if the replicas in sync still follow this broker.
+        Kafka does not do so, and may then refuse a valid request, or report an open transaction as ended.
         """
         offset = shard.depends_on(transactional_id)
         try:
@@ -302,7 +304,7 @@ class TransactionCoordinator:
                 shard.scopes.discard(scope)
 
     async def _complete(self, shard: TransactionShard, prepared: Transaction) -> None:
-        """Repeated until it succeeds: while too few replicas are in sync nothing is committed, and no state is written."""
+        """Try until it succeeds: while too few replicas are in sync, nothing is committed and no state can be written."""
         transactional_id, has_markers, level = prepared.transactional_id, False, logging.WARNING
         while self._shards.is_current(shard):
             try:
@@ -321,9 +323,9 @@ class TransactionCoordinator:
             await trio.sleep(RETRY_SECONDS)
 
     async def _mark(self, shard: TransactionShard, prepared: Transaction) -> Transaction:
-        """Have every partition end a prepared transaction, which has a later epoch where partitions knew of later ones.
+        """Write the end markers to every partition; returns the transaction, with a later epoch where a partition has one.
 
-        Raises FencedError, or KafkaError to be called again.
+        Raises FencedError; KafkaError when it has to be tried again.
         """
         try:
             await write_markers(self._channels, prepared, shard.leader_epoch)

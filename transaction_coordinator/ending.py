@@ -4,9 +4,10 @@ It begins once the Prepare record is committed, and goes on until it is done: af
 Prepare record and begins again, which is safe, because a marker that is written twice changes nothing. A partition
 whose topic is gone needs no marker. A partition without a leader, or whose leader cannot write now, is tried again.
 
-A partition may know a later epoch of the producer than its coordinator does: power was lost, and with it the newest records of
-``__transaction_state``, but not the partition's. It has the end of the earlier transaction, then, and may have a later one open,
-which ``outdo`` aborts. Kafka's coordinator leaves the transaction as it is, and the transactional id unusable.
+A partition may know a later epoch of the producer than its coordinator does, when a loss of power took the newest records of
+``__transaction_state`` but not those of the partition. Then the partition has the end of the earlier transaction already, and
+may have a later one open, which ``outdo`` aborts. Kafka's coordinator leaves the transaction as it is, and the transactional
+id unusable.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _NOT_NEEDED = (
 
 
 class FencedError(Exception):
-    """A newer coordinator has written already: this one is out of date."""
+    """A newer coordinator has written markers already: this broker no longer coordinates the transaction."""
 
 
 class OutdatedError(Exception):
@@ -65,7 +66,7 @@ class MarkerChannels(Protocol):
 
 
 async def write_markers(channels: MarkerChannels, transaction: Transaction, coordinator_epoch: int) -> None:
-    """Return once every partition has the marker. Raises FencedError; OutdatedError, when the others have it."""
+    """Return once every partition has the marker. Raises FencedError; OutdatedError, once all but its partitions have it."""
     left = set(transaction.partitions)
     refused: dict[TopicPartition, ErrorCode] = {}
     while left:
@@ -92,9 +93,9 @@ async def write_markers(channels: MarkerChannels, transaction: Transaction, coor
 async def outdo(
     channels: MarkerChannels, transaction: Transaction, partitions: Collection[TopicPartition], coordinator_epoch: int
 ) -> int:
-    """Abort what a later epoch of the producer has open in these partitions; the epoch that they know now.
+    """Abort what a later epoch of the producer has open in these partitions; returns the epoch that they have now.
 
-    Which one they know they don't say, so ever greater ones are tried. Raises FencedError.
+    Their answers don't name the epoch that they know, so greater and greater ones are tried. Raises FencedError.
     """
     step = 1
     while True:
@@ -104,7 +105,7 @@ async def outdo(
             producer_epoch=epoch,
             state=TransactionState.PREPARE_ABORT,
             partitions=frozenset(partitions),
-            client_version=0,  # for an epoch above the batches' own is not asked for then, which might not exist
+            client_version=0,  # version 2 asks for an epoch above that of the batches, and there may be no greater one
         )
         try:
             await write_markers(channels, later, coordinator_epoch)
@@ -120,7 +121,7 @@ async def _write(
     left: set[TopicPartition],
     refused: dict[TopicPartition, ErrorCode],
 ) -> None:
-    """Take the partitions that are done with out of ``left``; those where we are out of date go to ``refused``, too."""
+    """Take finished partitions out of ``left``; those that know a later epoch or coordinator are added to ``refused``."""
     try:
         response = await channels.write_txn_markers(broker_id, request)
     except KafkaError as error:

@@ -2,12 +2,12 @@
 
 Kafka has them in RE2's syntax, whose matcher never goes back; Python's ``re`` does, and a pattern like ``(a+)+b`` would hold up
 the loop for ever. Read are characters, ``.``, classes, ``\\d \\w \\s`` and their opposites, groups, ``|`` and repeats; ``^`` and
-``$`` where they change nothing, because the whole id has to match. What RE2 has beyond that (flags, ``\\b``, classes by name) and
-what it has not (back references, look-around) is INVALID_REGULAR_EXPRESSION, and so is a pattern of more than ``MOST_POSITIONS``
-characters and classes, each repeat counted as often as it may come.
+``$`` where they change nothing, because the whole id has to match. Other syntax is refused with INVALID_REGULAR_EXPRESSION: what
+only RE2 has (flags, ``\\b``, classes by name) and what RE2 lacks (back references, look-around). So is a pattern of more than
+``MOST_POSITIONS`` characters and classes, each repeat counted as often as it may come.
 
-A pattern becomes an automaton whose states are those positions (Glushkov's). A number stands for the states it may be in, one bit
-each; the first bit is the beginning. Steps that were made are remembered.
+A pattern becomes a Glushkov automaton: each of those positions is a state. The set of states it may be in is one number, with
+one bit for each state; the first bit is the beginning. Steps are cached.
 """
 
 from __future__ import annotations

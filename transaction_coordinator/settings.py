@@ -55,7 +55,7 @@ class TransactionSettings(Settings):
         default=3,
         kind=Kind.SHORT,
         at_least=1,
-        doc="Replicas of __transaction_state, which is not made before there are brokers enough; 1 where there can be only one.",
+        doc="Replicas of __transaction_state, which is not made until there are as many brokers; 1 where there can be only one.",
     )
     transaction_state_log_min_isr: int = setting(
         "transaction.state.log.min.isr",

@@ -1,6 +1,6 @@
 """One partition of ``__transaction_state`` that this broker leads, as a replicated state machine.
 
-``write`` is the only way to change state: it appends a record and takes the new state over, in one plain function. A new
+State changes in ``write`` and ``forget`` only: each appends records and then changes the state, without waiting in between. A new
 leader gets the same state by ``load`` of the same records.
 """
 
@@ -48,7 +48,7 @@ class TransactionShard:
         return self.last_offset
 
     def repeat(self, transactional_id: str, now_ms: int) -> int:
-        """Append what is known of an id once more, or that nothing is; the offset after the record. KafkaError."""
+        """Append the state of an id once more (a tombstone where it is unknown); the offset after the record. KafkaError."""
         known = self.transactions.get(transactional_id)
         self.last_offset = self._log.append(self.partition, build_batch(transactional_id, known, now_ms))
         return self.last_offset

@@ -10,9 +10,10 @@ The states, as DescribeTransactions names them::
 A transaction is decided when the record of its Prepare state is committed: from then on only the markers are missing.
 
 Two protocols. The *classic* one keeps the epoch until InitProducerId, a timeout or a fence bumps it. With *transactions V2*
-(KIP-890) every end bumps it: the markers carry the new epoch, and the producer's next transaction uses it, so nothing
-delayed of one transaction can get into the next. A producer may also abort, under V2, a transaction that never got a
-partition, since it cannot know. When the epochs of a producer id are used up, a new id takes over with epoch 0.
+(KIP-890) every end bumps it: the markers carry the new epoch, and the producer's next transaction uses it, so no delayed
+request of one transaction can get into the next. Under V2 a producer may also abort a transaction that never got a
+partition, because it does not know whether it got one. When the epochs of a producer id are used up, a new id takes over
+with epoch 0.
 
 ``last_producer_epoch`` is the epoch the producer had before the last bump it asked for: a request that is repeated
 because its answer was lost still comes with that (KIP-360). It is not in the records, so a new coordinator fences such a
@@ -157,7 +158,7 @@ def check_expected(known: Transaction, expected: tuple[int, int] | None) -> None
 
 
 def fence(known: Transaction, server_version: int, now_ms: int) -> Transaction:
-    """Abort the open transaction so that the producer that began it cannot go on: its epoch is past."""
+    """Abort the open transaction with a new epoch, so that the producer that began it cannot go on."""
     assert known.state is TransactionState.ONGOING
     return dataclasses.replace(
         known,
@@ -293,7 +294,7 @@ def complete(prepared: Transaction, now_ms: int) -> Transaction:
 
 
 def outdo(prepared: Transaction, epoch: int) -> Transaction:
-    """All markers are written, and in some partitions those of an epoch above any that they knew: no producer has it."""
+    """The transaction after its markers were written with ``epoch``, above all that partitions knew; no producer has it."""
     assert prepared.state in PREPARED
     return dataclasses.replace(prepared, producer_epoch=epoch, last_producer_epoch=NO_EPOCH)
 
