@@ -25,6 +25,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable
 from types import UnionType
 from typing import (
@@ -97,6 +98,8 @@ class Struct:
 
     __slots__ = ("unknown_tagged_fields",)
     fields: ClassVar[tuple[FieldSpec, ...]] = ()
+    _values: ClassVar[operator.attrgetter[Any]] = operator.attrgetter("unknown_tagged_fields")
+    """All that an object holds; two that are equal hold the same."""
     if TYPE_CHECKING:
         unknown_tagged_fields: RawTaggedFields
     else:
@@ -109,7 +112,7 @@ class Struct:
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return self._values() == other._values()
+        return bool(self._values(self) == self._values(other))
 
     __hash__ = None  # type: ignore[assignment]  # as of anything that is compared by what it holds now
 
@@ -118,9 +121,6 @@ class Struct:
         shown["unknown_tagged_fields"] = repr(self.unknown_tagged_fields)
         values = ", ".join(f"{name}={value}" for name, value in shown.items())
         return f"{type(self).__qualname__}({values})"
-
-    def _values(self) -> list[Any]:
-        return [*(getattr(self, spec.name) for spec in self.fields), self.unknown_tagged_fields]
 
 
 class Message(Struct):
@@ -243,7 +243,8 @@ def _with_slots(cls: _T) -> _T:
     names = tuple(spec.name for spec in specs)
     left_out = {*names, "__dict__", "__weakref__"}
     namespace = {name: value for name, value in vars(cls).items() if name not in left_out}
-    namespace |= {"__slots__": names, "__qualname__": cls.__qualname__, "fields": specs}
+    values = operator.attrgetter(*names, "unknown_tagged_fields")
+    namespace |= {"__slots__": names, "__qualname__": cls.__qualname__, "fields": specs, "_values": values}
     made: Any = type(cls)
     slotted: _T = made(cls.__name__, cls.__bases__, namespace)
     return slotted

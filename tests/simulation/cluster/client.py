@@ -7,8 +7,8 @@ which epoch it knows (KIP-320), so that a leader of the past is found out.
 
 from __future__ import annotations
 
+import functools
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import trio
@@ -36,7 +36,7 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest
 from ottla.wire.messages.produce import ProduceRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest
 from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
-from ottla.wire.schema import Message, Struct
+from ottla.wire.schema import Array, Message, Struct
 
 from ..history import TopicPartition
 from ..network import Lost, TroubledNetwork
@@ -208,15 +208,26 @@ def _coordinator(request: Message) -> tuple[int, str] | None:
     return (_GROUP, request.group_id) if isinstance(request, _OF_GROUPS) else None  # type: ignore[attr-defined]
 
 
-def _codes(value: object) -> Iterator[int]:
+def _codes(value: Struct) -> set[int]:
     """Every error code of an answer."""
-    if isinstance(value, list):
-        for element in value:
-            yield from _codes(element)
-    elif isinstance(value, Struct):
-        for spec in value.fields:
-            inner = getattr(value, spec.name)
-            if spec.name.endswith("error_code"):
-                yield inner
-            else:
-                yield from _codes(inner)
+    names, inner_names = _places_of_codes(type(value))
+    found = {getattr(value, name) for name in names}
+    for name in inner_names:
+        inner = getattr(value, name)
+        for element in inner if isinstance(inner, list) else [inner]:
+            if element is not None:
+                found |= _codes(element)
+    return found
+
+
+@functools.cache
+def _places_of_codes(kind: type[Struct]) -> tuple[list[str], list[str]]:
+    """The fields that are error codes, and those in which there are some."""
+    names, inner_names = [], []
+    for spec in kind.fields:
+        inner = spec.type.element if isinstance(spec.type, Array) else spec.type
+        if spec.name.endswith("error_code"):
+            names.append(spec.name)
+        elif isinstance(inner, type) and any(_places_of_codes(inner)):
+            inner_names.append(spec.name)
+    return names, inner_names

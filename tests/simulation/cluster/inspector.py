@@ -71,20 +71,22 @@ class Inspector:
     def look(self) -> None:
         """Judge this moment."""
         world = self._world
-        found = [(broker_id, partition) for broker_id in world.machines for partition in self.partitions(broker_id)]
-        for broker_id, partition in found:
-            self._check_leader(broker_id, partition)
-            self._check_epoch(broker_id, partition)
+        found = [
+            (broker_id, partition, (partition.topic, partition.log.partition))
+            for broker_id in world.machines
+            for partition in self.partitions(broker_id)
+        ]
+        for broker_id, partition, key in found:
+            self._check_leader(broker_id, partition, key)
+            self._check_epoch(broker_id, partition, key)
         self._check_fence()
         if world.mode.may_lose:
             return
-        for broker_id, partition in found:
-            key = (partition.topic, partition.log.partition)
+        for broker_id, partition, key in found:
             if key in self._committed and not world.damage.has(broker_id, key):
                 self._check_committed(broker_id, partition, key)
         states = world.states()
-        for broker_id, partition in found:
-            key = (partition.topic, partition.log.partition)
+        for broker_id, partition, key in found:
             if key in states and broker_id in states[key].isr and not world.damage.has(broker_id, key):
                 end, committed = partition.log.log_end_offset, self._watermarks.get(key, 0)
                 if end < committed:
@@ -104,10 +106,9 @@ class Inspector:
             if services is not None:
                 yield from services.replicas.partitions()
 
-    def _check_leader(self, broker_id: int, partition: Partition) -> None:
+    def _check_leader(self, broker_id: int, partition: Partition, key: TopicPartition) -> None:
         if partition.leader is None:
             return
-        key = (partition.topic, partition.log.partition)
         leader = self._leaders.setdefault((partition.topic_id, key, partition.leader_epoch), broker_id)
         if leader != broker_id:
             self._world.violate(f"{key} has two leaders in epoch {partition.leader_epoch}: {leader} and {broker_id}")
@@ -119,8 +120,7 @@ class Inspector:
             stable = committed if unstable is None else min(unstable, committed)
             self._stable[key] = max(self._stable.get(key, 0), stable)
 
-    def _check_epoch(self, broker_id: int, partition: Partition) -> None:
-        key = (partition.topic, partition.log.partition)
+    def _check_epoch(self, broker_id: int, partition: Partition, key: TopicPartition) -> None:
         newest, told = partition.log.latest_epoch, partition.leader_epoch
         place = (broker_id, self._world.machines[broker_id].lives, key)
         if newest > max(told, self._found_epochs.setdefault(place, newest)):

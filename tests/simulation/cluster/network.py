@@ -39,6 +39,7 @@ class Pipe:
         self._network = network
         self._clock = trio.lowlevel.current_clock()
         assert isinstance(self._clock, SimulationClock)
+        self._now = self._clock.current_time
         self._on_the_way: deque[tuple[float, bytes | None]] = deque()
         self._held_bytes = 0
         self._arrived = bytearray()
@@ -99,9 +100,13 @@ class Pipe:
         """One reader at a time."""
         if self._is_readable:
             await trio.lowlevel.checkpoint()
-        while not self._is_readable:
+            if self._is_readable:
+                return
+        while True:
             self._reader = trio.Event()
             await self._reader.wait()
+            if self._is_readable:
+                return
 
     async def wait_changed(self, seconds: float) -> None:
         """Wait until there may be room, so long at most; one writer at a time."""
@@ -111,17 +116,17 @@ class Pipe:
 
     def wake(self) -> None:
         """Whether the way is open has changed, and may change again at this very moment."""
-        self._clock.call_at(self._clock.current_time(), self.settle)
+        self._clock.call_at(self._now(), self.settle)
         self._wake_writer()
 
     def _arrival(self) -> float:
-        self._last = max(trio.current_time() + self._network.latency(*self.way, self._rng), self._last + _APART_SECONDS)
+        self._last = max(self._now() + self._network.latency(self.way, self._rng), self._last + _APART_SECONDS)
         return self._last
 
     def settle(self) -> None:
         """Take in what has arrived by now: called when something arrives, and when the way may be open again."""
         if (self._on_the_way or self._resets_at < math.inf) and not self._network.is_cut(*self.way):
-            now = self._clock.current_time()
+            now = self._now()
             while self._on_the_way and self._on_the_way[0][0] <= now:
                 data = self._on_the_way.popleft()[1]
                 if data is None:
@@ -255,9 +260,9 @@ class ClusterNetwork:
         """The network as one host sees it."""
         return Host(self, name)
 
-    def latency(self, source: str, target: str, rng: random.Random) -> float:
+    def latency(self, way: tuple[str, str], rng: random.Random) -> float:
         """Seconds for what is sent now."""
-        extra = self._slow.get((source, target), 0.0)
+        extra = self._slow.get(way)
         return rng.uniform(*LATENCY_SECONDS) + (rng.uniform(0, extra) if extra else 0.0)
 
     def is_cut(self, source: str, target: str) -> bool:
@@ -316,7 +321,7 @@ class ClusterNetwork:
 
     async def connect(self, source: str, host: str, port: int) -> HostConnection:
         """Raises OSError; waits while the way there or back is cut."""
-        await trio.sleep(self.latency(source, host, self._rng) + self.latency(host, source, self._rng))
+        await trio.sleep(self.latency((source, host), self._rng) + self.latency((host, source), self._rng))
         while self.is_cut(source, host) or self.is_cut(host, source):
             await self._changed.wait()
         listener = self.listeners.get((host, port))
