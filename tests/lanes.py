@@ -13,6 +13,7 @@ LONG = (
     "cli/test_transcripts",
     "kafka_files",
     "mixed",
+    "console",
     "test_readme",
     "testing/test_failover",
     "test_packaging",
@@ -35,8 +36,8 @@ LONG = (
 """Files and folders that take longer than others, the longest first."""
 APART = frozenset({"cli/test_transcripts", "testing/test_failover"})
 """Files whose tests take long, each by itself, and share nothing."""
-TOGETHER = frozenset({"controller", "kafka_files", "mixed"})
-"""Folders whose files share Apache Kafka's data folders, a ZooKeeper or a cluster."""
+TOGETHER = frozenset({"console", "controller", "kafka_files", "mixed"})
+"""Folders whose files share a broker and a browser, Apache Kafka's data folders, a ZooKeeper or a cluster."""
 
 
 def lane(file: PurePath) -> str | None:
