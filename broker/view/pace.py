@@ -12,7 +12,7 @@ from collections.abc import Callable
 import trio
 
 UNITS_PER_SLICE = 250
-PROMPT_SECONDS = 0.1
+PROMPT_SECONDS = 0.25
 """Someone waits for a page; several that ask for the same at once share it, and it is asked for again later only (``cached``)."""
 
 
