@@ -23,7 +23,7 @@ TRANSACTION_COLUMNS = (
     Column("id", "Transactional id", lambda row: row.transactional_id),
     Column("state", "State", lambda row: row.state),
     Column("age", "Open for", lambda row: none_last(row.age_ms), is_number=True),
-    Column("partitions", "Partitions", lambda row: len(row.partitions), is_number=True),
+    Column("partitions", "Partitions", lambda row: row.partition_count, is_number=True),
     Column("producer", "Producer id", lambda row: row.producer_id, is_number=True),
     Column("epoch", "Epoch", lambda row: row.epoch, is_number=True),
     Column("timeout", "Time-out", lambda row: row.timeout_ms, is_number=True),

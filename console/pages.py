@@ -76,6 +76,9 @@ CHARTS = (
 )
 
 
+TOPIC_SERIES = ("messages_in", "bytes_in", "bytes_out")
+
+
 class Pages:
     """Each method is one page."""
 
@@ -98,6 +101,8 @@ class Pages:
     async def history(self, request: Request) -> Response:
         """The points of some series, for the charts; ``span`` is minute or hour."""
         asked = request.query_params.get("series", "").split(",")
+        if (topic := request.query_params.get("topic")) is not None:
+            return _topic_history(seen_inside(self._source).topic_hour(topic), asked)
         history = self._source.history
         names = [name for name in asked if name in history.names]
         is_hour = request.query_params.get("span") == "hour"
@@ -183,3 +188,10 @@ class Pages:
 
     def _server(self) -> str:
         return self._source.bootstrap_servers
+
+
+def _topic_history(points: list[tuple[int, float, float, float]], asked: list[str]) -> Response:
+    places = [TOPIC_SERIES.index(name) + 1 for name in asked if name in TOPIC_SERIES]
+    times = [point[0] / 1000 for point in points]
+    values = [[round(point[place], 3) for point in points] for place in places]
+    return JSONResponse({"times": times, "series": [TOPIC_SERIES[place - 1] for place in places], "values": values})

@@ -44,7 +44,7 @@ async def writer_rows(
 ) -> list[WriterRow]:
     """The producers of a topic, each with the connections it wrote by, and the connections that wrote without a producer id."""
     sent = await _sent(connections, topic, pace)
-    names = await _transactional_ids(services, pace)
+    names = await transactional_ids(services, pace)
     rows: list[WriterRow] = []
     for number in topic.partitions:
         partition = replicas.get((topic.name, number))
@@ -76,19 +76,20 @@ async def _sent(
         if activity is None or not activity.produced:
             continue
         produced = activity.produced
+        asked = [(topic.name, number) for number in topic.partitions] if len(topic.partitions) < 100 else list(produced)
         client: ClientRow | None = None
-        for number in topic.partitions:
-            last = produced.get((topic.name, number))
-            if last is not None:
+        for key in asked:
+            last = produced.get(key)
+            if last is not None and key[0] == topic.name:
                 client = client or client_row(connection)
                 at_ms, offset, producer_id = last
-                found[number][producer_id].append((client, at_ms, offset))
-        if pace.is_due(1 + len(topic.partitions) // 8):
+                found[key[1]][producer_id].append((client, at_ms, offset))
+        if pace.is_due(1 + len(asked) // 8):
             await pace.rest()
     return found
 
 
-async def _transactional_ids(services: Services, pace: Pace) -> dict[int, str]:
+async def transactional_ids(services: Services, pace: Pace) -> dict[int, str]:
     """By producer id, of the transactional ids whose coordinator is this broker."""
     found = {}
     for transaction in services.transactions.transactions():
@@ -145,6 +146,8 @@ async def consumer_rows(
             for group in of_client or ():
                 committed = group.committed(topic.name, fetched.number)
                 rows.append(ConsumerRow(*row, group.group_id, None if committed is None else committed.value.offset))
+            if pace.is_due(2):
+                await pace.rest()
         if pace.is_due(1 + len(activity.fetched) // 8):
             await pace.rest()
     return rows

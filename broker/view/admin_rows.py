@@ -13,7 +13,7 @@ class TransactionRow:
     """A transactional id, as its coordinator knows it; ``state`` in Kafka's words.
 
     ``started_ms`` is that of the present transaction, or of the last one; ``age_ms`` how long the present one is open, None where
-    there is none. ``coordinator`` is a broker's id.
+    there is none. ``partitions`` are named where one is asked for. ``coordinator`` is a broker's id.
     """
 
     transactional_id: str
@@ -23,6 +23,7 @@ class TransactionRow:
     timeout_ms: int
     started_ms: int | None
     age_ms: int | None
+    partition_count: int
     partitions: tuple[tuple[str, int], ...]
     coordinator: int
 

@@ -18,7 +18,7 @@ from .admin_rows import AclRow, ClusterDetail, MoveRow, NodeRow, QuotaRow, Trans
 from .cached import Cached
 from .errors import NotFoundError
 from .pace import Pace
-from .transactions import transaction_rows
+from .transactions import transaction_row, transaction_rows
 
 MOST_TROUBLES = 500
 MOST_MOVES = 500
@@ -27,8 +27,9 @@ MOST_MOVES = 500
 class BrokerAdministration:
     """Of one broker: what requests could answer as well. ``services`` gives None before it has started."""
 
-    def __init__(self, services: Callable[[], Services | None], clock: Clock) -> None:
+    def __init__(self, services: Callable[[], Services | None], clock: Clock, pace: Callable[[], Pace]) -> None:
         self._find_services = services
+        self._pace = pace
         self._clock = clock
         self._transactions = Cached(self._read_transactions)
         self._acls = Cached(self._read_acls)
@@ -42,9 +43,6 @@ class BrokerAdministration:
             raise NotFoundError("The broker has not started yet.")
         return services
 
-    def _pace(self) -> Pace:
-        return Pace(self._clock.elapsed)
-
     async def _read_transactions(self) -> list[TransactionRow]:
         return await transaction_rows(self._services(), self._clock.now_ms(), self._pace())
 
@@ -54,9 +52,9 @@ class BrokerAdministration:
 
     async def transaction(self, transactional_id: str) -> TransactionRow:
         """Raises NotFoundError."""
-        for row in await self.transactions():
-            if row.transactional_id == transactional_id:
-                return row
+        row = await transaction_row(self._services(), transactional_id, self._clock.now_ms(), self._pace())
+        if row is not None:
+            return row
         raise NotFoundError(f"This broker is the coordinator of no transactional id {transactional_id}.")
 
     async def _read_acls(self) -> tuple[list[AclRow] | None]:
@@ -102,8 +100,11 @@ async def acl_rows(services: Services, about: AclFilter | None, pace: Pace) -> l
     rows = []
     for pattern in rules.patterns():
         if about is None or about.matches_pattern(pattern):
-            rows += [_acl_row(pattern, entry) for entry in sorted(rules.entries(pattern))]
-        if pace.is_due(2):
+            for entry in rules.entries(pattern):
+                rows.append(_acl_row(pattern, entry))
+                if pace.is_due():
+                    await pace.rest()
+        if pace.is_due():
             await pace.rest()
     return rows
 

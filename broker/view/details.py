@@ -40,7 +40,9 @@ class BrokerDetails:
         requests: RequestsSeen,
         clock: Clock,
         workers: Workers,
+        pace: Callable[[], Pace],
     ) -> None:
+        self._pace = pace
         self._services = services
         self._connections = connections
         self._requests = requests
@@ -49,9 +51,6 @@ class BrokerDetails:
         self._holders = Cached(self._read_holders)
         self._applications = Cached(self._read_applications)
         self._by_topic: dict[tuple[str, str], Cached[Any]] = {}
-
-    def _pace(self) -> Pace:
-        return Pace(self._clock.elapsed)
 
     def _found(self, topic: str) -> tuple[Services, CachedTopic]:
         services = self._services()

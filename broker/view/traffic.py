@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from ...replication.partition import Partition
 from .pace import Pace
 from .rows import NO_RATES, Rates
+from .topic_hours import TopicHours
 
 _SECONDS = 5.0
 """Over about so long a topic's rates are averaged."""
@@ -29,10 +30,12 @@ class _Counts:
 
 
 class Traffic:
-    """``total`` has the rates of the last look, in all; ``of`` a topic's."""
+    """``total`` has the rates of the last look, in all; ``of`` a topic's, ``hours`` those of its last hour."""
 
     def __init__(self) -> None:
         self.total = NO_RATES
+        self.hours = TopicHours()
+        self._minute = 0
         self._topics: dict[str, _Counts] = {}
         self._turn = 0
 
@@ -43,9 +46,14 @@ class Traffic:
     def __len__(self) -> int:
         return len(self._topics)
 
-    async def look(self, partitions: Iterable[Partition], seconds: float, pace: Pace) -> None:
-        """Take the counts, ``seconds`` after they were taken last; ``partitions`` are together by topic."""
+    async def look(self, partitions: Iterable[Partition], seconds: float, pace: Pace, minute: int) -> None:
+        """Take the counts, ``seconds`` after they were taken last; ``partitions`` are together by topic.
+
+        ``minute`` of the epoch is it in which what came is counted.
+        """
         self._turn += 1
+        self._minute = minute
+        self.hours.begin(minute)
         share = 1 - math.exp(-seconds / _SECONDS)
         came = [0, 0, 0]
         name, messages, bytes_in, bytes_out = "", 0, 0, 0
@@ -77,6 +85,8 @@ class Traffic:
         known.counts = counts
         for slot, new in enumerate(news):
             came[slot] += new
+        if any(news):
+            self.hours.note(name, self._minute, news)
         if seconds > 0:
             known.averages = _moved(known.averages, [new / seconds for new in news], share)
 
@@ -84,6 +94,7 @@ class Traffic:
         gone = [name for name, known in self._topics.items() if known.turn != self._turn]
         for name in gone:
             del self._topics[name]
+            self.hours.forget(name)
 
 
 def _moved(before: tuple[float, ...], now: list[float], share: float) -> tuple[float, ...]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from ...handlers.services import Services
 from ...replication.partition import Partition
 from ...transaction_coordinator.transaction import PREPARED, Transaction, TransactionState
+from .activity import transactional_ids
 from .admin_rows import HolderRow, TransactionRow
 from .pace import Pace
 
@@ -17,15 +20,26 @@ async def transaction_rows(services: Services, now_ms: int, pace: Pace) -> list[
     rows = []
     for transaction in services.transactions.transactions():
         rows.append(_row(transaction, services.broker_id, now_ms))
-        if pace.is_due(2 + len(transaction.partitions) // 4):
+        if pace.is_due(2):
             await pace.rest()
     return rows
+
+
+async def transaction_row(services: Services, transactional_id: str, now_ms: int, pace: Pace) -> TransactionRow | None:
+    """One of them, with the names of its partitions."""
+    for transaction in services.transactions.transactions():
+        if transaction.transactional_id == transactional_id:
+            names = sorted((key.topic, key.partition) for key in transaction.partitions)
+            row = _row(transaction, services.broker_id, now_ms)
+            return dataclasses.replace(row, partitions=tuple(names[:_LONGEST_NAMES]))
+        if pace.is_due():
+            await pace.rest()
+    return None
 
 
 def _row(transaction: Transaction, broker_id: int, now_ms: int) -> TransactionRow:
     is_open = transaction.state is TransactionState.ONGOING or transaction.state in PREPARED
     started = transaction.start_ms if transaction.start_ms >= 0 else None
-    partitions = [(key.topic, key.partition) for key in transaction.partitions]
     return TransactionRow(
         transaction.transactional_id,
         transaction.producer_id,
@@ -34,14 +48,15 @@ def _row(transaction: Transaction, broker_id: int, now_ms: int) -> TransactionRo
         transaction.timeout_ms,
         started,
         max(now_ms - started, 0) if is_open and started is not None else None,
-        tuple(sorted(partitions)[:_LONGEST_NAMES]),
+        len(transaction.partitions),
+        (),
         broker_id,
     )
 
 
 async def holder_rows(services: Services, now_ms: int, pace: Pace) -> list[HolderRow]:
     """The open transactions in the partitions that this broker leads, those that began first at first."""
-    names = {row.producer_id: row.transactional_id for row in services.transactions.transactions()}
+    names = await transactional_ids(services, pace)
     rows: list[HolderRow] = []
     for partition in list(services.replicas.partitions()):
         if partition.is_leader and partition.log.producer_state.ongoing:

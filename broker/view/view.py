@@ -20,6 +20,7 @@ from ..assembly import Assembly
 from ..connection import ClientConnection
 from ..metrics.loop_lag import LoopLag
 from ..monitor import Monitor
+from .admin_rows import HolderRow
 from .administration import BrokerAdministration
 from .cached import Cached
 from .connections import connection_rows
@@ -64,6 +65,8 @@ _TIMED_AT_ONCE = 10
 _SLOW_LOOP_MS = 100.0
 _CONSOLES_EVERY = 15.0
 """Seconds."""
+_LONG_TRANSACTION_MS = 15 * 60_000
+"""The longest that brokers let a transaction last, where nothing else is set (``transaction.max.timeout.ms``)."""
 _SHARE_OF_LOOKING = 50
 """What came of all partitions is looked at for one part in so many of the time; where they are many, not every second."""
 
@@ -100,8 +103,9 @@ class BrokerView:
         self._groups = Cached(self._read_groups)
         self._topics = Cached(self._read_topics)
         self._connections = Cached(self._read_connections)
-        self.details = BrokerDetails(lambda: self.services, broker.connections, self.requests, clock, workers)
-        self.administration = BrokerAdministration(lambda: self.services, clock)
+        services, pace = (lambda: self.services), (lambda: self.pace())
+        self.details = BrokerDetails(services, broker.connections, self.requests, clock, workers, pace)
+        self.administration = BrokerAdministration(services, clock, pace)
 
     def pace(self) -> Pace:
         return Pace(self._clock.elapsed)
@@ -165,7 +169,8 @@ class BrokerView:
         self._sampled = (now, self.requests.count, self.requests.failed)
         services = self.services
         if services is not None and now >= self._look_at:
-            await self.traffic.look(services.replicas.partitions(), now - self._looked_at, self.pace())
+            minute = self._clock.now_ms() // 60_000
+            await self.traffic.look(services.replicas.partitions(), now - self._looked_at, self.pace(), minute)
             self._looked_at = now
             self._look_at = now + _SHARE_OF_LOOKING * (trio.current_time() - now)
         total = self.traffic.total
@@ -181,6 +186,10 @@ class BrokerView:
                 "loop_lag_ms": self.loop_lag.latest * 1000,
             },
         )
+
+    def topic_hour(self, topic: str) -> list[tuple[int, float, float, float]]:
+        """By minute: when it ended (ms), and records in, bytes in and bytes out in a second of it."""
+        return self.traffic.hours.of(topic, self._clock.now_ms() // 60_000)
 
     def _open_connections(self) -> int:
         monitor = self._broker.monitor
@@ -339,7 +348,7 @@ class BrokerView:
             offline,
             len(groups),
             self.traffic.total if services is not None else NO_RATES,
-            tuple(self._warnings(services, offline, under_replicated, lost)),
+            (*self._warnings(services, offline, under_replicated, lost), *_hung(await self.details.holders())),
             -1 if services is None else services.broker_id,
             int((trio.current_time() - self._began) * 1000),
             led,
@@ -370,3 +379,11 @@ class BrokerView:
             yield f"{counted(len(lost), 'group')} did not read records before they were deleted: {named}."
         if self.loop_lag.latest * 1000 > _SLOW_LOOP_MS:
             yield f"The event loop is {self.loop_lag.latest * 1000:.0f} ms late."
+
+
+def _hung(holders: Iterable[HolderRow]) -> Iterable[str]:
+    """About transactions that nothing was written in for so long that they are not ended any more by themselves."""
+    hung = [each for each in holders if each.is_first and each.age_ms > _LONG_TRANSACTION_MS]
+    if hung:
+        named = ", ".join(f"{each.topic}-{each.partition}" for each in hung[:3]) + (", …" if len(hung) > 3 else "")
+        yield f"An open transaction holds back consumers in {counted(len(hung), 'partition')}: {named}."

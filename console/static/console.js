@@ -108,10 +108,12 @@ function startCharts() {
   if (!charts.length) return;
   let span = "minute";
   const series = charts.flatMap((chart) => chart.names);
+  const topic = charts[0].place.dataset.topic; // whose minutes are asked for in place of the broker's seconds
+  const about = topic === undefined ? "" : `&topic=${encodeURIComponent(topic)}`;
   const look = async () => {
     if (document.hidden) return;
     try { // one request for all charts; where the broker is away, the next look may find it
-      const answer = await fetch(`/history.json?span=${span}&series=${series}`);
+      const answer = await fetch(`/history.json?span=${span}&series=${series}${about}`);
       if (!answer.ok) return;
       const history = await answer.json();
       for (const chart of charts) chart.show(history);
@@ -126,7 +128,7 @@ function startCharts() {
   }
   document.addEventListener("ottla:theme", () => { charts.forEach((chart) => chart.again()); look(); });
   look();
-  setInterval(look, 2000);
+  setInterval(look, topic === undefined ? 2000 : 20000);
 }
 
 // --- a search that goes on ------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import pytest
 import trio
 
 from ottla.base.config import Config
@@ -24,6 +25,7 @@ from ottla.broker.dispatch import answer
 from ottla.broker.server import BrokerServer
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.controller.topics import NewTopic
+from ottla.handlers.activity import Activity
 from ottla.handlers.call import Call
 from ottla.handlers.connection_context import ConnectionContext
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -38,13 +40,16 @@ SESSION_CALLS = 47
 _SESSION_ID_AT = 4 + 2  # in the body, after the throttle time and the error code
 
 
-async def test_the_calls_of_a_produce_and_of_a_fetch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("activity", [None, Activity()], ids=["without a console", "with one"])
+async def test_the_calls_of_a_produce_and_of_a_fetch(activity: Activity | None, tmp_path: Path) -> None:
+    """What a connection notes of them for the console is no call more."""
     config = Config({"log.dirs": str(tmp_path), "listeners": f"PLAINTEXT://{HOST}:{PORT}"})
     server = BrokerServer(config, network=MemoryNetwork())
     async with running(server):
         services = server.assembly.services
         await services.controller.create_topics([NewTopic("t", 1)])
         call = Call(services, ConnectionContext("PLAINTEXT", "peer:1"), trio.lowlevel.checkpoint)
+        call.activity = activity
         topic_id = services.metadata.topic_id("t")
         assert topic_id is not None
 
@@ -73,6 +78,9 @@ async def test_the_calls_of_a_produce_and_of_a_fetch(tmp_path: Path) -> None:
         most = {PRODUCE_CALLS: produced, FETCH_CALLS: fetched, NEW_SESSION_CALLS: began, SESSION_CALLS: went_on}
         for limit, calls in most.items():
             assert calls.total() <= limit, (calls.total(), sorted(calls.items()))
+        if activity is not None:
+            assert activity.produced.keys() == {("t", 0)}
+            assert [fetched.number for fetched in activity.fetched] == [0]
 
 
 class StillClock(SystemClock):

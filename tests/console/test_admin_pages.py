@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 import trio
 
 from ottla.compat_tests.raw.requests import batch, produce_request
@@ -50,7 +51,7 @@ async def began(browser: Browsing, producer: Client, transactional_id: str, topi
     return given.producer_id, given.producer_epoch
 
 
-async def test_who_holds_back_consumers(tmp_path: Path) -> None:
+async def test_who_holds_back_consumers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with browsing(tmp_path, **TRANSACTIONS_AT_ONCE) as browser:
         await browser.create("orders")
         assert "No transaction is open" in (await browser.get("/transactions")).page.text
@@ -68,6 +69,9 @@ async def test_who_holds_back_consumers(tmp_path: Path) -> None:
             (listed,) = [text for text in rows if text.startswith("load/1 Ongoing")]
             assert "1 min" in listed
             assert "kafka-transactions.sh --bootstrap-server test:9092 list" in page.text
+            monkeypatch.setattr("ottla.broker.view.view._LONG_TRANSACTION_MS", -1)
+            warned = (await browser.get("/")).page.text
+            assert "An open transaction holds back consumers in 1 partition: orders-0." in warned
             one = (await browser.get(page.links["load/1"])).page
             assert "State Ongoing" in one.text
             assert "orders -0 0 0 3" in one.text

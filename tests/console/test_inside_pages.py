@@ -237,3 +237,21 @@ def test_clients_are_called_old_by_what_they_say_of_themselves() -> None:
     assert not why_old("apache-kafka-java", "4.1.0-SNAPSHOT")
     assert not why_old("librdkafka", "unknown")
     assert not why_old("something else", "0.1")
+
+
+async def test_the_last_hour_of_a_topic(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await browser.create("orders")
+        view = browser.console.view
+        await view.sample()
+        async with client(browser, "shop") as shop:
+            await shop.ask(produce_request("orders", {0: batch(*[b"x"] * 60)}), 9)
+        view._look_at = 0.0  # there is no need to wait for the next look
+        await view.sample()
+        later = view.now_ms() // 60_000 + 1
+        assert sum(point[1] for point in view.traffic.hours.of("orders", later)) == 1.0
+        history = (await browser.get("/history.json?topic=orders&series=bytes_in,bytes_out")).json
+        assert history["series"] == ["bytes_in", "bytes_out"]
+        assert {len(values) for values in history["values"]} == {len(history["times"])}
+        page = (await browser.get("/topics/orders")).page
+        assert [found["data-topic"] for _, found in page.elements if "data-topic" in found] == ["orders", "orders"]

@@ -11,8 +11,16 @@ import trio
 import trio.testing
 
 from ottla.base.seams import InlineWorkers, SimulatedClock
+from ottla.broker.view.activity import consumer_rows, writer_rows
+from ottla.broker.view.administration import cluster_detail
+from ottla.broker.view.applications import application_rows
 from ottla.broker.view.pace import PROMPT_SECONDS, UNITS_PER_SLICE, Pace
+from ottla.broker.view.topics import ReplicasHere
+from ottla.broker.view.transactions import holder_rows
 from ottla.broker.view.view import MOST_TIMED, BrokerView, NotFoundError
+from ottla.handlers.activity import Activity
+from ottla.replication.fetch_session import FetchedPartition
+from ottla.wire.messages.fetch import FetchPartition
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.offset_commit import (
@@ -22,7 +30,7 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitResponse,
 )
 
-from ...memory_cluster import MemoryCluster, running
+from ...memory_cluster import MemoryCluster, running, until
 
 ONE = (1,)
 
@@ -206,6 +214,32 @@ async def test_no_slice_is_longer_than_so_many_units(autojump_clock: trio.testin
         await view.sample()
         assert sum(each.slices for each in paces) >= 1200 // UNITS_PER_SLICE * (5 + 4 + 2)
         assert max(each.largest for each in paces) < UNITS_PER_SLICE + 50
+
+
+async def test_who_writes_and_reads_is_looked_up_in_slices(autojump_clock: trio.testing.MockClock) -> None:
+    """Connections that have each written to and read from every partition of a topic of many."""
+    async with watched() as (cluster, view):
+        await cluster.create("many", *[ONE] * 900)
+        services = cluster.services(1)
+        topic = services.metadata.topics["many"]
+        opened = [await cluster.network.connect("broker1", 9092) for _ in range(20)]
+        await until(lambda: len(list(cluster.servers[1].connections())) >= len(opened))
+        connections = [*cluster.servers[1].connections()][-len(opened) :]
+        for connection in connections:
+            activity = connection.call.activity = Activity()
+            activity.produced = {("many", number): (1, 0, -1) for number in range(900)}
+            activity.fetched = [
+                FetchedPartition("many", topic.topic_id, FetchPartition(partition=number)) for number in range(900)
+            ]
+        pace = Pace(view._clock.elapsed)
+        replicas = ReplicasHere(services)
+        assert len(await writer_rows(services, connections, topic, replicas, pace)) == 20 * 900
+        assert len(await consumer_rows(services, connections, topic, replicas, pace)) == 20 * 900
+        assert sum(row.connections for row in await application_rows(connections, pace)) == 20
+        assert (await cluster_detail(services, pace)).nodes[0].led == 900
+        assert await holder_rows(services, 1, pace) == []
+        assert pace.slices >= 20 * 900 * 2 // UNITS_PER_SLICE
+        assert pace.largest < UNITS_PER_SLICE + 150
 
 
 async def test_a_page_is_made_without_rest_unless_it_takes_long(autojump_clock: trio.testing.MockClock) -> None:
