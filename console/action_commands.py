@@ -71,8 +71,10 @@ def delete_topic(server: str, name: str) -> Command:
     )
 
 
-def produce(server: str, topic: str, partition: int | None, content: Content) -> Command:
-    """``ottla produce`` takes everything that a record may be, Kafka's tool lines of text."""
+def produce(server: str, topic: str, partition: int | None, content: Content) -> Command | None:
+    """``ottla produce`` takes everything but headers without a value, Kafka's tool lines of text."""
+    if any(data is None for _, data in content.headers):
+        return None
     described: dict[str, Any] = {**_told("key", content.key), **_told("value", content.value)}
     if content.headers:
         described["headers"] = [{"key": name, **_told("value", data)} for name, data in content.headers]

@@ -12,7 +12,8 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 import ottla
-from ottla.console import commands, more_commands
+from ottla.console import action_commands, commands, more_commands
+from ottla.console.record_forms import Content, Place
 
 TOPIC, GROUP = "-dashed", "-o; echo gone"
 
@@ -57,3 +58,22 @@ def test_records_are_those_of_the_page(server: str) -> None:
     assert printed(commands.records(server, TOPIC, 1, None, 1).ottla) == "record 2\n"
     assert printed(commands.records(server, TOPIC, 1, 0, 2).ottla) == "record 0\nrecord 1\n"
     assert printed(commands.records(server, TOPIC, None, 1, 2).ottla) == "record 1\nrecord 2\n"
+
+
+def run_in_a_shell(line: str) -> None:
+    as_module = line.replace("ottla ", f"{shlex.quote(sys.executable)} -m ottla ")
+    subprocess.run(["sh", "-c", as_module], capture_output=True, timeout=120, check=True)
+
+
+def test_records_are_written_and_sent_again_as_the_page_does_it(server: str) -> None:
+    content = Content(b"it's", b"\0\xff", (("h", b"1"), ("h", b"2"), ("raw", b"\xff")))
+    assert action_commands.produce(server, "written", 0, Content(None, b"", (("h", None),))) is None
+    command = action_commands.produce(server, "written", 0, content)
+    assert command is not None
+    run_in_a_shell(command.ottla)
+    run_in_a_shell(action_commands.send_again(server, "written", Place(0, 0), "again").ottla)
+    for topic in ("written", "again"):
+        with KafkaConsumer(topic, bootstrap_servers=server, auto_offset_reset="earliest") as consumer:
+            record = next(consumer)
+        assert (record.key, record.value) == (content.key, content.value)
+        assert [(header[0], header[1]) for header in record.headers] == list(content.headers)

@@ -22,7 +22,7 @@ from ottla.wire.compression import ZSTD
 from ottla.wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ottla.wire.records import Record, build_batch
 
-from .browsing import Browsing, browsing
+from .browsing import Browsing, Open, browsing, on_both
 from .test_record_pages import numbered
 
 
@@ -40,7 +40,8 @@ async def rows(browser: Browsing, query: str = "") -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(answer.body.decode(), newline="")))
 
 
-async def test_everything_that_a_search_finds(tmp_path: Path) -> None:
+@on_both
+async def test_everything_that_a_search_finds(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await numbered(browser, 700, partitions=2)
         assert [line["value"] for line in await lines(browser, "partition=1&key=k3&from=oldest")] == [

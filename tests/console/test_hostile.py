@@ -71,14 +71,14 @@ async def test_nothing_of_a_clients_gets_into_a_page(tmp_path: Path) -> None:
         await check(browser, f"/group?{urlencode({'id': EVIL})}", shown, "\\u{202e}")
         await check(browser, f"/group?{urlencode({'id': EVIL + 'x'})}", shown)
         await check(browser, f"/topics/{EVIL.replace('/', '').encode().hex()}")
-        for show in ("auto", "text", "json", "hex"):
-            await check(browser, f"/topics/t/records?show={show}")
+        for show in ("auto", "text", "json", "integer", "hex", "msgpack"):
+            await check(browser, f"/topics/t/records?show={show}&keys={show}")
             for offset in range(4):
-                await check(browser, f"/topics/t/0/{offset}?show={show}")
+                await check(browser, f"/topics/t/0/{offset}?show={show}&keys={show}")
         await check(browser, "/topics/t/records", shown, "\\u{202e}")
         await check(browser, "/topics/t/0/0", shown, "\\0")
         await check(browser, f"/topics/t/records?{urlencode({'contains': EVIL})}", shown)
-        for name in ("from", "show", "at", "partition", "n", "rest"):
+        for name in ("from", "show", "keys", "path", "at", "partition", "n", "rest"):
             await check(
                 browser,
                 f"/topics/t/records?{urlencode({name: EVIL, 'from': 'time'} if name != 'from' else {name: EVIL})}",
@@ -88,6 +88,35 @@ async def test_nothing_of_a_clients_gets_into_a_page(tmp_path: Path) -> None:
         assert "<img" not in found
         assert not UNSEEN & set(found)
         keeps_open.close()
+
+
+async def test_nothing_of_a_clients_gets_into_a_form(tmp_path: Path) -> None:
+    evil = EVIL.encode()
+    async with browsing(tmp_path, console_allow_writes="true") as browser:
+        await browser.create("t")
+        browser.put(
+            "t",
+            Record(timestamp=1, key=evil, value=evil, headers=[(EVIL, evil), (EVIL, evil)]),
+            Record(
+                timestamp=1,
+                key=b"</textarea><script>alert(1)</script>",
+                value=b"</textarea><b>",
+                headers=[("\udcff", None)],
+            ),
+        )
+        await check(browser, "/topics/t/records")
+        for offset in range(2):
+            await check(browser, f"/topics/t/0/{offset}")
+            await check(browser, f"/topics/t/produce?from=0:{offset}")
+        for name in ("from", "record", "to"):
+            await check(browser, f"/topics/t/produce?{urlencode({name: EVIL})}")
+            await check(browser, f"/topics/t/send-again?{urlencode({'record': '0:0', name: EVIL})}")
+        live = (await browser.get("/topics/t/tail?rest=0:0-0")).json["rows"]
+        assert "<script" not in live
+        assert "<b>" not in live
+        exported = await browser.get("/topics/t/export?as=csv")
+        assert exported.headers["content-disposition"].startswith("attachment")
+        assert exported.headers["x-content-type-options"] == "nosniff"
 
 
 async def test_a_record_of_ten_megabytes(tmp_path: Path) -> None:

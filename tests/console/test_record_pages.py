@@ -225,7 +225,8 @@ async def test_a_search_whose_reader_goes_away_ends(browsing: Open, tmp_path: Pa
         assert (await browser.get("/topics/t")).status == 200
 
 
-async def test_a_json_path_filters(tmp_path: Path) -> None:
+@on_both
+async def test_a_json_path_filters(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await browser.create("t")
         for number in range(30):

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
-import pytest
 from kafka.partitioner.default import murmur2
 
 from ottla.base.seams import InlineWorkers
 from ottla.broker.view.record_log import ReplicaLog
 from ottla.wire.records import Record
 
-from .browsing import Browsing, Page, browsing, browsing_elsewhere
+from .browsing import Browsing, Open, Page, browsing, on_both
 from .form_reader import FormReader
 
 OPEN = {"console_allow_writes": "true"}
-Open = Callable[..., AbstractAsyncContextManager[Browsing]]
-BOTH = pytest.mark.parametrize("opened", [browsing, browsing_elsewhere])
 
 
 @asynccontextmanager
@@ -55,9 +52,9 @@ HARD = [
 ]
 
 
-@BOTH
-async def test_edited_and_sent_again_without_an_edit(opened: Open, tmp_path: Path) -> None:
-    async with writable(opened, tmp_path) as browser:
+@on_both
+async def test_edited_and_sent_again_without_an_edit(browsing: Open, tmp_path: Path) -> None:
+    async with writable(browsing, tmp_path) as browser:
         await browser.create("t")
         for record in HARD:
             browser.put("t", record)
@@ -72,9 +69,9 @@ async def test_edited_and_sent_again_without_an_edit(opened: Open, tmp_path: Pat
         assert [same(record) for record in found[len(HARD) :]] == [same(record) for record in HARD]
 
 
-@BOTH
-async def test_a_new_record(opened: Open, tmp_path: Path) -> None:
-    async with writable(opened, tmp_path) as browser:
+@on_both
+async def test_a_new_record(browsing: Open, tmp_path: Path) -> None:
+    async with writable(browsing, tmp_path) as browser:
         await browser.create("t", 3)
         page = (await browser.get((await browser.get("/topics/t")).page.links["Write a record…"])).page
         typed = {
@@ -83,22 +80,22 @@ async def test_a_new_record(opened: Open, tmp_path: Path) -> None:
             "key": "customer",
             "value_as": "hex",
             "value": "00 ff",
-            "headers": "a=1\na",
+            "headers": "a=1\na=",
         }
         answer = await browser.post("/topics/t/produce", typed)
         number = (murmur2(b"customer") & 0x7FFFFFFF) % 3
         assert f"t-{number} at offset 0" in answer.page.text
         assert "ottla produce -b test:9092 --json" in answer.page.text
         (record,) = await records(browser, "t", number)
-        assert same(record) == (b"customer", b"\0\xff", [("a", b"1"), ("a", None)])
+        assert same(record) == (b"customer", b"\0\xff", [("a", b"1"), ("a", b"")])
         tombstone = {**typed, "value_as": "null", "value": "", "partition": "2"}
         assert "t-2 at offset" in (await browser.post("/topics/t/produce", tombstone)).page.text
         assert (await records(browser, "t", 2))[-1].value is None
 
 
-@BOTH
-async def test_errors_are_kafkas_own_and_what_was_typed_stays(opened: Open, tmp_path: Path) -> None:
-    async with writable(opened, tmp_path) as browser:
+@on_both
+async def test_errors_are_kafkas_own_and_what_was_typed_stays(browsing: Open, tmp_path: Path) -> None:
+    async with writable(browsing, tmp_path) as browser:
         await browser.create("t", configs={"max.message.bytes": "200", "cleanup.policy": "delete"})
         await browser.create("compacted", configs={"cleanup.policy": "compact"})
         form = fields((await browser.get("/topics/t/produce")).page)
@@ -119,9 +116,9 @@ async def test_errors_are_kafkas_own_and_what_was_typed_stays(opened: Open, tmp_
         assert await records(browser, "t") == []
 
 
-@BOTH
-async def test_chosen_records_are_sent_to_another_topic(opened: Open, tmp_path: Path) -> None:
-    async with writable(opened, tmp_path) as browser:
+@on_both
+async def test_chosen_records_are_sent_to_another_topic(browsing: Open, tmp_path: Path) -> None:
+    async with writable(browsing, tmp_path) as browser:
         await browser.create("dead", 2)
         await browser.create("orders", 2)
         for number in (0, 1):

@@ -7,7 +7,7 @@ from typing import Any
 
 from ottla.wire.records import Record, build_batch
 
-from .browsing import Browsing, Page, browsing
+from .browsing import Browsing, Open, Page, browsing, on_both
 
 
 def put(browser: Browsing, *values: str, number: int = 0, key: bytes | None = None) -> None:
@@ -34,7 +34,8 @@ async def watch(browser: Browsing, query: str = "") -> tuple[list[str], Watched]
     return [word for word in page.text.split() if word.startswith("v") and word.endswith(".")], Watched(browser, page)
 
 
-async def test_records_come_as_they_are_written(tmp_path: Path) -> None:
+@on_both
+async def test_records_come_as_they_are_written(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await browser.create("t", 2)
         put(browser, "v0.", "v1.")
@@ -56,7 +57,8 @@ async def test_one_partition_only(tmp_path: Path) -> None:
         assert (await watched.look())[0] == ["v1."]
 
 
-async def test_a_filter_holds_for_what_comes(tmp_path: Path) -> None:
+@on_both
+async def test_a_filter_holds_for_what_comes(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await browser.create("t")
         _, watched = await watch(browser, "&contains=2&n=3")
