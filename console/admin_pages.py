@@ -9,10 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..broker.view.admin_rows import AclRow, QuotaRow, TransactionRow
-from ..broker.view.view import BrokerView
 from . import commands, more_commands
 from .render import Renderer
-from .source import Source, seen_inside
+from .source import Source
 from .tables import Choice, Column, none_last
 
 T = TypeVar("T")
@@ -51,9 +50,6 @@ class AdminPages:
         self._source = source
         self._renderer = renderer
 
-    def _inside(self) -> BrokerView:
-        return seen_inside(self._source)
-
     async def _table(
         self,
         template: str,
@@ -70,18 +66,18 @@ class AdminPages:
 
     async def transactions(self, request: Request) -> Response:
         """Those that are open first; and what holds back consumers."""
-        inside = self._inside()
+        inside = self._source.inside
         choice = Choice(request, TRANSACTION_COLUMNS, "age")
         wanted, only_open = choice.q.lower(), choice.has("open")
 
         def matches(row: TransactionRow) -> bool:
             return wanted in row.transactional_id.lower() and (row.is_open or not only_open)
 
-        holders = await inside.details.holders()
+        holders = [] if inside is None else await inside.details.holders()
         return await self._table(
             "transactions.html",
             choice,
-            await inside.administration.transactions(),
+            await self._source.administration.transactions(),
             matches,
             more_commands.transactions(self._source.bootstrap_servers),
             only_open=only_open,
@@ -92,9 +88,10 @@ class AdminPages:
     async def transaction(self, request: Request) -> Response:
         """The id is in the query: it may have any characters."""
         transactional_id = request.query_params.get("id", "")
-        inside = self._inside()
-        row = await inside.administration.transaction(transactional_id)
-        holders = [each for each in await inside.details.holders() if each.producer_id == row.producer_id]
+        inside = self._source.inside
+        row = await self._source.administration.transaction(transactional_id)
+        known = [] if inside is None else await inside.details.holders()
+        holders = [each for each in known if each.producer_id == row.producer_id]
         return await self._renderer.page(
             "transaction.html",
             row=row,
@@ -106,7 +103,7 @@ class AdminPages:
 
     async def acls(self, request: Request) -> Response:
         """Every rule; ``topic`` in the address: those that are about it."""
-        administration, server = self._inside().administration, self._source.bootstrap_servers
+        administration, server = self._source.administration, self._source.bootstrap_servers
         topic = request.query_params.get("topic", "")
         rows = await administration.acls_of_topic(topic) if topic else await administration.acls()
         choice = Choice(request, ACL_COLUMNS, "resource")
@@ -123,7 +120,7 @@ class AdminPages:
     async def users(self, request: Request) -> Response:
         choice = Choice(request, USER_COLUMNS, "name")
         wanted = choice.q.lower()
-        rows = await self._inside().administration.users()
+        rows = await self._source.administration.users()
         command = more_commands.users(self._source.bootstrap_servers)
         return await self._table("users.html", choice, rows, lambda row: wanted in row.name.lower(), command)
 
@@ -135,12 +132,12 @@ class AdminPages:
             return any(wanted in f"{kind} {name or 'default'}".lower() for kind, name in row.entity)
 
         command = more_commands.quotas(self._source.bootstrap_servers)
-        rows = await self._inside().administration.quotas()
+        rows = await self._source.administration.quotas()
         return await self._table("quotas.html", choice, rows, matches, command)
 
     # --- the cluster --------------------------------------------------------------------------------------------------
 
     async def cluster(self, request: Request) -> Response:
-        cluster = await self._inside().administration.cluster()
+        cluster = await self._source.administration.cluster()
         command = more_commands.cluster(self._source.bootstrap_servers)
         return await self._renderer.page("cluster.html", cluster=cluster, command=command)

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from ..base.seams import Workers
+from ..broker.view.admin_rows import AclRow, ClusterDetail, QuotaRow, TransactionRow, UserRow
 from ..broker.view.history import History
 from ..broker.view.pace import Pace
 from ..broker.view.record_log import RecordLog
@@ -23,6 +24,26 @@ ONLY_INSIDE = (
     "Connections, requests, segments and where consumers are reading are known to a broker alone; of an Ottla broker its own "
     "console shows them, which 'ottla serve --console' has."
 )
+
+
+class Administration(Protocol):
+    """What any Kafka answers beside topics and groups. Raises NotFoundError, KafkaError, OSError."""
+
+    async def transactions(self) -> Sequence[TransactionRow]: ...
+
+    async def transaction(self, transactional_id: str) -> TransactionRow: ...
+
+    async def acls(self) -> Sequence[AclRow] | None:
+        """None where there is no authorizer."""
+        ...
+
+    async def acls_of_topic(self, topic: str) -> Sequence[AclRow] | None: ...
+
+    async def users(self) -> Sequence[UserRow]: ...
+
+    async def quotas(self) -> Sequence[QuotaRow]: ...
+
+    async def cluster(self) -> ClusterDetail: ...
 
 
 class Source(Protocol):
@@ -40,6 +61,9 @@ class Source(Protocol):
     def inside(self) -> BrokerView | None:
         """The view of the broker in whose process this is."""
         ...
+
+    @property
+    def administration(self) -> Administration: ...
 
     @property
     def consoles(self) -> Mapping[int, str]:

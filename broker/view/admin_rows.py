@@ -129,11 +129,14 @@ class MoveRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterDetail:
-    """``moves`` is None where only the controller, another broker, knows them. ``missing`` are brokers that are not alive."""
+    """``moves`` is None where only the controller, another broker, knows them. ``missing`` are brokers that are not alive.
+
+    ``asked`` is the broker that knows it so, None where it is the cluster's metadata as any of them tells it.
+    """
 
     cluster_id: str
     controller: int | None
-    asked: int
+    asked: int | None
     nodes: tuple[NodeRow, ...]
     missing: tuple[int, ...]
     troubles: tuple[TroubleRow, ...]

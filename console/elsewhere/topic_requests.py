@@ -55,12 +55,18 @@ class TopicState(NamedTuple):
     partitions: Mapping[int, PartitionState]
 
 
+class Node(NamedTuple):
+    host: str
+    port: int
+    rack: str | None
+
+
 class ClusterState(NamedTuple):
-    """The cluster as Metadata tells it."""
+    """The cluster as Metadata tells it, its brokers by their ids."""
 
     cluster_id: str = ""
     controller_id: int = -1
-    brokers: tuple[int, ...] = ()
+    brokers: Mapping[int, Node] = {}
     topics: Mapping[str, TopicState] = {}
 
     def leaders(self, keys: Iterable[Key]) -> dict[int, list[Key]]:
@@ -83,7 +89,7 @@ async def cluster_state(client: ClusterClient, topic: str | None = None) -> Clus
     return ClusterState(
         response.cluster_id or "",
         response.controller_id,
-        tuple(sorted(broker.node_id for broker in response.brokers)),
+        {broker.node_id: Node(broker.host, broker.port, broker.rack) for broker in response.brokers},
         {each.name: _topic(each) for each in response.topics if each.name is not None and not each.error_code},
     )
 

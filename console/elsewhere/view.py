@@ -31,6 +31,7 @@ from ...broker.view.view import BrokerView, NotFoundError
 from ...replication.broker_client import PeerUnavailableError
 from ...wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from . import group_requests, rows, topic_requests
+from .administration import ClusterAdministration
 from .cluster_client import ClusterClient
 from .group_requests import GroupSeen
 from .lag_times import lag_times
@@ -70,6 +71,7 @@ class ClusterView:
         self.bootstrap_servers = bootstrap_servers
         self.workers = workers
         self.history = History(SERIES)
+        self.administration = ClusterAdministration(client, clock, self._failed)
         self._client = client
         self._clock = clock
         self._outage: Outage | None = None
@@ -130,6 +132,7 @@ class ClusterView:
         self._topic_rows.forget()
         self._topics.clear()
         self._details.clear()
+        self.administration.forget()
 
     def note(self) -> None:
         """Note what the last second was like, as far as that is known."""
@@ -250,7 +253,7 @@ class ClusterView:
         return ClusterRow(
             seen.state.cluster_id,
             seen.state.controller_id,
-            seen.state.brokers,
+            tuple(sorted(seen.state.brokers)),
             self.bootstrap_servers,
             len(topics),
             sum(row.partitions for row in topics),

@@ -18,7 +18,7 @@ from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
-from .browsing import Browsing, browsing
+from .browsing import Browsing, Open, browsing, browsing_elsewhere, on_both
 from .test_inside_pages import Client, client
 from .test_pages import ask
 
@@ -98,7 +98,34 @@ async def test_the_cluster(tmp_path: Path) -> None:
         assert "kafka-topics.sh --bootstrap-server test:9092 --describe --under-replicated-partitions" in page.text
 
 
-async def test_users_quotas_and_rules(tmp_path: Path) -> None:
+async def test_the_cluster_as_it_tells_itself(tmp_path: Path) -> None:
+    async with browsing_elsewhere(tmp_path, broker_rack="north") as browser:
+        await browser.create("orders", 3)
+        page = (await browser.get("/cluster")).page
+        assert "As its brokers tell it; its controller is broker 1." in page.text
+        (only,) = [text for text in page.row_texts() if "controller" in text]
+        assert "north test :9092 3 3 0" in only
+        assert "None: each has a leader" in page.text
+        assert "Replicas being moved None." in page.text
+
+
+async def test_transactions_of_a_cluster_that_is_asked(tmp_path: Path) -> None:
+    async with browsing_elsewhere(tmp_path, **TRANSACTIONS_AT_ONCE) as browser:
+        await browser.create("orders")
+        async with client(browser, "loader") as loader:
+            await began(browser, loader, "load/1", "orders")
+            page = (await browser.get("/transactions?open=1")).page
+            assert [text for text in page.row_texts() if text.startswith("load/1 Ongoing")]
+            assert "ottla transactions find-hanging" in page.text
+            one = (await browser.get(page.links["load/1"])).page
+            assert "State Ongoing" in one.text
+            assert one.links["orders"] == "/topics/orders"
+            assert "open since offset 0" in (await browser.get("/topics/orders")).page.text
+        assert (await browser.get("/transaction?id=nobody")).status == 404
+
+
+@on_both
+async def test_users_quotas_and_rules(browsing: Open, tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         given = ScramCredentialUpsertion(name="alice", mechanism=2, iterations=8192, salt=b"s" * 8)
         given.salted_password = b"secret"

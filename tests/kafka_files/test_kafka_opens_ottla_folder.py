@@ -146,6 +146,9 @@ def look_at_pages(bootstrap: str, contents: Contents) -> None:
         for what in ("committed", "aborted", "open", "commit marker", "abort marker"):
             assert what in transactions
         assert "Empty" in page("/groups").text
+        assert "Ongoing" in page("/transactions").text
+        assert "None: each has a leader" in page("/cluster").text
+        assert "every client may do everything" in page("/acls").text
         group = page("/group?id=readers")
         assert f"stock 0 {contents.committed['readers']}" in group.text
 
