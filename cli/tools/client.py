@@ -15,7 +15,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import javaproperties
 import kafka.errors
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 from kafka.admin import ConfigResource
@@ -204,6 +203,8 @@ class Connection:
 
 
 def _read(file: Path) -> dict[str, str]:
+    import javaproperties  # as dear to import as any three modules of ours, and few commands read a file
+
     with file.open("rb") as stream:
         return dict(javaproperties.load(stream))
 
