@@ -23,8 +23,8 @@ pytestmark = pytest.mark.computes
 
 OUTDATED = 110
 """Power is lost without a flush, and with it the last states of a transactional id whose later epoch a partition still knows."""
-SEEDS = range(300)
-PARTS = 30
+SEEDS = range(150)
+PARTS = 15
 """Into how many tests they are split, for the processes that run tests side by side."""
 
 
