@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import itertools
 import json
 import os
@@ -16,6 +18,8 @@ import pytest
 
 import ottla
 
+from .forked import Forkserver
+
 LIMIT_S = 120
 
 
@@ -24,6 +28,14 @@ def _interrupts_reach_commands() -> None:
     """A shell has what it runs in the background ignore SIGINT, and so would every process that is started here."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@functools.cache
+def forkserver() -> Forkserver:
+    """One for all commands of this process."""
+    server = Forkserver()
+    atexit.register(server.close)
+    return server
 
 
 class Command:
@@ -41,13 +53,8 @@ class Command:
 
     def run(self, *arguments: str, given: str | bytes = b"") -> subprocess.CompletedProcess[str]:
         """The command with ``given`` as its standard input, ended."""
-        done = subprocess.run(
-            [sys.executable, "-m", "ottla", *arguments],
-            input=given.encode() if isinstance(given, str) else given,
-            capture_output=True,
-            env=self.environment,
-            timeout=LIMIT_S,
-        )
+        given = given.encode() if isinstance(given, str) else given
+        done = forkserver().run(arguments, given, self.environment, LIMIT_S)
         return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def __call__(self, *arguments: str, given: str | bytes = b"") -> str:

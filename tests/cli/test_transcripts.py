@@ -37,6 +37,8 @@ ADDRESS = "127.0.0.1:9092"
 SECOND_ADDRESS = "127.0.0.1:9192"
 LIMIT_S = 60
 
+pytestmark = pytest.mark.timeout(1800)  # a page has a hundred commands, which may run beside all else
+
 
 class Step(NamedTuple):
     """A command and what it is to print."""
