@@ -165,6 +165,14 @@ class ClientConnection:
         elif not self.busy:
             self._connection.close()
 
+    def disconnect(self) -> None:
+        """End it at once, as an administrator has asked; what is being handled goes on and has no answer."""
+        logger.info("closing connection from %s: an administrator has asked for it", self.peer)
+        self._stopping = True
+        if self._pausing is not None:
+            self._pausing.cancel()
+        self._connection.close()
+
     def shrink(self) -> None:
         """Give back a large buffer with nothing in it; called for connections that went quiet."""
         if not self.busy and self._start == self._end and len(self._buffer) > SMALL_BUFFER:

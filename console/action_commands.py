@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from .commands import Command, line, named
@@ -113,3 +114,37 @@ def _is_line(data: bytes) -> bool:
         return "\n" not in data.decode()
     except UnicodeDecodeError:
         return False
+
+
+def reset_offsets(server: str, group: str, topics: Sequence[str], way: str, at: int) -> Command:
+    """``at``: an offset, a distance, or ms since 1970."""
+    ottla = ["ottla", "groups", "reset-offsets", "-b", server]
+    kafka = ["kafka-consumer-groups.sh", "--bootstrap-server", server, "--reset-offsets", "--group", group]
+    chosen = [word for topic in topics for word in ("--topic", topic)] or ["--all-topics"]
+    to = [f"--to-{way}"]
+    if way == "time":
+        to = ["--to-datetime", _moment(at)]
+    elif way == "shift":
+        to = [f"--shift-by={at}"] if at < 0 else ["--shift-by", str(at)]
+    elif way == "offset":
+        to.append(str(at))
+    return Command(line(*ottla, *chosen, *to, "--execute", *named(group)), line(*kafka, *chosen, *to, "--execute"))
+
+
+def _moment(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{ms % 1000:03}Z"
+
+
+def delete_group(server: str, group: str) -> Command:
+    return Command(
+        line("ottla", "groups", "delete", "-b", server, *named(group)),
+        line("kafka-consumer-groups.sh", "--bootstrap-server", server, "--delete", "--group", group),
+    )
+
+
+def abort_transaction(server: str, topic: str, partition: int, start: int) -> Command:
+    where = "--partition", str(partition), "--start-offset", str(start)
+    return Command(
+        line("ottla", "transactions", "abort", "-b", server, *where, *named(topic)),
+        line("kafka-transactions.sh", "--bootstrap-server", server, "abort", "--topic", topic, *where),
+    )

@@ -147,7 +147,8 @@ def _path(request: Request) -> dict[str, str]:
 def _problem(error: Exception) -> tuple[str, int]:
     """What the page says, and its status."""
     if isinstance(error, KafkaError):
-        return f"Kafka's answer: {in_words(error)}", 409
+        status = 403 if error.code.name.endswith("_AUTHORIZATION_FAILED") else 409
+        return f"Kafka's answer: {in_words(error)}", status
     return str(error), 403 if isinstance(error, RefusedFormError) else 404 if isinstance(error, NotFoundError) else 400
 
 

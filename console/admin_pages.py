@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -9,8 +10,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ..broker.view.admin_rows import AclRow, QuotaRow, TransactionRow
+from ..handlers.rights import TOPIC, TRANSACTIONAL_ID
+from ..security.acl import Operation, ResourceType
 from . import commands, more_commands
 from .render import Renderer
+from .rights import Rights
 from .source import Source
 from .tables import Choice, Column, none_last
 
@@ -46,9 +50,13 @@ QUOTA_COLUMNS = (
 class AdminPages:
     """Each method is one page."""
 
-    def __init__(self, source: Source, renderer: Renderer) -> None:
+    def __init__(self, source: Source, renderer: Renderer, rights: Rights | None) -> None:
         self._source = source
         self._renderer = renderer
+        self._rights = rights
+
+    def _may_describe(self, resource_type: ResourceType, name: str) -> bool:
+        return self._rights is None or self._rights.may(Operation.DESCRIBE, resource_type, name)
 
     async def _table(
         self,
@@ -71,9 +79,14 @@ class AdminPages:
         wanted, only_open = choice.q.lower(), choice.has("open")
 
         def matches(row: TransactionRow) -> bool:
-            return wanted in row.transactional_id.lower() and (row.is_open or not only_open)
+            return (
+                wanted in row.transactional_id.lower()
+                and (row.is_open or not only_open)
+                and self._may_describe(TRANSACTIONAL_ID, row.transactional_id)
+            )
 
-        holders = [] if inside is None else await inside.details.holders()
+        known = [] if inside is None else await inside.details.holders()
+        holders = [each for each in known if self._may_describe(TOPIC, each.topic)]
         return await self._table(
             "transactions.html",
             choice,
@@ -90,6 +103,8 @@ class AdminPages:
         transactional_id = request.query_params.get("id", "")
         inside = self._source.inside
         row = await self._source.administration.transaction(transactional_id)
+        partitions = tuple(each for each in row.partitions if self._may_describe(TOPIC, each[0]))
+        row = dataclasses.replace(row, partitions=partitions)
         known = [] if inside is None else await inside.details.holders()
         holders = [each for each in known if each.producer_id == row.producer_id]
         return await self._renderer.page(

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from ..broker.view.view import BrokerView
 from .actions import Action
 from .asking import Kafka
+from .broker_actions import AbortTransaction, Disconnect
+from .group_actions import DeleteGroup, ResetOffsets
+from .rights import Rights
 from .source import Source
 from .topic_actions import AddPartitions, ConfigureTopic, CreateTopic, DeleteRecords, DeleteTopic
 
 
-def all_actions(kafka: Kafka, source: Source) -> dict[str, Action]:
-    """Those of a console that may write. A topic is in the path, a group in the query: its id may have any characters."""
+def all_actions(kafka: Kafka, source: Source, inside: BrokerView | None, rights: Rights | None) -> dict[str, Action]:
+    """Those of a console that may write; ``inside`` where it is a broker's own.
+
+    A topic is in the path, a group in the query: its id may have any characters.
+    """
 
     def server() -> str:
         return source.bootstrap_servers
 
-    return {
+    actions: dict[str, Action] = {
         "/create-topic": CreateTopic(kafka, server),
         "/topics/{topic}/add-partitions": AddPartitions(kafka, server),
         "/topics/{topic}/configure": ConfigureTopic(kafka, server),
         "/topics/{topic}/delete-records": DeleteRecords(kafka, server),
         "/topics/{topic}/delete": DeleteTopic(kafka, server),
+        "/reset-offsets": ResetOffsets(kafka, server),
+        "/delete-group": DeleteGroup(kafka, server),
+        "/abort-transaction": AbortTransaction(kafka, server),
     }
+    if inside is not None:
+        actions["/disconnect"] = Disconnect(inside, rights)
+    return actions

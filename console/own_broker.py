@@ -19,6 +19,7 @@ from ..base.network import Part
 from ..broker.dispatch import answer
 from ..broker.view.view import ViewedBroker
 from ..handlers.call import Call, CloseConnection
+from ..handlers.connection_context import ConnectionContext
 from ..handlers.rights import CLUSTER, GROUP, TOPIC, check, may
 from ..handlers.services import Services
 from ..replication.broker_client import NoAnswerError
@@ -51,7 +52,7 @@ class OwnBroker:
         """See ``asking.Kafka``."""
         services = self._services()
         node = await self._node(services, to)
-        call = Call(services, current().connection, _nothing, self._broker.monitor.observer)
+        call = self._call(services)
         if node == services.broker_id:
             return await _ask_here(call, request)
         return await self._ask_there(call, request, node)
@@ -61,6 +62,14 @@ class OwnBroker:
         if assembly is None or not assembly.is_started:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, "The broker has not started yet.")
         return assembly.services
+
+    def _call(self, services: Services) -> Call:
+        """Of the visitor, as if over the listener that every broker has: answers name brokers that are at the same one."""
+        assembly, visitor = self._broker.assembly, current().connection
+        assert assembly is not None
+        connection = ConnectionContext(assembly.peers.listener, visitor.peer)
+        connection.principal = visitor.principal
+        return Call(services, connection, _nothing, self._broker.monitor.observer)
 
     async def _node(self, services: Services, to: To) -> int:
         """Raises KafkaError where there is none."""
@@ -85,8 +94,7 @@ class OwnBroker:
     async def _coordinator(self, services: Services, group: str) -> int:
         until = trio.current_time() + _FIND_SECONDS
         while True:
-            call = Call(services, current().connection, _nothing, self._broker.monitor.observer)
-            found = await _ask_here(call, FindCoordinatorRequest(key=group))
+            found = await _ask_here(self._call(services), FindCoordinatorRequest(key=group))
             if not found.error_code:
                 return int(found.node_id)
             code = ErrorCode(found.error_code)

@@ -180,8 +180,11 @@ def _number(text: str, what: str, default: int | None) -> int | None:
 def _at(start: str, text: str) -> int:
     if start == "offset":
         return _number(text, "an offset", 0) or 0
-    if start != "time":
-        return 0
+    return moment_ms(text) if start == "time" else 0
+
+
+def moment_ms(text: str) -> int:
+    """A time as a person writes it, in ms since 1970; without a zone it is UTC. Raises WrongQuestionError."""
     if text.isascii() and text.isdigit() and len(text) <= 16:
         return int(text)
     try:

@@ -23,12 +23,12 @@ class Top:
         view = seen_inside(self._source)
         broker, pace = await view.broker(), view.pace()
         topics = await first(
-            [row for row in await view.topics() if not row.is_internal],
+            [row for row in await self._source.topics() if not row.is_internal],
             lambda row: ((row.rates.bytes_in or 0) + (row.rates.bytes_out or 0), none_last(row.size)),
             _ROWS,
             pace,
         )
-        groups = await first(await view.groups(), lambda row: none_last(row.lag), _ROWS, pace)
+        groups = await first(await self._source.groups(), lambda row: none_last(row.lag), _ROWS, pace)
         shown = {"topics": topics, "groups": groups, "errors": view.errors()[:_ROWS]}
         return JSONResponse({"broker": as_json(broker), **{name: as_json(rows) for name, rows in shown.items()}})
 

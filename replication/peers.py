@@ -15,7 +15,8 @@ from .metadata_cache import MetadataCache
 class Peers:
     """Clients of the brokers that are alive, as the last UpdateMetadata had them.
 
-    ``secure``: what their connections go through first, None where that listener is PLAINTEXT.
+    ``listener``: the name of the one at which they are reached; ``secure``: what their connections go through first, None where
+    that is PLAINTEXT.
     """
 
     def __init__(
@@ -28,7 +29,7 @@ class Peers:
     ) -> None:
         self._network = network
         self._broker_id = broker_id
-        self._listener = listener
+        self.listener = listener
         self._metadata = metadata
         self._secure = secure
         self._clients: dict[tuple[int, str], tuple[tuple[str, int], BrokerClient]] = {}
@@ -56,7 +57,7 @@ class Peers:
         return client
 
     def _address(self, broker_id: int) -> tuple[str, int] | None:
-        node = self._metadata.nodes(self._listener).get(broker_id)
+        node = self._metadata.nodes(self.listener).get(broker_id)
         return None if node is None else (node.host, node.port)
 
     def _close_those_gone(self) -> None:

@@ -227,6 +227,13 @@ class BrokerView:
         """The open connections of clients that a handshake let in, oldest first."""
         return await self._connections.get()
 
+    def disconnect(self, peer: str) -> bool:
+        """End the connection of a client, which is ``HOST:PORT``; whether there is one."""
+        found = [connection for connection in self._broker.connections() if connection.peer == peer]
+        for connection in found:
+            connection.disconnect()
+        return bool(found)
+
     def errors(self) -> list[ErrorRow]:
         """What clients were answered with in the last hour."""
         return self.requests.errors()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,10 +20,21 @@ from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.server import BrokerServer
 from ottla.broker.view.cached import FRESH_SECONDS
 from ottla.console.alone import ConsoleAlone
+from ottla.console.asking import GroupCoordinator
+from ottla.console.own_broker import OwnBroker
 from ottla.console.side import ConsoleSide
+from ottla.console.visitor import Visitor, visited_by
 from ottla.controller.topics import NewTopic
+from ottla.handlers.connection_context import ConnectionContext
+from ottla.handlers.services import Services
 from ottla.replication.partition import Partition
 from ottla.security.client_security import ClientSecurity
+from ottla.security.principal import USER, Principal
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from ottla.wire.records import Record, build_batch
 
 from ..memory_broker import HOST, PORT, running
@@ -122,6 +133,15 @@ class Browsing:
         self.renews = True
         self.cookies: dict[str, str] = {}
 
+    def another(self) -> Browsing:
+        """A browser without the cookies of this one."""
+        return Browsing(self.server, self.network)
+
+    @property
+    def services(self) -> Services:
+        assert self.server.assembly is not None
+        return self.server.assembly.services
+
     @property
     def console(self) -> ConsoleSide:
         side = self.server._console
@@ -208,6 +228,18 @@ class Browsing:
             while self.server.connections():
                 await trio.sleep(0.01)
 
+    async def put_offset(self, group: str, topic: str, number: int, offset: int) -> None:
+        """Commit for a group, by the broker's own code."""
+        partition = OffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
+        topics = [OffsetCommitRequestTopic(name=topic, partitions=[partition])]
+        connection = ConnectionContext("TEST", "127.0.0.1:1")
+        connection.principal = Principal(USER, "admin")
+        with visited_by(Visitor(connection, "")):
+            response = await OwnBroker(self.server).ask(
+                OffsetCommitRequest(group_id=group, topics=topics), GroupCoordinator(group)
+            )
+        assert response.topics[0].partitions[0].error_code == 0
+
     def put(self, name: str, *records: Record, number: int = 0) -> None:
         self.partition(name, number).append(build_batch(records), now_ms=1, internal=True)
 
@@ -230,8 +262,8 @@ async def _answer(stream: MemoryConnection, protocol: h11.Connection) -> Answer:
 
 
 @asynccontextmanager
-async def browsing(folder: Path, **properties: str) -> AsyncIterator[Browsing]:
-    """``properties`` with _ for the dots."""
+async def browsing(folder: Path, spelt: Mapping[str, str] | None = None, **properties: str) -> AsyncIterator[Browsing]:
+    """``properties`` with _ for the dots; ``spelt`` as they are."""
     network = MemoryNetwork()
     named = {name.replace("_", "."): value for name, value in properties.items()}
     config = Config(
@@ -242,6 +274,7 @@ async def browsing(folder: Path, **properties: str) -> AsyncIterator[Browsing]:
             "message.max.bytes": "20000000",
             "log.initial.task.delay.ms": "1000000000",  # records of tests are old, and would be deleted
             **named,
+            **(spelt or {}),
         }
     )
     server = BrokerServer(config, network=network, workers=InlineWorkers(), make_console=ConsoleSide)

@@ -8,6 +8,7 @@ import pytest
 
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryNetwork
+from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.broker.server import BrokerServer, StartError
 from ottla.console.side import ConsoleSide
 
@@ -22,6 +23,10 @@ WRITING = (
     "/topics/orders/configure",
     "/topics/orders/delete-records",
     "/topics/orders/delete",
+    "/reset-offsets",
+    "/delete-group",
+    "/abort-transaction",
+    "/disconnect",
 )
 """The addresses of a console that may write."""
 
@@ -144,17 +149,23 @@ async def test_what_every_answer_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("properties", "why"),
     [
-        ({"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}, "where there are access rules"),
         (
-            {"listeners": f"SASL_PLAINTEXT://{HOST}:{PORT}", "sasl.enabled.mechanisms": "PLAIN"},
-            "where every listener asks clients who they are",
+            {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"},
+            "there are access rules, and no listener",
+        ),
+        (
+            {"listeners": f"SASL_PLAINTEXT://{HOST}:{PORT}", "sasl.enabled.mechanisms": "OAUTHBEARER"},
+            "every listener asks clients who they are, and no listener has users with passwords",
+        ),
+        (
+            {"listeners": f"SSL://{HOST}:{PORT}", "listener.name.ssl.ssl.client.auth": "required"},
+            "every listener asks clients who they are, and no listener has users with passwords",
         ),
     ],
 )
 def test_it_lets_nobody_in_whom_the_broker_would_not(properties: dict[str, str], why: str, tmp_path: Path) -> None:
+    """Whom the console could not know is not let in; nor is the broker's other way in what counts."""
     config = Config({"log.dirs": str(tmp_path), "listeners": f"PLAINTEXT://{HOST}:{PORT}", **properties})
-    network = MemoryNetwork()
-    server = BrokerServer.__new__(BrokerServer)
-    server.config = config
+    server = BrokerServer(config, network=MemoryNetwork())
     with pytest.raises(StartError, match=why):
-        ConsoleSide(server, network, None, None)  # type: ignore[arg-type]
+        ConsoleSide(server, MemoryNetwork(), SystemClock(), InlineWorkers())

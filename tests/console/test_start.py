@@ -50,7 +50,7 @@ def test_without_a_console_nothing_of_it_is_loaded(tmp_path: Path) -> None:
         (
             ["--override", "authorizer.class.name=kafka.security.authorizer.AclAuthorizer"],
             "",
-            "where there are access rules",
+            "there are access rules, and no listener has users with passwords",
         ),
         (["--override", "console.avro.schemas=nothing.avsc"], "", "to: cannot read nothing.avsc: No such file"),
         (

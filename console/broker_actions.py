@@ -1,0 +1,127 @@
+"""What can be done about a client: the transaction that hangs in a partition aborted (KIP-664), its connection ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..broker.view.view import BrokerView, NotFoundError
+from ..handlers.rights import CLUSTER
+from ..security.acl import Operation
+from ..wire.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
+from ..wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
+from . import action_commands
+from .actions import Done, Field, Given, Plan, number
+from .asking import Kafka, Leader, check
+from .questions import WrongQuestionError
+from .rights import Rights
+from .topic_actions import Server, topic_address
+
+
+class AbortTransaction:
+    """An abort marker for one partition, in the place of a coordinator that does not write it."""
+
+    title, here = "Abort a transaction", "Topics"
+
+    def __init__(self, kafka: Kafka, server: Server) -> None:
+        self._kafka = kafka
+        self._server = server
+
+    def fields(self, given: Given) -> Sequence[Field]:
+        return ()
+
+    async def plan(self, given: Given) -> Plan | None:
+        topic, partition = given.get("topic", ""), _partition(given)
+        found = await self._open(given)
+        start = found.current_txn_start_offset
+        return Plan(
+            f"The transaction of producer {found.producer_id} in {topic}-{partition} is aborted: its records there, from "
+            f"offset {start} on, are not read by those who read what is committed.",
+            "Abort transaction",
+            action_commands.abort_transaction(self._server(), topic, partition, start),
+            warnings=(
+                "Only for a transaction that hangs: its coordinator knows nothing of this.",
+                "What the producer wrote elsewhere stays as it is.",
+            ),
+            columns=("Producer", "Epoch", "Coordinator's epoch", "First offset"),
+            rows=((found.producer_id, found.producer_epoch, found.coordinator_epoch, start),),
+            hidden={"start": str(start)},
+        )
+
+    async def carry_out(self, given: Given) -> Done:
+        topic, partition = given.get("topic", ""), _partition(given)
+        found = await self._open(given)
+        if str(found.current_txn_start_offset) != given.get("start"):
+            raise WrongQuestionError("Nothing was done: the transaction that was shown has ended meanwhile.")
+        marker = WritableTxnMarker(
+            producer_id=found.producer_id,
+            producer_epoch=found.producer_epoch,
+            transaction_result=False,
+            topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])],
+            # One that hangs before its first end has no coordinator's epoch yet; Kafka's tool sends the lowest there is, too.
+            coordinator_epoch=max(0, found.coordinator_epoch),
+        )
+        response = await self._kafka.ask(WriteTxnMarkersRequest(markers=[marker]), Leader(topic, partition))
+        for answered in response.markers[0].topics:
+            for result in answered.partitions:
+                check(result.error_code)
+        what = f"The transaction of producer {found.producer_id} in {topic}-{partition} was aborted."
+        return Done(what, topic_address(topic), topic)
+
+    async def _open(self, given: Given) -> ProducerState:
+        """The producer, whose transaction is open. Raises NotFoundError, KafkaError."""
+        topic, partition = given.get("topic", ""), _partition(given)
+        producer_id = number(given, "producer", "a producer id")
+        request = DescribeProducersRequest(topics=[TopicRequest(name=topic, partition_indexes=[partition])])
+        response = await self._kafka.ask(request, Leader(topic, partition))
+        (found,) = response.topics[0].partitions
+        check(found.error_code, found.error_message)
+        for state in found.active_producers:
+            if state.producer_id == producer_id and state.current_txn_start_offset >= 0:
+                producer: ProducerState = state
+                return producer
+        raise NotFoundError(f"There is no open transaction of producer {producer_id} in {topic}-{partition}.")
+
+
+def _partition(given: Given) -> int:
+    partition = number(given, "partition", "a partition", 0, (1 << 31) - 1)
+    if partition is None:
+        raise WrongQuestionError("Of which partition was not said.")
+    return partition
+
+
+class Disconnect:
+    """The end of a client's connection. No request of Kafka does that: it needs ALTER on the cluster."""
+
+    title, here = "Disconnect a client", "Connections"
+
+    def __init__(self, view: BrokerView, rights: Rights | None) -> None:
+        self._view = view
+        self._rights = rights
+
+    def fields(self, given: Given) -> Sequence[Field]:
+        return ()
+
+    async def plan(self, given: Given) -> Plan | None:
+        self._check()
+        row = next((row for row in await self._view.connections() if row.peer == given.get("peer")), None)
+        if row is None:
+            raise NotFoundError(f"There is no connection from {given.get('peer', '')}.")
+        return Plan(
+            f"The connection from {row.peer} is closed, with what it is waiting for.",
+            "Disconnect",
+            None,
+            warnings=("Its client will connect again, unless it is stopped or loses its right to.",),
+            columns=("Client", "Client id", "Principal", "Listener"),
+            rows=((row.peer, row.client_id, row.principal, row.listener),),
+        )
+
+    async def carry_out(self, given: Given) -> Done:
+        self._check()
+        peer = given.get("peer", "")
+        if not self._view.disconnect(peer):
+            raise NotFoundError(f"There is no connection from {peer}.")
+        return Done(f"The connection from {peer} was closed.", "/connections", "Connections")
+
+    def _check(self) -> None:
+        if self._rights is not None:
+            self._rights.check(Operation.ALTER, CLUSTER)

@@ -1,0 +1,263 @@
+"""What can be done with a group that has no members: its offsets moved, after a look at what they would be; the group deleted.
+
+The rules are those of kafka-consumer-groups (ConsumerGroupCommand): an offset outside of the log becomes the nearest one inside,
+a time behind the last record is the end. What was shown is what is committed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+from urllib.parse import quote
+
+from ..base.errors import ErrorCode, KafkaError
+from ..wire.messages.delete_groups import DeleteGroupsRequest
+from ..wire.messages.describe_groups import DescribeGroupsRequest
+from ..wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from ..wire.messages.offset_fetch import OffsetFetchRequest
+from . import action_commands
+from .actions import Done, Field, Given, Plan, check_typed, number
+from .asking import GroupCoordinator, Kafka, check
+from .offsets import Bounds, Key, at_time, bounds
+from .questions import WrongQuestionError, moment_ms
+from .topic_actions import Server, described
+
+_MOST_PARTITIONS = 2000
+_LATEST_MS = 253_402_300_800_000  # the year 10000
+_INACTIVE = ("Empty", "Dead")
+WAYS = (
+    ("earliest", "to the earliest"),
+    ("latest", "to the latest"),
+    ("offset", "to the offset"),
+    ("shift", "by so many"),
+    ("time", "to the time"),
+)
+
+
+class Move(NamedTuple):
+    """A partition's committed offset, None for none, and what it is to be."""
+
+    key: Key
+    current: int | None
+    found: Bounds
+    new: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Reset:
+    """What a form asks for. ``topics`` are ``NAME`` or ``NAME:0,1``, none for what the group has committed."""
+
+    group: str
+    topics: tuple[str, ...]
+    way: str
+    at: int
+
+
+def read_reset(given: Given) -> Reset:
+    """Raises WrongQuestionError."""
+    way, text = given.get("to", ""), given.get("at", "").strip()
+    at = 0
+    if way == "time":
+        at = moment_ms(text)
+        if not 0 <= at < _LATEST_MS:
+            raise WrongQuestionError(f"{text} is not a time that a record may have.")
+    elif way in ("offset", "shift"):
+        least = -(1 << 63) if way == "shift" else 0
+        value = number(given, "at", "a number of offsets" if way == "shift" else "an offset", least)
+        if value is None:
+            raise WrongQuestionError("Where to was not said.")
+        at = value
+    elif way not in dict(WAYS):
+        raise WrongQuestionError(f"Offsets go {', '.join(text for _, text in WAYS)}, not {way}.")
+    return Reset(given.get("id", ""), tuple(given.get("topics", "").split()), way, at)
+
+
+class ResetOffsets:
+    """Other offsets for a group."""
+
+    title, here = "Reset offsets", "Groups"
+
+    def __init__(self, kafka: Kafka, server: Server) -> None:
+        self._kafka = kafka
+        self._server = server
+
+    def fields(self, given: Given) -> Sequence[Field]:
+        return (
+            Field("id", "Group", given.get("id", "")),
+            Field("topics", "Topics", given.get("topics", ""), hint="all, or NAME NAME:0,1"),
+            Field("to", "Where to", given.get("to", "earliest"), "choice", WAYS),
+            Field("at", "Offset, number or time", given.get("at", ""), hint="2026-01-31T12:00Z"),
+        )
+
+    async def plan(self, given: Given) -> Plan | None:
+        group = given.get("id", "")
+        if group:
+            await self._check_inactive(group)
+        if not group or "to" not in given:
+            return None
+        reset = read_reset(given)
+        moves = await self._moves(reset)
+        return Plan(
+            f"The group {group} goes on reading elsewhere in {len(moves)} partitions.",
+            "Reset offsets",
+            action_commands.reset_offsets(self._server(), group, reset.topics, reset.way, reset.at),
+            columns=("Partition", "Current", "Start", "End", "New"),
+            rows=[(f"{m.key[0]}-{m.key[1]}", m.current, *m.found, m.new) for m in moves],
+            hidden={
+                "offsets": "\n".join(f"{topic}:{partition}:{m.new}" for m in moves for topic, partition in [m.key])
+            },
+        )
+
+    async def carry_out(self, given: Given) -> Done:
+        group = given.get("id", "")
+        await self._check_inactive(group)
+        wanted = _shown(given.get("offsets", ""))
+        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+        for (topic, partition), offset in wanted.items():
+            committed = OffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=offset, committed_metadata=""
+            )
+            topics.setdefault(topic, []).append(committed)
+        request = OffsetCommitRequest(
+            group_id=group,
+            topics=[OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
+        )
+        response = await self._kafka.ask(request, GroupCoordinator(group))
+        for answered in response.topics:
+            for result in answered.partitions:
+                check(result.error_code, f"{answered.name}-{result.partition_index} was not reset.")
+        what = f"The group {group} goes on reading elsewhere in {len(wanted)} partitions."
+        return Done(what, f"/group?id={quote(group, safe='')}", group)
+
+    async def _check_inactive(self, group: str) -> None:
+        """Raises WrongQuestionError, KafkaError."""
+        response = await self._kafka.ask(DescribeGroupsRequest(groups=[group]), GroupCoordinator(group))
+        (found,) = response.groups
+        check(found.error_code)
+        if found.group_state not in _INACTIVE:
+            raise WrongQuestionError(
+                f"Assignments can only be reset if the group '{group}' is inactive, but the current state is "
+                f"{found.group_state}."
+            )
+
+    async def _moves(self, reset: Reset) -> list[Move]:
+        current = await self._committed(reset.group)
+        keys = await self._chosen(reset.topics) if reset.topics else sorted(current)
+        if not keys:
+            raise WrongQuestionError(f"{reset.group} has committed no offsets: name topics.")
+        if len(keys) > _MOST_PARTITIONS:
+            raise WrongQuestionError(
+                f"These are {len(keys)} partitions, and {_MOST_PARTITIONS} at most go: name topics."
+            )
+        found = await bounds(self._kafka, keys)
+        goals = await self._goals(reset, keys, current, found)
+        return [Move(key, current.get(key), at, min(max(goals[key], at.start), at.end)) for key, at in found.items()]
+
+    async def _goals(
+        self, reset: Reset, keys: Sequence[Key], current: Mapping[Key, int], found: Mapping[Key, Bounds]
+    ) -> Mapping[Key, int]:
+        match reset.way:
+            case "earliest":
+                return {key: at.start for key, at in found.items()}
+            case "latest":
+                return {key: at.end for key, at in found.items()}
+            case "offset":
+                return dict.fromkeys(keys, reset.at)
+            case "time":
+                offsets = await at_time(self._kafka, keys, reset.at)
+                return {key: found[key].end if offset < 0 else offset for key, offset in offsets.items()}
+            case _:
+                for topic, partition in keys:
+                    if (topic, partition) not in current:
+                        raise WrongQuestionError(
+                            f"Cannot shift offset for partition {topic}-{partition} since there is no current committed offset."
+                        )
+                return {key: current[key] + reset.at for key in keys}
+
+    async def _committed(self, group: str) -> dict[Key, int]:
+        response = await self._kafka.ask(OffsetFetchRequest(group_id=group, topics=None), GroupCoordinator(group))
+        check(response.error_code)
+        return {
+            (topic.name, partition.partition_index): partition.committed_offset
+            for topic in response.topics
+            for partition in topic.partitions
+            if partition.committed_offset >= 0
+        }
+
+    async def _chosen(self, topics: Sequence[str]) -> list[Key]:
+        """Raises NotFoundError, WrongQuestionError."""
+        keys = []
+        for text in topics:
+            name, colon, numbers = text.partition(":")
+            there = sorted(partition.partition_index for partition in (await described(self._kafka, name)).partitions)
+            chosen = _numbers(text, numbers) if colon else there
+            missing = sorted({*chosen} - {*there})
+            if missing:
+                raise WrongQuestionError(f"There is no {name}-{missing[0]}.")
+            keys += [(name, number) for number in chosen]
+        return sorted({*keys})
+
+
+def _numbers(text: str, numbers: str) -> list[int]:
+    parts = numbers.split(",")
+    if not all(part.isascii() and part.isdigit() and len(part) <= 9 for part in parts):
+        raise WrongQuestionError(f"{text} is no topic with partitions, as NAME:0,1 is.")
+    return [int(part) for part in parts]
+
+
+def _shown(text: str) -> dict[Key, int]:
+    """The offsets that a plan had. Raises WrongQuestionError."""
+    found: dict[Key, int] = {}
+    for line in text.splitlines():
+        topic, _, rest = line.partition(":")
+        partition, _, offset = rest.partition(":")
+        numbers = partition, offset
+        if not topic or not all(part.isascii() and part.isdigit() and len(part) <= 19 for part in numbers):
+            raise WrongQuestionError("Nothing was done: the offsets that were shown did not come along.")
+        found[topic, int(partition)] = int(offset)
+    if not 0 < len(found) <= _MOST_PARTITIONS:
+        raise WrongQuestionError("Nothing was done: the offsets that were shown did not come along.")
+    return found
+
+
+class DeleteGroup:
+    """A group, with the offsets that it has committed."""
+
+    title, here = "Delete a group", "Groups"
+
+    def __init__(self, kafka: Kafka, server: Server) -> None:
+        self._kafka = kafka
+        self._server = server
+
+    def fields(self, given: Given) -> Sequence[Field]:
+        return ()
+
+    async def plan(self, given: Given) -> Plan | None:
+        group = given.get("id", "")
+        response = await self._kafka.ask(DescribeGroupsRequest(groups=[group]), GroupCoordinator(group))
+        (found,) = response.groups
+        check(found.error_code)
+        if found.group_state == "Dead":
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group {group}.")
+        if found.group_state != "Empty":
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"The group {group} is {found.group_state}.")
+        return Plan(
+            f"The group {group} is deleted, with the offsets that it has committed.",
+            "Delete group",
+            action_commands.delete_group(self._server(), group),
+            warnings=("What is deleted cannot be had back: its consumers begin where auto.offset.reset says.",),
+            typed=group,
+        )
+
+    async def carry_out(self, given: Given) -> Done:
+        group = given.get("id", "")
+        check_typed(given, group)
+        response = await self._kafka.ask(DeleteGroupsRequest(groups_names=[group]), GroupCoordinator(group))
+        for result in response.results:
+            check(result.error_code, result.error_message)
+        return Done(f"The group {group} was deleted.", "/groups", "Groups")

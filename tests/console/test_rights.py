@@ -1,0 +1,116 @@
+"""What a user may see and do in the console is what the user's rights say, by the broker's own authorizer."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
+from ottla.wire.records import Record
+
+from .browsing import browsing
+from .secured import SECURED, WRITES, allow, log_in
+
+OP = Operation
+TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
+
+
+async def test_without_rights_there_is_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with browsing(tmp_path, WRITES) as browser:
+        await browser.create("orders")
+        await log_in(browser, "alice")
+        assert (await browser.get("/")).headers["location"] == "/topics"
+        assert "0 topics" in (await browser.get("/topics")).page.text
+        assert "0 groups" in (await browser.get("/groups")).page.text
+        shown = {"/topics", "/groups", "/create-topic", "/reset-offsets", "/"}
+        for route in browser.console.routes:
+            address = (
+                route.path.replace("{topic}", "orders").replace("{partition:int}", "0").replace("{offset:int}", "0")
+            )
+            if address not in shown and not address.startswith("/static"):
+                answer = await browser.get(address)
+                assert answer.status in (400, 403, 404), address
+                assert answer.status == 403 or "{" in address or not address.startswith("/topics"), address
+        caplog.set_level(logging.INFO, "kafka.authorizer.logger")
+        refused = await browser.get("/topics/orders")
+        assert refused.status == 403
+        assert "Topic authorization failed. (TOPIC_AUTHORIZATION_FAILED)" in refused.page.text
+        other = await browser.get("/topics/nothing")
+        assert other.status == 403, "whether there is such a topic is not told either"
+
+
+async def test_each_right_shows_its_part(tmp_path: Path) -> None:
+    async with browsing(tmp_path, SECURED) as browser:
+        for name in ("orders", "prices"):
+            await browser.create(name)
+            browser.put(name, Record(timestamp=1, value=b"v"))
+        await log_in(browser, "alice")
+        await allow(browser, "alice", OP.DESCRIBE, TOPIC, "orders")
+        topics = (await browser.get("/topics")).page
+        assert "1 topics" in topics.text
+        assert "orders" in topics.links
+        assert "prices" not in topics.text
+        page = (await browser.get("/topics/orders")).page
+        assert "Records 1" in page.text
+        assert "retention.ms" not in page.text
+        for address in ("/topics/orders/records", "/topics/orders/0/0", "/topics/orders/0/0/value", "/topics/prices"):
+            assert (await browser.get(address)).status == 403, address
+        assert (await browser.get("/topics/orders/search?contains=v")).status == 403
+        await allow(browser, "alice", OP.DESCRIBE_CONFIGS, TOPIC, "orders")
+        assert "retention.ms" in (await browser.get("/topics/orders")).page.text
+        await allow(browser, "alice", OP.READ, TOPIC, "orders")
+        assert (await browser.get("/topics/orders/records")).status == 200
+        assert (await browser.get("/topics/orders/0/0/value")).body == b"v"
+        for address in ("/connections", "/requests", "/top.json", "/history.json", "/topics/orders/0/log"):
+            assert (await browser.get(address)).status == 403, address
+        await allow(browser, "alice", OP.DESCRIBE, CLUSTER, CLUSTER_NAME)
+        for address in ("/", "/connections", "/requests", "/topics/orders/0/log"):
+            assert (await browser.get(address)).status == 200, address
+        top = (await browser.get("/top.json")).json
+        assert [row["name"] for row in top["topics"]] == ["orders"]
+
+
+async def test_groups_are_those_that_may_be_described(tmp_path: Path) -> None:
+    async with browsing(tmp_path, WRITES) as browser:
+        await browser.create("orders")
+        await log_in(browser, "alice")
+        for name in ("billing", "shipping"):
+            await browser.put_offset(name, "orders", 0, 0)
+        await allow(browser, "alice", OP.DESCRIBE, GROUP, "billing")
+        groups = (await browser.get("/groups")).page
+        assert "billing" in groups.links
+        assert "shipping" not in groups.text
+        assert (await browser.get("/group?id=shipping")).status == 403
+        page = (await browser.get("/group?id=billing")).page
+        assert "orders" not in page.text, "a topic that may not be described"
+        await allow(browser, "alice", OP.DESCRIBE, TOPIC, "orders")
+        assert "orders 0 0 0" in (await browser.get("/group?id=billing")).page.text
+        readers = (await browser.get("/topics/orders")).page.links
+        assert "billing" in readers
+        assert "shipping" not in readers
+
+
+async def test_actions_need_what_their_requests_need(tmp_path: Path) -> None:
+    async with browsing(tmp_path, WRITES) as browser:
+        await browser.create("orders")
+        await log_in(browser, "alice")
+        await allow(browser, "alice", OP.DESCRIBE, TOPIC, "orders")
+        for address, operation in (
+            ("/topics/orders/add-partitions?count=2", OP.ALTER),
+            ("/topics/orders/configure?name=retention.ms&way=set&value=5", OP.ALTER_CONFIGS),
+            ("/topics/orders/delete-records?partition=0&offset=end", OP.DELETE),
+        ):
+            form = {**(await browser.get("/topics/orders/delete")).page.button_form(), "typed": "orders"}
+            query = dict(part.split("=") for part in address.partition("?")[2].split("&"))
+            refused = await browser.post(address.partition("?")[0], {**form, **query})
+            assert refused.status == 403, address
+            assert "TOPIC_AUTHORIZATION_FAILED" in refused.page.text
+            more = (OP.DESCRIBE_CONFIGS,) if operation is OP.ALTER_CONFIGS else ()
+            await allow(browser, "alice", operation, TOPIC, "orders", *more)
+            assert (await browser.do(address, typed="orders")).status == 200, address
+        assert (await browser.get("/create-topic?name=new")).status == 403
+        await allow(browser, "alice", OP.CREATE, TOPIC, "new")
+        assert (await browser.do("/create-topic?name=new")).status == 200
+        assert (await browser.do("/topics/orders/delete", typed="orders")).status == 200
