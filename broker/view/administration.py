@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
 from ...base.errors import KafkaError
@@ -14,13 +13,13 @@ from ...handlers.quota_entities import QUOTA_KEYS, named_entity
 from ...handlers.services import Services
 from ...security.acl import AclEntry, AclFilter, PatternType, ResourcePattern, ResourceType
 from ...security.scram import SCRAM_MECHANISMS, parse_credential
-from .admin_rows import AclRow, ClusterDetail, MoveRow, NodeRow, QuotaRow, TransactionRow, TroubleRow, UserRow
+from .admin_rows import AclRow, ClusterDetail, MoveRow, QuotaRow, TransactionRow, UserRow
 from .cached import Cached
+from .cluster_sums import ClusterSums
 from .errors import NotFoundError
 from .pace import Pace
 from .transactions import transaction_row, transaction_rows
 
-MOST_TROUBLES = 500
 MOST_MOVES = 500
 
 
@@ -170,46 +169,23 @@ def _quotas(kind: str, stored: dict[str, str]) -> tuple[tuple[str, float], ...]:
 async def cluster_detail(services: Services, pace: Pace) -> ClusterDetail:
     """The brokers, with what each has, and the partitions that are in trouble or being moved."""
     metadata = services.metadata
-    replicas: Counter[int] = Counter()
-    led: Counter[int] = Counter()
-    out_of_sync: Counter[int] = Counter()
-    troubles: list[TroubleRow] = []
-    count = 0
+    sums = ClusterSums()
     for topic in list(metadata.topics.values()):
         for number, state in topic.partitions.items():
-            replicas.update(state.replicas)
-            led[state.leader] += 1
             leader = None if state.leader == NO_LEADER else state.leader
-            if leader is None or len(state.isr) < len(state.replicas):
-                out_of_sync.update(set(state.replicas) - set(state.isr))
-                count += 1
-                if len(troubles) < MOST_TROUBLES:
-                    troubles.append(TroubleRow(topic.name, number, leader, tuple(state.replicas), tuple(state.isr)))
-            if pace.is_due(2):
+            sums.add(topic.name, number, leader, state.replicas, state.isr)
+            if pace.is_due():
                 await pace.rest()
     nodes = [
-        NodeRow(
+        sums.node(
             broker.id,
             broker.rack,
             tuple((each.listener, each.host, each.port) for each in broker.endpoints),
-            broker.id == metadata.controller_id,
-            replicas[broker.id],
-            led[broker.id],
-            out_of_sync[broker.id],
+            metadata.controller_id,
         )
         for broker in metadata.brokers()
     ]
-    alive = {node.broker_id for node in nodes}
-    return ClusterDetail(
-        metadata.cluster_id,
-        metadata.controller_id if metadata.controller_id >= 0 else None,
-        services.broker_id,
-        tuple(nodes),
-        tuple(sorted(set(replicas) - alive)),
-        tuple(sorted(troubles, key=lambda row: not row.is_offline)),
-        count,
-        _moves(services),
-    )
+    return sums.detail(metadata.cluster_id, metadata.controller_id, services.broker_id, nodes, _moves(services))
 
 
 def _moves(services: Services) -> tuple[MoveRow, ...] | None:

@@ -6,7 +6,6 @@ know, raises KafkaError, which its page says.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from ...base.errors import ErrorCode, KafkaError, known_code
@@ -15,15 +14,15 @@ from ...broker.view.admin_rows import (
     AclRow,
     ClusterDetail,
     MoveRow,
-    NodeRow,
     QuotaRow,
     TransactionRow,
-    TroubleRow,
     UserRow,
 )
-from ...broker.view.administration import MOST_MOVES, MOST_TROUBLES
+from ...broker.view.administration import MOST_MOVES
 from ...broker.view.cached import Cached
+from ...broker.view.cluster_sums import ClusterSums
 from ...broker.view.errors import NotFoundError
+from ...broker.view.pace import Pace
 from ...security.acl import Operation, PatternType, Permission, ResourceType
 from ...security.scram import ScramMechanism
 from ...wire.messages.describe_acls import (
@@ -177,7 +176,8 @@ class ClusterAdministration:
 
     async def _read_cluster(self) -> ClusterDetail:
         state = await cluster_state(self._client)
-        return cluster_detail(state, await self._moves(state.controller_id))
+        moves = await self._moves(state.controller_id)
+        return await cluster_detail(state, moves, Pace(self._clock.elapsed))
 
     async def _moves(self, controller_id: int) -> tuple[MoveRow, ...] | None:
         """None where the controller cannot be asked."""
@@ -240,39 +240,16 @@ def _credentials(infos: Iterable[CredentialInfo]) -> tuple[tuple[str, int], ...]
     return tuple(found)
 
 
-def cluster_detail(state: ClusterState, moves: tuple[MoveRow, ...] | None) -> ClusterDetail:
+async def cluster_detail(state: ClusterState, moves: tuple[MoveRow, ...] | None, pace: Pace) -> ClusterDetail:
     """The brokers, with what each has, and the partitions that are in trouble."""
-    replicas: Counter[int] = Counter()
-    led: Counter[int] = Counter()
-    out_of_sync: Counter[int] = Counter()
-    troubles = []
+    sums = ClusterSums()
     for topic in state.topics.values():
         for number, each in topic.partitions.items():
-            replicas.update(each.replicas)
-            if each.leader is not None:
-                led[each.leader] += 1
-            if each.leader is None or len(each.isr) < len(each.replicas):
-                out_of_sync.update(set(each.replicas) - set(each.isr))
-                troubles.append(TroubleRow(topic.name, number, each.leader, each.replicas, each.isr))
-    nodes = tuple(
-        NodeRow(
-            broker_id,
-            node.rack,
-            (("", node.host, node.port),),
-            broker_id == state.controller_id,
-            replicas[broker_id],
-            led[broker_id],
-            out_of_sync[broker_id],
-        )
+            sums.add(topic.name, number, each.leader, each.replicas, each.isr)
+            if pace.is_due():
+                await pace.rest()
+    nodes = [
+        sums.node(broker_id, node.rack, (("", node.host, node.port),), state.controller_id)
         for broker_id, node in sorted(state.brokers.items())
-    )
-    return ClusterDetail(
-        state.cluster_id,
-        state.controller_id if state.controller_id >= 0 else None,
-        None,
-        nodes,
-        tuple(sorted(set(replicas) - set(state.brokers))),
-        tuple(sorted(troubles, key=lambda row: not row.is_offline)[:MOST_TROUBLES]),
-        len(troubles),
-        moves,
-    )
+    ]
+    return sums.detail(state.cluster_id, state.controller_id, None, nodes, moves)

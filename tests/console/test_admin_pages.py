@@ -7,6 +7,12 @@ from pathlib import Path
 import pytest
 import trio
 
+from ottla.base.config import Config
+from ottla.base.memory_network import MemoryNetwork
+from ottla.base.seams import InlineWorkers, SystemClock
+from ottla.broker.server import BrokerServer
+from ottla.broker.view.admin_rows import AclRow
+from ottla.broker.view.view import BrokerView
 from ottla.compat_tests.raw.requests import batch, produce_request
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from ottla.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
@@ -14,11 +20,13 @@ from ottla.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
 )
+from ottla.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
-from .browsing import Browsing, Open, browsing, browsing_elsewhere, on_both
+from ..memory_broker import HOST, PORT, running
+from .browsing import Browsing, Open, alone_on, browsing, browsing_elsewhere, on_both
 from .test_inside_pages import Client, client
 from .test_pages import ask
 
@@ -144,3 +152,55 @@ async def test_users_quotas_and_rules(browsing: Open, tmp_path: Path) -> None:
         assert "1 quotas" in quotas.text
         assert "There is no such quota" in (await browser.get("/quotas?q=bob")).page.text
         assert "every client may do everything" in (await browser.get("/acls?topic=orders")).page.text
+
+
+async def test_rules_are_the_same_whoever_is_asked(tmp_path: Path) -> None:
+    """A broker's own view, and requests: all rules, and those about a topic by its name, its beginning, and all topics'."""
+    network = MemoryNetwork()
+    config = Config(
+        {
+            "log.dirs": str(tmp_path),
+            "listeners": f"PLAINTEXT://{HOST}:{PORT}",
+            "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+            "super.users": "User:ANONYMOUS",
+        }
+    )
+    server = BrokerServer(config, network=network, workers=InlineWorkers())
+    async with running(server), alone_on(network) as alone:
+        browser = Browsing(server, network, alone)
+        await browser.create("orders")
+        rules = [
+            rule(2, "orders", 3, "User:alice", 3, 3),
+            rule(2, "ord", 4, "User:bob", 4, 3),
+            rule(2, "*", 3, "User:eve", 2, 2),
+            rule(3, "orders", 3, "User:carol", 3, 3),
+        ]
+        await ask(browser, CreateAclsRequest(creations=rules), 3)
+        inside = BrokerView(server, SystemClock(), InlineWorkers()).administration
+        asked = alone.view.administration
+        for rows in (await inside.acls(), await asked.acls()):
+            assert rows is not None
+            assert {row.principal for row in rows} == {"User:alice", "User:bob", "User:eve", "User:carol"}
+        for rows in (await inside.acls_of_topic("orders"), await asked.acls_of_topic("orders")):
+            assert rows is not None
+            assert sorted(rows, key=lambda row: row.principal) == [
+                AclRow("TOPIC", "orders", "LITERAL", "User:alice", "*", "READ", "ALLOW"),
+                AclRow("TOPIC", "ord", "PREFIXED", "User:bob", "*", "WRITE", "ALLOW"),
+                AclRow("TOPIC", "*", "LITERAL", "User:eve", "*", "ALL", "DENY"),
+            ]
+        page = (await browser.get((await browser.get("/topics/orders")).page.links["Access rules"])).page
+        assert "TOPIC ord PREFIXED User:bob ALLOW WRITE *" in page.text
+        assert "3 rules" in page.text
+        assert "kafka-acls.sh --bootstrap-server test:9092 --list --topic orders" in page.text
+
+
+def rule(kind: int, name: str, pattern: int, principal: str, operation: int, permission: int) -> AclCreation:
+    return AclCreation(
+        resource_type=kind,
+        resource_name=name,
+        resource_pattern_type=pattern,
+        principal=principal,
+        host="*",
+        operation=operation,
+        permission_type=permission,
+    )
