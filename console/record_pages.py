@@ -18,7 +18,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from ..base.errors import KafkaError
 from ..broker.view.found_records import FoundRecord
 from ..broker.view.record_log import RecordLog
-from ..broker.view.records import Search, WholeRecord, whole_record
+from ..broker.view.records import Range, Search, WholeRecord, search_pace, whole_record
 from ..broker.view.view import NotFoundError
 from . import commands
 from .export import MOST_BYTES, MOST_RECORDS
@@ -39,6 +39,15 @@ _MOST_BYTES_ELSEWHERE = 4 << 30
 """After so much a search of a cluster elsewhere ends, with a link to go on: it is its network that is used."""
 _TELL_SECONDS = 0.25
 _SHOWN_BYTES = 1 << 20
+
+
+class NoRecordError(NotFoundError):
+    """There is none at an offset."""
+
+    def __init__(self, topic: str, log: RecordLog, offset: int) -> None:
+        super().__init__(f"There is no record at offset {offset} of {topic}-{log.number}.")
+        self.log = log
+        self.offset = offset
 
 
 class RecordPages:
@@ -149,16 +158,17 @@ class RecordPages:
         log = await self._source.log(place["topic"], place["partition"])
         found = await whole_record(log, place["offset"], self._source.workers)
         if found is None:
-            raise NotFoundError(
-                f"There is no record at offset {place['offset']} of {place['topic']}-{place['partition']}."
-            )
+            raise NoRecordError(place["topic"], log, place["offset"])
         return found, log
 
     async def record(self, request: Request) -> Response:
         topic, number = request.path_params["topic"], request.path_params["partition"]
         show = read_show(request.query_params.get("show", "auto"), self._decoding)
         keys = read_show(request.query_params.get("keys", "auto"), self._decoding)
-        whole, log = await self._whole(request)
+        try:
+            whole, log = await self._whole(request)
+        except NoRecordError as none:
+            return await self._no_record(topic, none)
         found = whole.found
         await self._decoding.prepare([whole.key], keys)
         await self._decoding.prepare([whole.value], show)
@@ -182,6 +192,19 @@ class RecordPages:
             before=found.offset - 1 if found.offset > log.start else None,
             after=found.offset + 1 if found.offset + 1 < log.end else None,
             command=commands.records(server, topic, number, found.offset, 1),
+        )
+
+    async def _no_record(self, topic: str, none: NoRecordError) -> Response:
+        """Where compaction, or a producer, has left a gap, or deletion the beginning: says which record is the next one."""
+        log = none.log
+        search = Search([Range(log, none.offset, log.end)], 1, self._source.workers, search_pace(self._source.elapsed))
+        with trio.move_on_after(_PAGE_SECONDS):
+            while not search.is_done:
+                await search.step()
+        found = search.found()
+        following = found[0].offset if found else None
+        return await self._renderer.page(
+            "no_record.html", 404, topic=topic, log=log, offset=none.offset, following=following, why=str(none)
         )
 
     def _whole_shown(self, wanted: Sequence[tuple[bytes | None, str]], topic: str) -> list[Shown]:

@@ -28,7 +28,7 @@ from .record_log import RecordLog
 READ_BYTES = 256 * 1024
 MOST_DECOMPRESSED = 32 << 20
 """A batch with more is ignored, and told as a problem."""
-MOST_KEPT_AT_ONCE = 16 << 20
+MOST_KEPT_AT_ONCE = 4 << 20
 """Of what one step finds, where all of its bytes are kept; a batch may have more."""
 _INLINE_BYTES = 16 * 1024
 _INLINE_COSTLY_BYTES = 2048
@@ -57,6 +57,8 @@ class Range:
         self.found: deque[FoundRecord] = deque()
         self.count = 0
         self.window = _FIRST_WINDOW
+        self.begun = self.high
+        """Where the window begins that is being looked through backwards."""
 
     @property
     def number(self) -> int:
@@ -98,7 +100,6 @@ class Search:
         self._matches = matches
         self._prepare = prepare
         self._keep = keep
-        self._widest = 1  # of the batches that were seen: how many offsets it spans
         self._turn = 0
         for each in ranges:
             each.window = max(each.window, min(wanted, _LARGEST_WINDOW))
@@ -167,13 +168,17 @@ class Search:
         each.low = end
 
     async def _step_back(self, each: Range) -> None:
-        """Of a window before what was seen already, all of it: what is in it stands in the order of offsets."""
-        start = max(each.low, each.high - each.window)
-        position = start
+        """Of a window before what was seen already, all of it: what is in it stands in the order of offsets.
+
+        It begins where its first batch does: a batch that was opened is looked at once, however large it is.
+        """
+        position = each.begun = max(each.low, each.high - each.window)
+        low = each.low
         before = self.bytes_read
         found: deque[FoundRecord] = deque(maxlen=self._room(each))
         while position < each.high:
-            position, some = await self._look(each, position, each.high, READ_BYTES)
+            position, some = await self._look(each, position, each.high, READ_BYTES, low)
+            low = position
             found += some
             if self._is_too_much(found) and each.window > 1:
                 each.window = max(each.window // 8, 1)
@@ -181,10 +186,9 @@ class Search:
         each.found.extendleft(reversed(found))
         each.count += sum(not record.is_marker for record in found)
         # Where there was more than was wanted the next search goes on before what was kept.
-        each.high = found[0].offset if len(found) == found.maxlen else start
+        each.high = found[0].offset if len(found) == found.maxlen else each.begun
         is_small = self.bytes_read - before < READ_BYTES // 2
-        window = min(each.window * 2, _LARGEST_WINDOW) if is_small else max(each.window // 2, _FIRST_WINDOW)
-        each.window = max(window, min(self._widest, _LARGEST_WINDOW))  # or a large batch is opened again and again
+        each.window = min(each.window * 2, _LARGEST_WINDOW) if is_small else max(each.window // 2, _FIRST_WINDOW)
 
     def _is_too_much(self, found: Iterable[FoundRecord]) -> bool:
         return self._keep is None and sum(each.key_size + each.value_size for each in found) > MOST_KEPT_AT_ONCE
@@ -197,8 +201,13 @@ class Search:
         each.found.extend(found)
         each.count += sum(not record.is_marker for record in found)
 
-    async def _look(self, each: Range, start: int, end: int, max_bytes: int) -> tuple[int, list[FoundRecord]]:
-        """The matching records from ``start`` on, and the offset up to which it was looked; at least one batch is."""
+    async def _look(
+        self, each: Range, start: int, end: int, max_bytes: int, low: int | None = None
+    ) -> tuple[int, list[FoundRecord]]:
+        """The matching records from ``start`` on, and the offset up to which it was looked; at least one batch is.
+
+        Of the first batch those from ``low`` on, where that is given.
+        """
         try:
             read = await each.log.read(start, end, max_bytes)
         except (KafkaError, OSError) as error:
@@ -208,12 +217,13 @@ class Search:
             return end, []
         found: list[FoundRecord] = []
         position = start
+        first = start if low is None else max(low, min(start, read.batches[0].base_offset))
+        each.begun = min(each.begun, first)
         for batch in read.batches:
             if batch.base_offset >= end:
                 return end, found
             self.bytes_read += batch.size
-            self._widest = max(self._widest, batch.last_offset_delta + 1)
-            await self._look_into(each, batch, start, end, read.aborted, found)
+            await self._look_into(each, batch, first, end, read.aborted, found)
             position = max(position, min(batch.next_offset, end))
             if self._is_too_much(found):
                 break

@@ -279,3 +279,20 @@ async def test_keys_and_values_are_decoded_as_they_are_asked_for(tmp_path: Path)
         found = (await browser.get("/topics/t/records?show=avro&keys=integer&path=$.id%3D42")).page
         assert '"id": 42' in found.text
         assert "within a number" not in found.text
+
+
+async def test_an_offset_without_a_record_leads_to_the_next_one(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await browser.create("t")
+        records = [Record(timestamp=2, offset=0, value=b"v0."), Record(timestamp=3, offset=5, value=b"v5.")]
+        browser.partition("t").append(build_batch(records), now_ms=1, internal=True)
+        answer = await browser.get("/topics/t/0/2")
+        assert answer.status == 404
+        assert "It was compacted away, or never there." in answer.page.text
+        assert "v5." in (await browser.get(answer.page.links["The next record, 5"])).page.text
+        assert "ends before offset 6" in (await browser.get("/topics/t/0/9")).page.text
+        browser.partition("t").log.delete_records_before(3)
+        gone = (await browser.get("/topics/t/0/1")).page
+        assert "begins at offset 3" in gone.text
+        assert gone.links["The next record, 5"] == "/topics/t/0/5"
+        assert "4 offsets" not in (await browser.get("/topics/t/records?partition=0")).page.text

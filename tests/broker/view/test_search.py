@@ -78,6 +78,15 @@ async def test_from_an_offset_on_and_back_from_the_end(autojump_clock: trio.test
         assert everything.looked_at == 100
 
 
+async def test_going_back_a_large_batch_is_opened_once(autojump_clock: trio.testing.MockClock) -> None:
+    async with topic() as (partition,):
+        numbered(partition, 20_000, 5000)
+        back = search([partition], 5, backwards=True, matches=lambda record: record.offset in (0, 4999, 5000, 19_999))
+        assert await run(back) == [19_999, 5000, 4999, 0]
+        assert back.looked_at == 20_000
+        assert await run(search([partition], 3, backwards=True, low=4998, high=5002)) == [5001, 5000, 4999]
+
+
 async def test_one_page_after_another_has_each_record_once(autojump_clock: trio.testing.MockClock) -> None:
     """The ranges that a search leaves are what the next one begins with."""
     async with topic() as (partition,):
