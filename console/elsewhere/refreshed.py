@@ -11,10 +11,11 @@ T = TypeVar("T")
 
 _ATTENTION = 60.0
 """Seconds for which it goes on after it was asked for last."""
-_PATIENCE = 5.0
-"""So long a page waits for what is not there yet, or is old."""
-_OLD = 3
-"""Of how many periods."""
+_PATIENCE = 3.0
+"""So many seconds a page waits for what is not there yet, or is old."""
+_OLD = 30.0
+"""Seconds beyond the period."""
+_RENEWAL = 10.0
 _SHARE = 10
 """Reading takes at most one part in so many of the time."""
 
@@ -37,18 +38,25 @@ class Refreshed(Generic[T]):
         self._asked_at = -float("inf")
         self._has_failed = False
         self._begun = self._ended = 0
+        self._waited_for = 0
         self._hurry = trio.Event()
         self._wanted = trio.Event()
         self._done = trio.Event()
 
     async def get(self) -> T:
-        """The value; where it is old, a new one is waited for, for a few seconds; not where the last reading has failed."""
+        """The value. Where it is old, a new one is waited for, for a few seconds, by the first who asks.
+
+        It is not waited for where the last reading has failed.
+        """
         self._asked_at = trio.current_time()
         self._wanted.set()
-        is_old = self.read_at is None or self._asked_at - self.read_at > _OLD * self._period
-        if is_old and not self._has_failed:
-            with trio.move_on_after(_PATIENCE):
+        is_old = self.read_at is None or self._asked_at - self.read_at > self._period + _OLD
+        turn = self._ended + 1
+        if is_old and not self._has_failed and self._waited_for < turn:
+            with trio.move_on_after(_PATIENCE) as patience:
                 await self._done.wait()
+            if patience.cancelled_caught:
+                self._waited_for = turn
         return self.value
 
     async def renew(self) -> None:
@@ -56,7 +64,7 @@ class Refreshed(Generic[T]):
         self._asked_at = trio.current_time()
         turn = self._begun + 1
         self._hurry.set()
-        with trio.move_on_after(_PATIENCE):
+        with trio.move_on_after(_RENEWAL):
             while self._ended < turn:
                 await self._done.wait()
 

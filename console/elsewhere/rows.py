@@ -24,7 +24,10 @@ from .topic_requests import Kept, Key, TopicState
 
 
 class Ends(NamedTuple):
-    """Where a partition starts and ends (its high watermark), and the largest timestamp in it."""
+    """Where a partition starts and ends (its high watermark), and the largest timestamp in it.
+
+    ``newest_ms`` is None before it was asked for, and -1 where there is none.
+    """
 
     start: int | None
     end: int | None
@@ -55,7 +58,7 @@ def topic_row(
     keys = [(topic.name, number) for number in topic.partitions]
     known = [ends[key] for key in keys if key in ends]
     told = [sizes[key] for key in keys if key in sizes]
-    newest = [each.newest_ms for each in known if each.newest_ms is not None]
+    newest = [each.newest_ms for each in known if each.newest_ms is not None and each.newest_ms >= 0]
     return TopicRow(
         topic.name,
         topic.is_internal,

@@ -163,9 +163,11 @@ class ClusterView:
         known = before.value.ends
         keys = [(topic.name, number) for topic in state.topics.values() for number in topic.partitions]
         ends = await topic_requests.offsets(self._client, state.leaders(keys), LATEST, self._failed)
-        grown = [key for key, end in ends.items() if end.offset and (key not in known or end.offset != known[key].end)][
-            :_MOST_NEWEST
-        ]
+        grown = [
+            key
+            for key, end in ends.items()
+            if end.offset and (end.offset != known.get(key, rows.NO_ENDS).end or known[key].newest_ms is None)
+        ][:_MOST_NEWEST]
         newest = await topic_requests.offsets(self._client, state.leaders(grown), LARGEST_TIMESTAMP, self._failed)
         asked = keys if now - self._starts_at >= _STARTS_EVERY else [key for key in keys if key not in known]
         starts = await topic_requests.offsets(self._client, state.leaders(asked), EARLIEST, self._failed)
@@ -176,7 +178,7 @@ class ClusterView:
             old = known.get(key, rows.NO_ENDS)
             end = ends[key].offset if key in ends else old.end
             start = starts[key].offset if key in starts else old.start
-            time = newest[key].time_ms if key in newest and newest[key].time_ms >= 0 else old.newest_ms
+            time = newest[key].time_ms if key in newest else old.newest_ms
             if end is not None:
                 found[key] = Ends(start, end, time)
         seconds = None if before.read_at is None else now - before.read_at
@@ -215,9 +217,14 @@ class ClusterView:
     async def _make_group_rows(self) -> GroupRows:
         return await rows.group_rows(self._groups.value.values(), self._seen.value.ends, self.pace())
 
+    async def _fresh(self) -> None:
+        """Have all that lists show be read, and wait for what is old, for a few seconds in all."""
+        async with trio.open_nursery() as nursery:
+            for part in (self._seen, self._groups, self._sizes, self._kept, self._consoles):
+                nursery.start_soon(part.get)
+
     async def groups(self) -> Sequence[GroupRow]:
-        await self._groups.get()
-        await self._seen.get()
+        await self._fresh()
         return (await self._group_rows.get()).rows
 
     async def _make_topic_rows(self) -> list[TopicRow]:
@@ -241,8 +248,7 @@ class ClusterView:
         )
 
     async def topics(self) -> Sequence[TopicRow]:
-        for part in (self._seen, self._groups, self._sizes, self._kept, self._consoles):
-            await part.get()
+        await self._fresh()
         return await self._topic_rows.get()
 
     async def cluster(self) -> ClusterRow:
@@ -293,7 +299,7 @@ class ClusterView:
         return await _remembered(self._topics, name, lambda: self._read_topic(name)).get()
 
     async def _read_topic(self, name: str) -> TopicDetail:
-        await self.topics()
+        await self._fresh()
         seen = self._seen.value._replace(state=await self._topic_state(name))
         topic = seen.state.topics[name]
         logs = await fetched_logs(self._client, self.workers, seen.state, name, topic.partitions)
