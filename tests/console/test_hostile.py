@@ -128,3 +128,47 @@ async def test_a_record_of_ten_megabytes(tmp_path: Path) -> None:
         assert "10.0 MiB" in answer.page.text
         assert len((await browser.get("/topics/t/0/0")).body) < 20_000_000
         assert len((await browser.get("/topics/t/0/0/value")).body) == 10_500_000
+
+
+async def test_actions_show_what_they_are_given_and_no_more(tmp_path: Path) -> None:
+    """Names in the address, in forms that are sent, in commands and in the errors that come back."""
+    async with browsing(tmp_path, console_allow_writes="true", **OFFSETS_AT_ONCE) as browser:
+        await browser.create("t")
+        await browser.put_offset(EVIL, "t", 0, 0)
+        names = (
+            "id",
+            "topics",
+            "to",
+            "at",
+            "name",
+            "partitions",
+            "configs",
+            "value",
+            "peer",
+            "topic",
+            "partition",
+            "offset",
+        )
+        query = urlencode(dict.fromkeys(names, EVIL))
+        place = quote(EVIL.replace("/", ""), safe="")
+        for target in (
+            f"/create-topic?{query}",
+            f"/create-topic?{urlencode({'name': 'a', 'configs': f'{EVIL}={EVIL}'.replace(chr(10), '')})}",
+            f"/topics/t/configure?{urlencode({'name': EVIL, 'value': EVIL})}",
+            f"/topics/t/add-partitions?{urlencode({'count': EVIL})}",
+            f"/topics/{place}/delete",
+            f"/reset-offsets?{query}",
+            f"/reset-offsets?{urlencode({'id': EVIL, 'to': 'latest'})}",
+            f"/delete-group?{urlencode({'id': EVIL})}",
+            f"/abort-transaction?{query}",
+            f"/disconnect?{query}",
+        ):
+            answer = await browser.get(target)
+            assert answer.status in (200, 400, 404, 409), target
+            page = answer.page
+            assert not [tag for tag, _ in page.elements if tag in ("img", "style")], target
+            assert all(
+                attributes.get("src", "").startswith("/static/") for tag, attributes in page.elements if tag == "script"
+            )
+            assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")], target
+            assert not UNSEEN & set(page.text.replace(EVIL, "")), target
