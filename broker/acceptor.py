@@ -1,8 +1,8 @@
-"""Takes connections in, within the limits, and looks after those that went quiet.
+"""Accepts connections, within the limits, and closes those that are idle for too long.
 
-Without a free descriptor accepting pauses, with one log line, until one may be free again; the clients wait in the
-kernel's backlog meanwhile. Of the connections that the broker closes, those of one host and for one reason have one line and
-then one a minute with their number.
+When the process has no free file descriptor, accepting pauses, with one log line, until one may be free again; the clients wait
+in the kernel's backlog meanwhile. Connections that the broker closes are logged by host and reason: the first with a line of its
+own, the others with one line a minute that has their number.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _HANDSHAKE_SECONDS = 10.0
 _MOST_WAITING = 1_000
 
 AUTHENTICATION_SECONDS = 30.0
-"""How long a client has until it is known, from its connection or the beginning of another authentication on; it is cut off
-within a third more. Kafka would wait for as long as the client says something now and then (connections.max.idle.ms)."""
+"""How long a client may take to authenticate, at first or again. The check comes every ``_LOOK_SECONDS``, so it may be a third
+more. Kafka waits for as long as the client sends something now and then (connections.max.idle.ms)."""
 
 
 class Acceptor:
@@ -49,7 +49,7 @@ class Acceptor:
         self._connections: set[ClientConnection] = set()
         self._stopping = False
         self._paused = False
-        self._next_line: dict[str, float] = {}  # when a listener that is full may be said to be so again
+        self._next_line: dict[str, float] = {}  # by listener: when a log line may say again that it is full
         self._empty = trio.Event()
 
     @property
@@ -135,7 +135,7 @@ class Acceptor:
             logger.warning("closing a new connection from %s: %s", context.peer, why)
 
     async def _close_later(self, connection: Connection, seconds: float) -> None:
-        """Have a client wait that comes too often; of too many at a time, only so many do."""
+        """Let a client that connects too often wait before its connection is closed; at most ``_MOST_WAITING`` wait at a time."""
         self._waiting_to_be_closed += 1
         try:
             if self._waiting_to_be_closed <= _MOST_WAITING:
@@ -145,7 +145,7 @@ class Acceptor:
             connection.close()
 
     def _make_room(self) -> None:
-        """Brokers need their connections more than clients: close the one that was quiet for longest."""
+        """Close the client's connection that has been quiet for longest: a broker needs its place."""
         may_go = [client for client in self._connections if self._limits.may_go(client.listener)]
         if may_go:
             client = min(may_go, key=lambda client: (client.is_stopping, client.busy, client.last_active))
@@ -183,7 +183,7 @@ class Acceptor:
     async def _shake_hands(
         self, connection: Connection, context: ConnectionContext, transport: Transport
     ) -> Connection | None:
-        """The connection as it is used from then on; None when there is none, because the client did not do its part."""
+        """The connection to use after the handshake; None when the handshake has failed, and the connection is closed."""
         try:
             with trio.fail_after(_HANDSHAKE_SECONDS):
                 return await transport(connection, context)
@@ -194,7 +194,7 @@ class Acceptor:
             if self._monitor.closings.is_first(context.host, why, logging.INFO):
                 logger.info("closing connection from %s: %s", context.peer, why)
             return None
-        except Exception as error:  # a bug shows itself to one client, and not to all
+        except Exception as error:  # a bug ends this connection only
             connection.close()
             self._monitor.errors[Ending.BUG] += 1
             if self._monitor.closings.is_first(context.host, type(error).__name__):
@@ -205,7 +205,7 @@ class Acceptor:
             raise
 
     async def watch_idle(self) -> None:
-        """Close connections that were idle too long, or do not say who they are; give back the buffers of quiet ones."""
+        """Close connections that are idle or unauthenticated for too long; give back the large buffers of quiet ones."""
         max_idle = self._settings.connections_max_idle_ms / 1000
         while True:
             await trio.sleep(_LOOK_SECONDS if max_idle < 0 else min(_LOOK_SECONDS, max(max_idle / 2, 0.05)))
@@ -233,13 +233,13 @@ class Acceptor:
         return list(self._connections)
 
     def end_those_of(self, listener: str) -> None:
-        """A listener is no more: each of its connections ends after the request it is at."""
+        """A listener was closed: each of its connections ends after the request that is being handled."""
         for client in list(self._connections):
             if client.listener == listener:
                 client.stop()
 
     def stop(self) -> None:
-        """Take no more connections; each open one ends after the request it is at."""
+        """Accept no more connections; each open one ends after the request that is being handled."""
         self._stopping = True
         self._monitor.closings.sum_up_all()
         for client in list(self._connections):

@@ -1,12 +1,12 @@
-"""A data folder that another broker has filled: its topics are made known to a cluster store that is still empty.
+"""A data folder that another broker has filled: its topics are registered in a cluster store that is still empty.
 
-The folders tell a topic's name, its partitions, and, in ``partition.metadata``, its id. A partition goes on under a leader
-epoch above those of its batches, and producer ids begin above those that were handed out, or two producers would share
-their sequence numbers. A topic's configs were in ZooKeeper or in KRaft's metadata log: not in the folder. So coordinators'
-topics get those they always have, a topic that was compacted is compacted further, and of the others nothing is deleted
+The folders give a topic's name, its partitions, and, in ``partition.metadata``, its id. A partition's leader epoch is not below
+those of its batches, and producer ids begin above those that were handed out, or two producers would share their sequence
+numbers. A topic's configs are not in the folder: they were in ZooKeeper or in KRaft's metadata log. So coordinators' topics get
+those they always have, a topic that was compacted goes on to be compacted, and of the others nothing is deleted
 (``retention.ms=-1``) until that is changed.
 
-All of it is one transaction of the store: a crash leaves it done or not begun.
+All of it is one transaction of the store: after a crash either all of it is done or nothing.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ async def adopt_logs(
     await store.multi(operations)
     logger.warning(
         "The folder holds topics that this broker did not make (%d); they are its own from now on. Their configs are not "
-        "in the folder: until you set them, nothing of these topics is deleted but by compaction",
+        "in the folder: until you set them, records of these topics are deleted by compaction only",
         len(topics),
     )
 
@@ -80,7 +80,7 @@ def _guessed_configs(partitions: Logs) -> Configs:
 def _topic_operations(
     broker_id: int, name: str, partitions: Logs, configs: Configs, randomness: random.Random
 ) -> list[Operation]:
-    """What makes a topic's nodes."""
+    """The operations that create the nodes of a topic."""
     ids = {partition_log.topic_id for partition_log in partitions.values()} - {ZERO_UUID}
     if len(ids) > 1:
         raise KafkaError(

@@ -1,10 +1,10 @@
-"""The parts of one broker as one: started in the order they need each other, run, and stopped in the reverse order.
+"""One broker, put together from its parts: started in the order in which they need each other, stopped in the reverse order.
 
 ``start`` lays the ``Foundation``, makes the ``Parts`` and joins the cluster, ``run_in`` starts the background loops, ``stop``
-takes everything down, ending with the clean marks of the data folders.
+stops everything and marks the data folders clean.
 
-When a data folder fails that the cluster's state is in, or every folder has failed, the broker cannot go on: ``on_failure``
-is told why. Otherwise the controller is told of a failed folder as Kafka's ZooKeeper mode does it.
+When the data folder with the cluster's state fails, or all folders have failed, the broker cannot go on: ``on_failure`` is told
+why. Otherwise the controller is told of a failed folder, as in Kafka's ZooKeeper mode.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from .surroundings import Surroundings
 logger = logging.getLogger(__name__)
 
 _RESIGN_SECONDS = 2.0
-"""How long a stop waits for the store to take a resignation; that of the whole broker comes later anyway."""
+"""How long a stop waits for the store to accept the resignation; the end of the broker's session resigns for it anyway."""
 
 
 class Assembly:
-    """One broker. ``services`` is what handlers see of it, there once it ``is_started``."""
+    """One broker. ``services`` is what handlers see of it; it exists once the broker ``is_started``."""
 
     services: Services
     _parts: Parts
@@ -74,17 +74,17 @@ class Assembly:
 
     @property
     def broker_id(self) -> int:
-        """-1 until it is found (``identity``)."""
+        """-1 until the start has found it (``identity``)."""
         return self._foundation.broker_id
 
     @property
     def cluster_id(self) -> str:
-        """Empty until the cluster's store was asked."""
+        """Empty until the start has read it from the cluster's store, or made it."""
         return self._foundation.cluster_id
 
     @property
     def knows_controller(self) -> bool:
-        """Whether there is a controller, as far as this broker was told."""
+        """Whether this broker was told that there is a controller."""
         return self.is_started and self.services.metadata.controller_id >= 0
 
     @property
@@ -98,9 +98,9 @@ class Assembly:
     # --- start --------------------------------------------------------------------------------------------------------
 
     async def start(self, listen: Callable[[], Awaitable[Sequence[Endpoint]]]) -> None:
-        """Bring everything up; ``listen`` gives what clients are to be told, by the settings that the store has, too.
+        """Start everything; ``listen`` binds the listeners that the store's settings add, and returns the advertised addresses.
 
-        Raises KafkaError, OSError, SettingError; ``abandon`` then lets go of the data folders.
+        Raises KafkaError, OSError, SettingError; ``abandon`` then releases the data folders.
         """
         foundation = self._foundation
         await foundation.lay()
@@ -133,7 +133,7 @@ class Assembly:
         self.is_started = True
 
     async def register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Make other addresses known; while the store does not answer they wait for the next registration."""
+        """Advertise other addresses. If the store does not answer, the next registration has them."""
         try:
             await self._member.change(self._registration(endpoints))
         except StoreError as error:
@@ -147,7 +147,7 @@ class Assembly:
         )
 
     async def _finish_early_loads(self) -> None:
-        """Load what the start itself made this broker the leader of, before the first client comes."""
+        """Load the coordinators' partitions that this broker came to lead during the start, before the first client comes."""
         early, self._early_loads = self._early_loads, []
         for topic, partition, leader_epoch in early:
             await self._parts.coordinators()[topic].load(partition, leader_epoch)
@@ -155,7 +155,7 @@ class Assembly:
     # --- while it runs ------------------------------------------------------------------------------------------------
 
     def run_in(self, nursery: trio.Nursery) -> None:
-        """Start the background loops; if one of them dies, the broker stops loudly."""
+        """Start the background loops; an exception in one of them ends the broker."""
         services, parts = self.services, self._parts
         self._loads = nursery
         nursery.start_soon(self.logs.run)
@@ -182,7 +182,7 @@ class Assembly:
         self.services.replicas.update_topic_settings(topic)
 
     def _settings_changed(self) -> None:
-        """Settings were changed while the broker runs: tell those who do not ask each time."""
+        """Settings were changed while the broker runs: tell the parts that keep a copy of them."""
         settings = self._config.settings(LogSettings)
         self._foundation.update_log_settings()
         self.services.replicas.update_settings(settings)
@@ -190,7 +190,7 @@ class Assembly:
         self.services.controller.update_log_settings(settings)
 
     def _leadership_changed(self, topic: str, partition: int, leader_epoch: int | None) -> None:
-        """A partition of a coordinator came or went."""
+        """This broker began or ceased to lead a partition: a coordinator loads or unloads it if it is one of its own."""
         coordinator = self._parts.coordinators().get(topic)
         if coordinator is None:
             return
@@ -209,7 +209,7 @@ class Assembly:
         self._folder_failed.set()
 
     async def _report_failed_folders(self) -> None:
-        """Tell the controller, whichever broker that is, of each failed folder."""
+        """Tell the controller of each failed folder."""
         foundation = self._foundation
         while True:
             await self._folder_failed.wait()
@@ -217,14 +217,14 @@ class Assembly:
             try:
                 await report_failed_folder(foundation.session, foundation.broker_id)
             except SessionExpiredError:
-                pass  # it hears when the broker registers again, because it then asks for all of its replicas
+                pass  # the controller finds out when the broker registers again: it then asks for all of its replicas
             except StoreError as error:
                 logger.error("The controller cannot be told of a failed data folder: %s", error)
 
     # --- stop ---------------------------------------------------------------------------------------------------------
 
     async def hand_over(self) -> None:
-        """Before the stop, while everything works still: have other brokers lead instead of this one."""
+        """Before the stop, while everything still works: have other brokers lead instead of this one."""
         if not self._foundation.is_alone:
             settings, metadata = self._config.settings(BrokerSettings), self.services.metadata
             self.services.replicas.is_leaving = True
@@ -232,7 +232,7 @@ class Assembly:
             await hand_over(channel, metadata, self._foundation.broker_id, self._broker_epoch(), settings)
 
     async def resign(self) -> None:
-        """Let another broker be the controller now, and not only when the logs of this one are flushed."""
+        """Let another broker become the controller at once, and not only when this one has flushed its logs."""
         if not self._foundation.is_alone:
             with trio.move_on_after(_RESIGN_SECONDS):
                 try:
@@ -242,9 +242,9 @@ class Assembly:
                     logger.info("Another broker becomes the controller once this one has left: %s", error)
 
     async def stop(self) -> None:
-        """Flush, mark the data folders clean, and let go of everything.
+        """Flush, mark the data folders clean, and release everything.
 
-        The broker leaves the cluster last (KafkaServer ``shutdown``); a store of its own ends before the folder that it is in.
+        The broker leaves the cluster last (KafkaServer ``shutdown``), but closes a store of its own before the folder with it.
         """
         self._loads = None
         self.services.groups.stop()
@@ -258,7 +258,7 @@ class Assembly:
             await self._foundation.leave()
 
     async def abandon(self) -> None:
-        """After a start that failed: let go of what was taken, marking nothing clean."""
+        """After a start that failed: release what was taken, without marking anything clean."""
         if self._is_member:
             self._parts.peers.close()
         await self._foundation.leave()

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class CannotListenError(Exception):
-    """An address cannot be bound; ``str()`` is one line for people."""
+    """An address cannot be bound; ``str()`` is one line for the user."""
 
     def __init__(self, host: str, port: int, error: OSError) -> None:
         why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
@@ -33,7 +33,8 @@ class CannotListenError(Exception):
 class BoundListeners:
     """Those of one broker, in the order in which they are set. ``advertised``: the addresses that clients are told.
 
-    ``is_alone``: no other broker can be in the cluster. The listeners that brokers use among themselves are those of the start.
+    ``is_alone``: no other broker can be in the cluster. Which listeners brokers use among themselves does not change after the
+    start.
     """
 
     def __init__(self, config: Config, network: Network, workers: Workers, *, is_alone: bool) -> None:
@@ -48,7 +49,7 @@ class BoundListeners:
         self.control_plane = PeerListener("")
 
     def check(self, config: Config) -> ListenerPlan:
-        """What would be with other settings. Raises SettingError."""
+        """The listeners that ``config`` asks for. Raises SettingError."""
         plan = plan_listeners(config, is_alone=self._is_alone)
         if self.served and not self._is_alone and plan.inter_broker != self.inter_broker.name:
             why = f"brokers reach this one at {self.inter_broker.name}: it is needed until a restart"
@@ -56,7 +57,7 @@ class BoundListeners:
         return plan
 
     def securities(self, plan: ListenerPlan, config: Config) -> dict[str, ListenerSecurity]:
-        """By name, what listeners go by that are not bound yet. Raises SettingError."""
+        """By name, the security of the listeners in ``plan`` that are not bound yet. Raises SettingError."""
         bound, found = self.names(), {}
         for endpoint in plan.endpoints:
             if endpoint.name not in bound:
@@ -66,19 +67,19 @@ class BoundListeners:
         return found
 
     def check_security(self, config: Config, names: Collection[str]) -> None:
-        """Whether these of the listeners that are bound can go by other settings. Raises SettingError."""
+        """Check that the bound listeners of these names can use the settings in ``config``. Raises SettingError."""
         for served in self.served:
             if served.name in names and served.security.check is not None:
                 served.security.check(config)
 
     def follow(self) -> None:
-        """Have the listeners that are bound go by the settings as they are now."""
+        """Have the bound listeners use the settings as they are now."""
         for served in self.served:
             if served.security.follow is not None:
                 served.security.follow()
 
     async def bind(self) -> None:
-        """Raises SettingError and CannotListenError, and has then bound nothing."""
+        """Bind all listeners, or none. Raises SettingError, CannotListenError."""
         plan = self.check(self._config)
         securities = self.securities(plan, self._config)
         self.inter_broker = self._peer_listener(plan, plan.inter_broker)
@@ -94,7 +95,7 @@ class BoundListeners:
         self._advertise(plan)
 
     async def update(self) -> tuple[list[ServedListener], list[ServedListener]]:
-        """Take over what is set now; the listeners that came, and those that went. Raises SettingError.
+        """Apply what is set now; returns the listeners that were added and removed. Raises SettingError.
 
         What cannot be bound is logged and left out.
         """
@@ -146,7 +147,7 @@ class BoundListeners:
         return {served.name for served in self.served}
 
     def close(self) -> None:
-        """Accept nothing any more; safe to call twice."""
+        """Accept no more connections; safe to call twice."""
         self._is_closed = True
         for served in self.served:
             served.listener.close()

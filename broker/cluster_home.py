@@ -34,12 +34,12 @@ class ClusterHome(Protocol):
     """The cluster's store, as a broker opens and closes it."""
 
     def state_folder(self, folders: Sequence[LogFolder]) -> LogFolder | None:
-        """The one of the broker's data folders that the cluster's state is in; the broker cannot go on without it."""
+        """The data folder with the cluster's state, without which the broker cannot go on; None when it is elsewhere."""
         ...
 
     @property
     def zookeeper(self) -> str | None:
-        """The ZooKeeper that the cluster's state is in, as ``zookeeper.connect`` names it."""
+        """The ZooKeeper with the cluster's state, as ``zookeeper.connect`` names it; None when it is elsewhere."""
         ...
 
     async def open(self, folders: Sequence[LogFolder]) -> None:
@@ -51,7 +51,7 @@ class ClusterHome(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what ``open`` took; safe to call when it was not called, or failed."""
+        """Release what ``open`` took; safe to call when it was not called, or failed."""
         ...
 
 
@@ -87,7 +87,7 @@ class EmbeddedHome:
 
 
 class ZooKeeperHome:
-    """A ZooKeeper, found by ``zookeeper.connect``. The client, and with it its threads, is there once ``open`` was called."""
+    """A ZooKeeper, found by ``zookeeper.connect``. ``open`` makes the client, with its threads."""
 
     def __init__(self, settings: ZooKeeperSettings) -> None:
         self._settings = settings
@@ -101,7 +101,7 @@ class ZooKeeperHome:
         return None
 
     async def open(self, folders: Sequence[LogFolder]) -> None:
-        from ..controller.zookeeper import ZooKeeper  # whose import takes time that a broker without it saves
+        from ..controller.zookeeper import ZooKeeper  # a slow import, which a broker without ZooKeeper does not need
 
         self._zookeeper = ZooKeeper(self._settings)
 
@@ -117,8 +117,8 @@ class ZooKeeperHome:
 class SharedHome:
     """The place of one broker, from its start to its end, at a store that several brokers use and none of them owns.
 
-    The sessions it opens go over ``link``. A broker that is killed leaves them behind by ``link.leave``, before anything else
-    becomes of it; the store then keeps its ephemeral nodes for the time-out. ``EmbeddedStore.run`` has to run for that.
+    The sessions it opens go over ``link``. A test kills a broker with ``link.leave`` first: the sessions are left open, and the
+    store removes their ephemeral nodes after the session timeout. ``EmbeddedStore.run`` has to run for that.
     """
 
     zookeeper = None

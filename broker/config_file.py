@@ -1,8 +1,7 @@
-"""Reads ``server.properties`` and ``--override name=value``, and says what in them is of no use.
+"""Reads ``server.properties`` and ``--override name=value``, and warns of properties without effect.
 
-A name that Kafka knows and Ottla has no use for gives one warning, in a file and in an override. So does an unknown one
-in a file; an override is typed by hand for this very start, where such a name is an error, as a malformed value is
-anywhere.
+A property of Kafka that Ottla does not use gives one warning. So does an unknown name in a file, which may have been written for
+another version; in an override, which is typed for this start, an unknown name is an error. A malformed value is always an error.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def declared_names() -> set[str]:
 
 def read_properties(path: Path) -> dict[str, str]:
     """The properties of a file in Java's format. Raises OSError; SettingError when it is not one."""
-    import javaproperties  # as dear to import as any three modules of ours, and few starts read a file
+    import javaproperties  # slow to import, and few starts read a file
 
     with path.open("rb") as file:
         try:
@@ -104,7 +103,7 @@ def warn_of_unused(properties: Mapping[str, str]) -> None:
 
 
 def load_config(properties: Mapping[str, str]) -> Config:
-    """A Config whose every declared value was parsed once, so that a malformed one is found at start. Raises SettingError."""
+    """A Config in which every declared value was parsed once, so that the start finds a malformed one. Raises SettingError."""
     config = Config(properties)
     for settings in declared_classes():
         config.settings(settings)

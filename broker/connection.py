@@ -2,18 +2,18 @@
 
 Invariants:
 
-- Requests of a connection are handled one at a time and answered in order; while one is handled nothing is read, which
-  is how Kafka holds back a client too.
+- Requests of a connection are handled one at a time and answered in order; while one is handled nothing is read, so that
+  a client cannot send more than the broker handles, as in Kafka.
 - Every complete frame in the buffer is handled before one write; a handler that is about to wait has the answers made
   so far sent first (``flush``), and so does a request that ends the connection.
-- The buffer grows as bytes arrive, never by the size a frame announces, and shrinks when its owner goes quiet. A view
+- The buffer grows as bytes arrive, never by the size a frame announces, and shrinks when the connection goes quiet. A view
   into it lives no longer than its request.
-- A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: what was said last, for the
+- A frame begins at the front of the buffer, and between there and ``_start`` are whole frames: the last requests, for the
   flight recorder.
 - After 32 requests or 1 ms without a wait the loop goes to other tasks, also where more requests are in the buffer: one that was
   made large for a large request holds a hundred thousand small ones.
-- While a ``Gate`` is closed it has every frame, and its own limit of their size holds. Those of an authentication are wiped
-  out of the buffer when they are handled, and are not recorded.
+- While a ``Gate`` is closed it is given every frame, and has a limit of its own for their size. The frames of an authentication
+  are wiped out of the buffer when they are handled, and are not recorded.
 - After the answer to a request that was throttled nothing is handled or read for that long (KIP-219); a stop ends that.
 
 A frame is a 4-byte big-endian size and so many bytes (https://kafka.apache.org/protocol#protocol_common).
@@ -48,7 +48,7 @@ _REQUESTS_BETWEEN_LOOKS = 4
 _TURN_SECONDS = 0.001
 _MAX_GATHERED_BYTES = 1 << 20
 _LAST_WORD_SECONDS = 0.5
-"""For a client that is refused to close the connection by itself."""
+"""How long a client that was refused may take to close the connection itself."""
 _SIZE = struct.Struct(">i")
 _FULL_ENOUGH = SMALL_BUFFER // 2
 
@@ -56,9 +56,9 @@ _FULL_ENOUGH = SMALL_BUFFER // 2
 class ClientConnection:
     """Serves one connection until either side ends it.
 
-    ``max_request`` is the largest frame taken, in bytes; ``gate`` what its client goes through first, None on a listener that
-    asks for nothing. ``opened_at`` is trio's time of the beginning, ``last_active`` that of the last bytes read,
-    ``unknown_since`` that since when the client is about to show who it is, None when it need not.
+    ``max_request`` is the largest frame taken, in bytes; ``gate`` authenticates the client first, None on a listener without
+    SASL. ``opened_at`` is trio's time of the beginning, ``last_active`` that of the last bytes read, ``unknown_since`` that
+    of the beginning of an authentication that is going on, None while there is none.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class ClientConnection:
 
     @property
     def call(self) -> Call:
-        """The last request; what it says of the client holds for the connection."""
+        """The last request, with what is known of the client."""
         return self._call
 
     @property
@@ -124,7 +124,7 @@ class ClientConnection:
         return self._context.host
 
     async def serve(self) -> None:
-        """Read and answer until the end; closes the connection. Only cancellation gets out."""
+        """Read and answer until the end; closes the connection. Raises nothing but cancellation."""
         try:
             await self._serve()
         except ProtocolError as error:
@@ -140,7 +140,7 @@ class ClientConnection:
             self._monitor.errors[Ending.NETWORK] += 1
             logger.debug("connection from %s ended: %s", self.peer, error)
         except KafkaError as error:
-            # Out of the send: the log was truncated, or its folder failed, after the answer was made.
+            # Raised while sending: the log was truncated, or its folder failed, after the answer was made.
             self._monitor.errors[Ending.STORAGE] += 1
             if self._monitor.closings.is_first(self.host, error.code.name, logging.INFO):
                 logger.info("closing connection from %s: %s", self.peer, error)
@@ -152,7 +152,7 @@ class ClientConnection:
             self._connection.close()
 
     def _say(self, why: str) -> None:
-        """Why the connection ends, which may have words of the client in it."""
+        """Log why the connection ends. The reason is shortened: it may contain text that the client sent."""
         why = shortened(why)
         if self._monitor.closings.is_first(self.host, why, logging.INFO):
             logger.info("closing connection from %s: %s", self.peer, why)
@@ -174,14 +174,14 @@ class ClientConnection:
         self._connection.close()
 
     def shrink(self) -> None:
-        """Give back a large buffer with nothing in it; called for connections that went quiet."""
+        """Replace a large, empty buffer by a small one; called for connections that went quiet."""
         if not self.busy and self._start == self._end and len(self._buffer) > SMALL_BUFFER:
             self._buffer = memoryview(bytearray(SMALL_BUFFER))
             self._start = self._end = 0
         self._earlier = b""
 
     async def _record(self, error: ProtocolError) -> None:
-        """Say why the connection ends, and have its last requests written down; of a client that comes again, not again."""
+        """Log why the connection ends, and record its last requests; not again for the same host and reason."""
         self._drop_answers()
         self._connection.close()
         start = bytes(self._buffer[self._start : min(self._end, self._start + _SIZE.size)])
@@ -211,7 +211,7 @@ class ClientConnection:
             try:
                 handled += await self._handle_frames(turn_started)
             except (ProtocolError, CloseConnection):
-                await self._flush()  # what was asked before the bad request has its answers
+                await self._flush()  # the requests before the bad one are answered
                 raise
             except AuthenticationFailedError as error:
                 await self._refuse(error.answer)
@@ -232,7 +232,7 @@ class ClientConnection:
                 turn_started, handled = elapsed(), 0
                 self._call.take_up(turn_started)
                 continue
-            # One request that took all there was: the client waits for its answer, so nothing more is there yet.
+            # There was one request and nothing after it: the client waits for its answer, so reading would find nothing.
             received = WOULD_BLOCK if handled == 1 and self._drained else self._receive()
             if received == 0:
                 return
@@ -278,12 +278,12 @@ class ClientConnection:
                     self._is_turn_over = True
                     break
         finally:
-            self.busy = False  # of one that is refused nothing is under way but the last word, which nobody may read
+            self.busy = False  # after a refusal only the answer that says so is left, and a stop need not wait for it
             call.tell()
         return count
 
     async def _pass(self, gate: Gate, frame: memoryview) -> list[Part] | None:
-        """Have the gate handle a frame; the one after it may be as large as the gate says then."""
+        """Have the gate handle a frame, and take over the size limit that it has for the next one."""
         is_secret = gate.frame_limit is not None
         try:
             return await gate.take(self._call, frame)
@@ -305,20 +305,20 @@ class ClientConnection:
         return f"a frame of {size} bytes (socket.request.max.bytes is {self._max_request})"
 
     async def _refuse(self, answer: list[Part]) -> None:
-        """Answer what was asked before, and then, after a while in which nothing can be tried, why this is the end."""
+        """Answer the earlier requests and then, after the delay that slows down guessing, the failed authentication."""
         await self._flush()
         settings = self._call.broker.config.settings(BrokerSettings)
         await self._pause(settings.connection_failed_authentication_delay_ms / 1000)
         if answer:
             await self._connection.send(answer)
             if not self._stopping:
-                # kafka-python reads the answer and the end together, if they are there together, and then knows of the end only.
+                # If the answer and the end of the connection arrive together, kafka-python notices the end only.
                 with trio.move_on_after(_LAST_WORD_SECONDS) as self._pausing:
                     await self._connection.wait_readable()
                 self._pausing = None
 
     async def _mute(self) -> None:
-        """Leave the client alone for as long as its last answer says (KIP-219)."""
+        """Read nothing for as long as the last answer told the client to wait (KIP-219)."""
         throttle_ms, self._call.throttle_ms = self._call.throttle_ms, 0
         await self._pause(throttle_ms / 1000)
 
@@ -345,7 +345,7 @@ class ClientConnection:
         return received
 
     def _keep(self, end: int) -> None:
-        """Have the flight recorder see what is in the buffer before ``end``, which is about to be overwritten."""
+        """Keep for the flight recorder what is in the buffer before ``end``, because it is about to be overwritten."""
         self._earlier = bytes(self._buffer[: min(end, MOST_KEPT)])
 
     def _make_room(self) -> None:
@@ -358,7 +358,7 @@ class ClientConnection:
         self._buffer, self._start, self._end = target, 0, waiting
 
     async def _flush(self) -> None:
-        """Send the answers made so far. A client that does not read them holds up its request, and not a stop."""
+        """Send the answers made so far. A client that does not read them delays its own requests, but not a stop."""
         parts, self._answers, self._answer_bytes = self._answers, [], 0
         if parts:
             was_busy, self.busy = self.busy, False

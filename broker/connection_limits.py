@@ -1,8 +1,9 @@
-"""How many connections are open: in all, by listener, by the client's address; and who waits to be let in (ConnectionQuotas).
+"""How many connections are open: in all, by listener, by the client's address; and when one more may come (ConnectionQuotas).
 
-- Over ``max.connections`` a listener accepts no more: a new connection waits until another one ends. A listener may have
-  less with its prefix. The listener that brokers use among themselves is protected where there are others: it has as many of
-  its own, whatever the others have, and then one of theirs has to go, the one that was quiet for longest.
+- At ``max.connections`` a listener accepts no more: a new connection waits until another one ends. With its prefix a listener
+  may have a lower limit. The listener that brokers use among themselves is protected if it is not the only one: connections of
+  other listeners take no place from it. Where the total is exceeded by that, the connection of another listener that has been
+  quiet for longest is closed.
 - Over ``max.connections.per.ip``, or what ``max.connections.per.ip.overrides`` has for the address, a connection is closed at
   once.
 
@@ -55,7 +56,7 @@ class ConnectionLimits:
         self._tell()
 
     def _tell(self) -> None:
-        """Those who wait look again."""
+        """Have waiting connections check the limits again."""
         self._changed.set()
         self._changed = trio.Event()
 
@@ -78,7 +79,7 @@ class ConnectionLimits:
         self._tell()
 
     def is_full(self, listener: str) -> bool:
-        """Whether who comes to this listener has to wait; not if the listener is gone."""
+        """Whether a new connection of this listener has to wait; False if the listener is gone."""
         if listener not in self.listeners:
             return False
         if self._by_listener[listener] >= self._limit(listener):
@@ -86,12 +87,12 @@ class ConnectionLimits:
         return not self._is_protected(listener) and self.total >= self._settings.max_connections
 
     async def wait_for_slot(self, listener: str) -> None:
-        """Return once one more connection may be let in at this listener."""
+        """Return once this listener may have one more connection."""
         while self.is_full(listener):
             await self._changed.wait()
 
     def is_exceeded(self) -> bool:
-        """Whether a connection has to go, of a listener that is not protected."""
+        """Whether a connection of a listener that is not protected has to be closed."""
         return self.total > self._settings.max_connections
 
     def may_go(self, listener: str) -> bool:
@@ -131,13 +132,13 @@ class ConnectionLimits:
 
 
 async def addresses_of(host: str, of: str) -> list[str]:
-    """The addresses of a host, as connections from there have them. ``of`` says in the log what is set on it."""
+    """The addresses of a host, in the form in which connections have them. ``of`` is the setting that names it, for the log."""
     if is_address(host.strip("[]")):
         return [canonical_address(host)]
     try:
         with trio.fail_after(_LOOK_UP_SECONDS):
             found = await trio.socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, ValueError, trio.TooSlowError) as error:  # ValueError: what can be no name, as IDNA has it
+    except (OSError, ValueError, trio.TooSlowError) as error:  # ValueError: no valid name by the rules of IDNA
         why = str(error) or f"no answer within {_LOOK_UP_SECONDS:g} s"
         logger.warning("%s: %r has no address that can be found: %s", of, host, why)
         return []

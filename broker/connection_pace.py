@@ -1,8 +1,7 @@
-"""How fast connections are let in: ``max.connection.creation.rate`` of the broker and of its listeners, and the quotas of IP
+"""How fast connections are accepted: ``max.connection.creation.rate`` of the broker and of its listeners, and the quotas of IP
 addresses (KIP-612; the rules are in ``security.connection_rates``).
 
-The limits are those set now. A quota may be set on a host's name, too, whose addresses are looked up when the next connection
-comes.
+The limits are those set now. A quota may be set on a host name, too; its addresses are looked up when the next connection comes.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class ConnectionPace:
             self._changed[desanitized(name)] = limit
 
     async def wait(self, listener: str) -> None:
-        """Return once a connection that has come to a listener may be let in."""
+        """Return once a new connection of a listener may be accepted."""
         if listener not in self._rates.listener_limits:
             self._rates.listener_limits[listener] = self._limit(listener)
         is_protected = not self._limits.may_go(listener)
@@ -66,7 +65,7 @@ class ConnectionPace:
             await trio.sleep(wait_ms / 1000)
 
     async def seconds_to_close(self, context: ConnectionContext) -> float:
-        """After how long a connection is to be closed that is beyond the rate of its address; 0: it is not."""
+        """After how long a connection beyond the rate of its address is to be closed; 0 for one within the rate."""
         while self._changed:
             name, limit = self._changed.popitem()
             found = [] if limit is None else await addresses_of(name, CONNECTION_CREATION_RATE)

@@ -1,8 +1,8 @@
 """Before a broker of a cluster stops it hands its leaderships over: the controller moves them to replicas in sync.
 
-Clients find the new leaders while this broker still answers them (Kafka: KafkaServer ``controlledShutdown``). Where that does
-not succeed the broker stops nevertheless, and its partitions are without leaders until the controller notices. Unlike Kafka's
-it does not wait where no other replica of a partition is alive.
+Clients find the new leaders while this broker still answers them (Kafka: KafkaServer ``controlledShutdown``). If that fails the
+broker stops all the same, and its partitions have no leaders until the controller notices. Unlike Kafka's broker it does not wait
+for a partition without another live replica.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from .settings import BrokerSettings
 logger = logging.getLogger(__name__)
 
 _CONTROLLER_SECONDS = 1.0
-"""How long a controller that is not reached is looked for: the next one is elected in a moment, if there is one."""
+"""How long to look for a controller that cannot be reached: if another broker can be elected, that takes less."""
 
 _ANSWER_SECONDS = 10.0
-"""For all answers together, beside the pauses. The controller may be cut off from the store; Kafka waits 30 s for each."""
+"""For all answers together, without the pauses: a controller that is cut off from the store never answers. Kafka waits 30 s for
+each."""
 
 
 async def hand_over(
@@ -43,7 +44,7 @@ async def hand_over(
     with trio.move_on_after(_ANSWER_SECONDS + pauses) as waiting:
         await _ask_until_nothing_is_left(channel, metadata, broker_id, broker_epoch, settings)
     if waiting.cancelled_caught:
-        logger.warning("The leaderships of this broker are not handed over: that takes too long")
+        logger.warning("The leaderships of this broker are not all handed over: the controller takes too long")
 
 
 async def _ask_until_nothing_is_left(
@@ -78,12 +79,12 @@ async def _ask_until_nothing_is_left(
 
 
 async def _wait_until_none_could(left: Sequence[RemainingPartition], metadata: MetadataCache) -> None:
-    """Return as soon as asking again has become useless; never when it was an error that kept the controller from it."""
+    """Return as soon as asking again would be useless; never where ``left`` is empty, after an error of the controller."""
     await metadata.wait_until(lambda: bool(left) and not _could_be_taken_over(left, metadata))
 
 
 def _could_be_taken_over(partitions: Sequence[RemainingPartition], metadata: MetadataCache) -> bool:
-    """Whether another replica of one of them is alive, and does not stop itself, which may be in sync soon."""
+    """Whether one of them has another replica that may be in sync soon: its broker is alive and not stopping."""
     states = [metadata.partition(each.topic_name, each.partition_index) for each in partitions]
     return any(
         metadata.is_alive(replica)

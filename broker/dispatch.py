@@ -28,7 +28,7 @@ _SMALL_BODY = 4096  # copied after its header rather than sent as a part of its 
 
 
 async def answer(call: Call, frame: memoryview) -> list[Part] | None:
-    """Handle one request; the framed answer, or None where the protocol has none (acks=0).
+    """Handle one request; returns the framed answer, or None where the protocol has none (acks=0).
 
     Raises ProtocolError, CloseConnection and AnswersLost, after which the connection is to be closed.
     """
@@ -48,7 +48,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     assert handler.request_class is not None
     call.client_id, body_offset = rest_of_header(frame, route.header_version, length)
     call.cost = _begin_cost(call) if call.broker.client_quotas.is_on else None
-    # Kafka does not look at what follows a request: librdkafka's Metadata 13 for all topics has three bytes too many.
+    # Kafka ignores what follows a request: librdkafka's Metadata 13 for all topics has three bytes too many.
     request = decode(handler.request_class, version, frame[body_offset:], ignore_rest=True)
     call.version = version
     call.correlation_id = correlation_id
@@ -64,7 +64,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
     except (ProtocolError, CloseConnection, AnswersLost):
         raise
     except Exception:
-        # Encoding too can fail: an answer may hold what its version cannot carry.
+        # Encoding can fail, too: an answer may have a value that its version cannot express.
         call.fail()
         logger.exception("%s version %d from %s failed", handler.api_key.name, version, call.connection.peer)
         response = error_answer(handler, version, request, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
@@ -77,7 +77,7 @@ async def answer(call: Call, frame: memoryview) -> list[Part] | None:
 
 
 def _begin_cost(call: Call) -> RequestCost | None:
-    """None before authentication: Kafka's authenticator answers by itself there, and who the client is nobody knows."""
+    """None before authentication, when the client is not known yet; Kafka counts nothing there either."""
     broker = call.broker
     if call.connection.is_authenticating:
         return None
@@ -85,7 +85,7 @@ def _begin_cost(call: Call) -> RequestCost | None:
 
 
 def _settle(call: Call, cost: RequestCost, api_key: int, size: int, response: Any) -> Any:
-    """Have the client held up for what the request cost it; the answer that says so."""
+    """Charge the request to the client's quotas; returns the answer with the time for which the client is throttled."""
     throttle_ms = cost.settle(api_key, size, has_answer=response is not None)
     if throttle_ms:
         call.throttle_ms = throttle_ms
@@ -104,7 +104,7 @@ def framed(header: bytes, version: int, response: Any) -> list[Part]:
 
 
 def error_answer(handler: Handler, version: int, request: Any, error: KafkaError) -> Any:
-    """The answer to a request that failed as a whole; what its version has no field for is left out."""
+    """The answer to a request that failed as a whole, without the fields that its version does not have."""
     assert handler.error_response is not None
     response = handler.error_response(request, error)
     for spec in response.fields:

@@ -20,7 +20,7 @@ from .server import BrokerFailedError, BrokerServer, StartError
 
 @dataclasses.dataclass(frozen=True)
 class RunningBroker:
-    """What a program may know about its broker; ``metrics_address`` is set with the property ``metrics.listener`` only."""
+    """What a program is told of its broker; ``metrics_address`` is None without the property ``metrics.listener``."""
 
     bootstrap_servers: str
     cluster_id: str
@@ -30,7 +30,7 @@ class RunningBroker:
 
 
 def describe(server: BrokerServer) -> RunningBroker:
-    """What to tell of a broker that is ready."""
+    """What the program is told of a broker that is ready."""
     assert server.assembly is not None
     return RunningBroker(
         server.bootstrap_servers,
@@ -57,7 +57,7 @@ async def open_broker(
 async def running_server(
     data_dir: str | Path | None, listen: str, properties: Mapping[str, str] | None
 ) -> AsyncIterator[BrokerServer]:
-    """``open_broker`` with the parts in reach: ``server.assembly`` is there for as long as the block lasts."""
+    """``open_broker`` with access to the broker's parts: ``server.assembly`` exists for as long as the block lasts."""
     with contextlib.ExitStack() as stack:
         if data_dir is None:
             data_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="ottla-"))

@@ -1,15 +1,14 @@
-"""What a connection said last, written to a file when it dies of a protocol error.
+"""The last requests of a connection, written to a file when it ends with a protocol error.
 
-While all goes well this costs next to nothing, because nothing is kept for it: a connection's receive buffer is used from
-its beginning to at least the middle before it is used again, so the requests that came last are still in it, one behind
-the other. Of what was there before, ``MOST_KEPT`` bytes are copied when the buffer is used again (``keep``), that is
-once per 8 KiB received; large requests are thereby kept with their first bytes only.
+While there is no error this costs next to nothing: a connection's receive buffer is filled from its beginning to at least the
+middle before it is used again, so the last requests are still in it, one behind the other. When the buffer is used again, that is
+once per 8 KiB received, ``MOST_KEPT`` bytes of what was there before are copied; large requests are thereby kept with their first
+bytes only.
 
 Files are called ``protocol-error-<UTC time>-<number>.json``, lie in the first data folder and are read by ``python -m
-ottla.wire decode FILE``. At most ``MOST_FILES`` are there at a time, those of earlier runs included, each of about a MiB at
-most; and one is written per second at most. Of requests with passwords or tokens in them the head is kept only. The
-connection has nothing recorded of a client that fails again and again with the same error, so that it does not push out what
-others did.
+ottla.wire decode FILE``. At most ``MOST_FILES`` are kept, those of earlier runs included, each of about a MiB at most; and at
+most one is written per second. Of requests with passwords or tokens only the head is kept. A connection records nothing when
+its host has had the same error before, so that one client does not push out the recordings of others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a client that does not speak Kafka's protocol seems to speak, by its first bytes.
+"""Recognizes another protocol than Kafka's by the first bytes that a client sends.
 
-Read as the size of a request they are far beyond ``socket.request.max.bytes``: ``GET `` is 1,195,725,856 bytes and a TLS
-handshake 369,295,616 or more; so no request can be taken for one.
+No valid request begins that way: read as the size of a request, ``GET `` is 1,195,725,856 bytes and the beginning of a TLS
+handshake 369,295,616 or more, far beyond ``socket.request.max.bytes``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _METHODS = (b"GET ", b"PUT ", b"POST", b"HEAD", b"OPTI", b"DELE", b"PATC", b"CON
 
 
 def foreign_protocol(start: bytes, listener: str, security_protocol: str) -> str | None:
-    """What the bytes look like and what to do about it; None when they look like nothing known."""
+    """Which protocol the bytes look like and what to do about it; None when they look like neither TLS nor HTTP."""
     if len(start) >= 3 and start[0] == _TLS_HANDSHAKE and start[1] == 3 and start[2] <= 4:
         return (
             f"this looks like TLS: the listener {listener} is {security_protocol}; "

@@ -1,10 +1,10 @@
-"""What a broker stands on: its data folders, a session at the cluster's store, who it is there, and what is set on it.
+"""What a broker needs before anything else: its data folders, a session at the cluster's store, its id, and its configs.
 
-The order is that of KafkaServer ``startup``: lock the folders and see whose they are, reach the store, find or make the
-cluster, find the broker's id, say both in the folders, take over the dynamic configs, and only then open the logs. Which
-store the cluster's state is in is the ``ClusterHome``'s to say. Two ways lead from one home to another: the topics of a folder
-that another broker has filled are adopted (``adoption``), and a broker that was alone takes its state along when it is
-started with a ZooKeeper (``growth``). There is no way back.
+The order is that of KafkaServer ``startup``: lock the folders and read whose they are, connect to the store, find or make the
+cluster, find the broker's id, write both into the folders, read the dynamic configs, and only then open the logs. The
+``ClusterHome`` says which store has the cluster's state. A broker can move to another one in two ways: the topics of a folder
+that another broker has filled are adopted (``adoption``), and a broker that was alone moves its state when it is started with a
+ZooKeeper (``growth``). There is no way back.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .identity import configured_broker_id, find_broker_id
 from .surroundings import Surroundings
 
 _LEAVE_SECONDS = 5.0
-"""How long a stop waits for a store that does not answer; it ends the session by itself in the end."""
+"""How long a stop waits for a store that does not answer; the store ends the session by itself after its timeout."""
 
 
 class Foundation:
@@ -74,7 +74,7 @@ class Foundation:
 
     @property
     def state_folder(self) -> LogFolder | None:
-        """The data folder that the cluster's state is in; the broker cannot go on without it."""
+        """The data folder with the cluster's state, without which the broker cannot go on; None when it is elsewhere."""
         return self._home.state_folder(self.logs.folders)
 
     @property
@@ -88,7 +88,7 @@ class Foundation:
         return self._home.zookeeper is not None
 
     async def lay(self) -> None:
-        """Raises KafkaError, LogStartError, OSError, StoreError, SettingError."""
+        """Do all of it, in the order above. Raises KafkaError, LogStartError, OSError, StoreError, SettingError."""
         config, logs, zookeeper = self._around.config, self.logs, self._home.zookeeper
         is_growing = zookeeper is not None and has_state(self._disk, logs.folders[0].path)
         logs.take(configured_broker_id(config), is_on_zookeeper=zookeeper is not None and not is_growing)
@@ -111,7 +111,7 @@ class Foundation:
             await logs.load()
 
     def _check_folders(self) -> None:
-        """Whether the folders can be used where the cluster's state is said to be. Raises LogStartError."""
+        """Check that the folders fit the place that the cluster's state is said to have. Raises LogStartError."""
         folder = self.state_folder
         if folder is None:
             return
@@ -124,7 +124,7 @@ class Foundation:
             )
 
     async def _grow(self, *, is_growing: bool) -> None:
-        """Take along what the broker knew when it was alone."""
+        """Move the state of a broker that was alone into the ZooKeeper; check that the folders belong to its cluster."""
         logs = self.logs
         if is_growing:
             self.broker_id = await find_broker_id(self._around.config, logs.broker_id, None)
@@ -146,7 +146,7 @@ class Foundation:
             )
 
     async def _adopt_logs(self) -> None:
-        """A new store of the broker's own knows no topics, though another broker may have filled the folders."""
+        """Register the topics that another broker left in the folders, where the broker's own store is new."""
         if await self.session.exists(znodes.TOPICS) is not None:
             return
         config, logs = self._around.config, self.logs
@@ -156,7 +156,7 @@ class Foundation:
         await adopt_logs(self.session, broker_id, logs.logs(), configs, self._around.randomness)
 
     async def _take_over_configs(self) -> None:
-        """Read what is set on topics and brokers; some of it says how logs are opened."""
+        """Read what is set on topics and brokers, because how logs are opened depends on it."""
         self.configs = ConfigStore(self.session, self._around.clock)
         await self.configs.start()
         broker_configs = BrokerConfigs(self._around.config, self.configs, self.broker_id)
@@ -165,7 +165,7 @@ class Foundation:
         self.update_log_settings()
 
     def update_log_settings(self) -> None:
-        """Have the logs go by what is set on the broker now."""
+        """Have the logs use what is set on the broker now."""
         config = self._around.config
         self.logs.update_settings(
             config.settings(LogSettings), config.settings(LogManagerSettings), config.settings(LogCleanerSettings)

@@ -1,6 +1,6 @@
-"""What a connection goes through before its requests are handled: the place of a SASL conversation.
+"""The interface of authentication by SASL: what handles the frames of a connection before the client is known.
 
-A ``Gate`` takes the frames of a connection instead of dispatch. What it lets through (ApiVersions before the conversation,
+A ``Gate`` takes the frames of a connection instead of dispatch. What it lets through (ApiVersions before the authentication,
 any request of a client whose session can expire) it gives to ``dispatch.answer`` itself.
 """
 
@@ -13,7 +13,7 @@ from ..handlers.call import Call
 
 
 class AuthenticationFailedError(Exception):
-    """The client is not who it says: ``answer`` tells it, after connection.failed.authentication.delay.ms, and it is cut off.
+    """The client failed to authenticate: after connection.failed.authentication.delay.ms it is told, and disconnected.
 
     ``answer``: the framed answer, empty where the protocol has none. ``str()`` is for the log, and has no secret in it.
     """
@@ -24,19 +24,19 @@ class AuthenticationFailedError(Exception):
 
 
 class Gate(Protocol):
-    """The way in of one connection.
+    """The authentication of one connection.
 
-    ``is_open``: every frame goes to dispatch from now on, and none is shown to the gate; a gate of a session that expires
-    stays closed, and passes on what it takes. ``frame_limit``: the size of the largest frame taken, in bytes
-    (sasl.server.max.receive.size), None as soon as the client is known: then that of requests holds (socket.request.max.bytes),
-    and the connection may stay. Both are plain attributes, which change in ``take`` only.
+    ``is_open``: every frame goes to dispatch from now on, past the gate; the gate of a session that expires stays closed, and
+    passes on what it takes. ``frame_limit``: the size of the largest frame taken, in bytes (sasl.server.max.receive.size), None
+    as soon as the client is known: then the limit of requests holds (socket.request.max.bytes), and the connection may stay.
+    Both are plain attributes, which change in ``take`` only.
     """
 
     is_open: bool
     frame_limit: int | None
 
     async def take(self, call: Call, frame: memoryview) -> list[Part] | None:
-        """Handle one frame; the framed answer, None where there is none.
+        """Handle one frame; returns the framed answer, None where there is none.
 
         Raises AuthenticationFailedError; ProtocolError, CloseConnection and AnswersLost as dispatch does.
         """

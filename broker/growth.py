@@ -1,9 +1,10 @@
 """A broker that was alone is started with a ZooKeeper: its state moves there, and others can join.
 
-The order makes a crash harmless at any point (see ``state_move``): claim the ZooKeeper, move everything, write into
-``meta.properties`` of each folder where the cluster is, give the folder of the state another name, let others in. A start
-without the ZooKeeper goes on alone until ``meta.properties`` says where the cluster is, and is refused from then on. What was
-moved stays in the data folder, as files that nothing reads any more: ``before-zookeeper.journal`` and ``.snapshot``.
+The order makes a crash harmless at any point (see ``state_move``): claim the ZooKeeper, copy everything to it, write the address
+of the ZooKeeper into ``meta.properties`` of each folder, rename the folder with the old state, let other brokers in. Until
+``meta.properties`` has the address, the broker can still be started without the ZooKeeper and goes on alone; from then on such a
+start is refused. The old state stays in the data folder, as files that nothing reads any more: ``before-zookeeper.journal`` and
+``.snapshot``.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ def has_state(disk: Disk, data_dir: str) -> bool:
 
 
 class Growth:
-    """The move of what ``data_dir`` has of a cluster's state into ``store``, begun or gone on with.
+    """Moves the cluster's state in ``data_dir`` into ``store``, and finishes a move that a crash has interrupted.
 
     ``identify`` writes the cluster's id, which it is given, and the ZooKeeper into every data folder.
     """
@@ -92,7 +93,7 @@ class Growth:
             files.close()
 
     def _set_aside(self) -> None:
-        """In one step: half of a state must not be taken for the whole."""
+        """Rename the folder, in one step: a crash must not leave half of a state that looks like a whole one."""
         self._disk.rename(join(self._data_dir, STATE_FOLDER), join(self._data_dir, _MOVED_FOLDER))
         self._disk.sync_dir(self._data_dir)
 

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 class JwksSource:
     """``begin`` once, then ``run`` in a task of its own. Times are milliseconds, as in the settings.
 
-    ``context`` is how an https provider is spoken to, None for the system's way.
+    ``context`` is the TLS configuration for an https provider, None for the system's.
     """
 
     def __init__(
@@ -37,18 +37,18 @@ class JwksSource:
         self._wanted = trio.Event()
 
     def begin(self) -> None:
-        """Read the keys of a file, those of a provider later. Raises JwksError, also for a URL that is of another kind."""
+        """Read the keys of a file now; those of a provider are read by ``run``. Raises JwksError, also for other kinds of URL."""
         if urllib.parse.urlsplit(self.url).scheme in ("http", "https"):
             self._wanted.set()
         else:
             self.keys = read_jwks(self.url)
 
     def read_again(self) -> None:
-        """Read the keys soon, and not only when it is time."""
+        """Have ``run`` read the keys now, before the time is up."""
         self._wanted.set()
 
     async def run(self, workers: Workers) -> None:
-        """Read the keys whenever it is time, or was asked for."""
+        """Read the keys whenever it is time, or ``read_again`` was called."""
         while True:
             with trio.move_on_after(self._refresh_seconds):
                 await self._wanted.wait()
@@ -56,7 +56,7 @@ class JwksSource:
             await self._read_with_patience(workers)
 
     async def _read_with_patience(self, workers: Workers) -> None:
-        """Try again for a while; then go on with the keys that are known."""
+        """Read the keys, trying again for a while; if that fails, the keys read before stay in use."""
         pause = self._backoff_seconds
         deadline = trio.current_time() + self._backoff_max_seconds
         while True:

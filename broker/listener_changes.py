@@ -1,10 +1,10 @@
 """Listeners that come and go while the broker runs (KIP-226): what may be changed, and how it is taken over.
 
 ``listeners``, ``advertised.listeners`` and ``listener.security.protocol.map`` can be set on one broker. A listener whose name
-is new is bound; one whose name is gone is closed, and its connections end after the request they are at. What stays keeps its
-address, its protocol and the settings with its prefix, except for key stores and limits. Then the broker registers what it
-advertises, and the controller tells all of it. The rules are those of Kafka's DynamicListenerConfig; Kafka takes another
-address for a listener that stays, and goes on at the old one, which is refused here.
+is new is bound; one whose name is gone is closed, and its connections end after the request that is being handled. A listener
+that stays keeps its address, its protocol and the settings with its prefix, except for key stores and limits. Then the broker
+registers what it advertises, and the controller tells the other brokers. The rules are those of Kafka's DynamicListenerConfig,
+with one more: Kafka accepts another address for a listener that stays but goes on at the old one; here that is refused.
 
 What cannot be bound is left out, with an error in the log.
 """
@@ -49,13 +49,13 @@ _CHANGEABLE = (
 
 
 def listener_properties(config: Config) -> dict[str, str]:
-    """All that says which listeners there are, and how they are."""
+    """All properties that define listeners, or have the prefix of one."""
     given = config.effective()
     return {name: value for name, value in given.items() if name in LISTENER_SETTINGS or listener_of(name) is not None}
 
 
 def check_listener_change(before: Config, after: Config) -> None:
-    """Whether a running broker can go from one to the other; no more than that of listeners is compared. Raises SettingError."""
+    """Check that a running broker can change its listeners from ``before`` to ``after``. Raises SettingError."""
     old, new = (_by_name(config) for config in (before, after))
     if changed := sorted(name for name in old.keys() & new.keys() if old[name] != new[name]):
         why = f"{changed[0]} has another address or protocol there: restart the broker, or add a listener"
@@ -74,7 +74,7 @@ def _by_name(config: Config) -> dict[str, Endpoint]:
 
 
 def _fixed(config: Config, listeners: Sequence[str] | set[str]) -> dict[str, str]:
-    """What is given with the prefix of one of these listeners, and holds as long as the listener is there."""
+    """The properties with the prefix of one of these listeners that cannot change while the listener exists."""
     names = {listener.lower() for listener in listeners}
     return {
         name: value
@@ -84,7 +84,7 @@ def _fixed(config: Config, listeners: Sequence[str] | set[str]) -> dict[str, str
 
 
 class ListenerChanges:
-    """Has the listeners follow the configuration, from when they are bound on."""
+    """Applies changes of the configuration to the bound listeners."""
 
     def __init__(self, config: Config, listeners: BoundListeners) -> None:
         self._config = config
@@ -96,7 +96,7 @@ class ListenerChanges:
 
     def _check(self, after: Config) -> None:
         if listener_properties(after) == listener_properties(self._config):
-            self._listeners.check_security(after, self._listeners.names())  # what a file holds may be new
+            self._listeners.check_security(after, self._listeners.names())  # a key store may have new content
             return
         plan = self._listeners.check(after)
         check_listener_change(self._config, after)
@@ -109,7 +109,7 @@ class ListenerChanges:
             self._changed.set()
 
     async def take_over(self) -> tuple[list[ServedListener], list[ServedListener]]:
-        """Bind and close what was changed since; the listeners that came, and those that went."""
+        """Bind and close what has changed since; returns the listeners that were added and removed."""
         if not self._changed.is_set():
             return [], []
         self._changed = trio.Event()
@@ -127,7 +127,7 @@ class ListenerChanges:
         register: Callable[[Sequence[Endpoint]], Awaitable[None]],
         nursery: trio.Nursery,
     ) -> None:
-        """Take over each change; ``register`` makes known what is advertised, and connections are tasks of ``nursery``."""
+        """Apply each change; ``register`` registers the advertised addresses, and connections are tasks of ``nursery``."""
         while True:
             await self._changed.wait()
             advertised = self._listeners.advertised

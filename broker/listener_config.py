@@ -1,9 +1,9 @@
 """The settings of one listener: those with its prefix over those of the whole broker (KIP-103).
 
-``listener.name.<listener>.<mechanism>.<name>`` is stronger than ``listener.name.<listener>.<name>``, and that than
+``listener.name.<listener>.<mechanism>.<name>`` overrides ``listener.name.<listener>.<name>``, and that overrides
 ``<name>``; listener and mechanism are written in lower case. On a SASL_SSL listener ``ssl.client.auth`` counts with the
-prefix only (KIP-684): before, SASL_SSL had no client certificates, and files that have it for other listeners shall go on
-working.
+prefix only (KIP-684): earlier versions of Kafka asked for no client certificates there, and a file that sets it for other
+listeners is to mean the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PREFIXED_ONLY = {"SASL_SSL": ("ssl.client.auth",)}
 
 
 class ListenerConfig:
-    """As the settings are now: what is asked again later has what was changed at run time.
+    """The settings as they are at the time of each call, with what was changed at run time.
 
     ``listener`` is its name, ``security_protocol`` one of Kafka's four.
     """
@@ -32,15 +32,15 @@ class ListenerConfig:
         self.prefix = f"{LISTENER_PREFIX}{listener.lower()}."
 
     def value(self, name: str, mechanism: str | None = None) -> str | None:
-        """The text that is given for a property, None where there is none; ``mechanism`` is a SASL mechanism."""
+        """The text of a property, None where it is not given; ``mechanism`` is a SASL mechanism."""
         return self.properties(mechanism).get(name)
 
     def prefixed(self, name: str, mechanism: str | None = None) -> str | None:
-        """The text given with just this prefix, that of the mechanism if one is named."""
+        """The text given with exactly this prefix, that of the mechanism if one is named."""
         return self.config.effective().get(self._prefix(mechanism) + name)
 
     def settings(self, settings_class: type[S], mechanism: str | None = None) -> S:
-        """The settings of a folder as they are for this listener. Raises SettingError, which names the property given."""
+        """One class of settings as they are for this listener. Raises SettingError, which names the property with its prefix."""
         try:
             return settings_class.from_properties(self.properties(mechanism))
         except SettingError as error:
@@ -50,7 +50,7 @@ class ListenerConfig:
             raise
 
     def properties(self, mechanism: str | None = None) -> dict[str, str]:
-        """What is given, by names without prefix."""
+        """The properties given for this listener, by names without prefix."""
         given = self.config.effective()
         found = {name: value for name, value in given.items() if not name.startswith(LISTENER_PREFIX)}
         for name in _PREFIXED_ONLY.get(self.security_protocol, ()):

@@ -1,7 +1,7 @@
-"""Which listeners a broker has, by its settings: where they are bound, and at which ones brokers meet.
+"""Which listeners a broker has, by its settings: where they are bound, and which ones other brokers use.
 
-The rules are those of KafkaConfig ``validateValues``, with one thing less: a broker that is alone in its cluster needs no
-listener for other brokers, so the one for clients may have any protocol.
+The rules are those of KafkaConfig ``validateValues``, except that a broker that is alone in its cluster needs no listener for
+other brokers, so that the one for clients may have any protocol.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .settings import BrokerSettings
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ListenerPlan:
-    """``named``: what advertised.listeners has, maybe nothing.
+    """``endpoints``: where to listen; ``named``: what advertised.listeners has, maybe nothing.
 
-    ``inter_broker`` is the name of the listener at which brokers reach each other, and ``control_plane`` of that at which the
-    controller reaches them, the same one where nothing else is said.
+    ``inter_broker`` is the name of the listener that brokers connect to, ``control_plane`` of the one that the controller
+    connects to; the same one if control.plane.listener.name is not set.
     """
 
     endpoints: list[Endpoint]
@@ -29,7 +29,7 @@ class ListenerPlan:
 
 
 def plan_listeners(config: Config, *, is_alone: bool) -> ListenerPlan:
-    """Raises SettingError. ``is_alone``: no other broker can be in the cluster."""
+    """The plan that the settings ask for; ``is_alone``: no other broker can be in the cluster. Raises SettingError."""
     settings = config.settings(BrokerSettings)
     _check_times(settings)
     endpoints, named = configured_listeners(settings)
@@ -47,13 +47,13 @@ def plan_listeners(config: Config, *, is_alone: bool) -> ListenerPlan:
         if control_plane not in {endpoint.name for endpoint in advertised}:
             raise SettingError("control.plane.listener.name", control_plane, "no such name is among the listeners")
         if control_plane == inter_broker:
-            why = "it is to be another one than that of the brokers"
+            why = "it has to differ from the listener that brokers use among themselves"
             raise SettingError("control.plane.listener.name", control_plane, why)
     return ListenerPlan(endpoints, named, inter_broker, control_plane)
 
 
 def _check_times(settings: BrokerSettings) -> None:
-    """A client that is refused is told before it counts as idle. Raises SettingError."""
+    """Check that a refused client is told before its connection counts as idle. Raises SettingError."""
     delay, idle = settings.connection_failed_authentication_delay_ms, settings.connections_max_idle_ms
     if 0 <= idle <= delay:
         why = f"must be less than connections.max.idle.ms, which is {idle}"

@@ -1,4 +1,4 @@
-"""What a listener's security protocol asks of its connections: TLS below, a SASL conversation before the first request."""
+"""What a listener's security protocol asks of its connections: a TLS handshake, and SASL before the first request."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .listeners import Endpoint
 from .monitor import Monitor
 
 Transport = Callable[[Connection, ConnectionContext], Awaitable[Connection]]
-"""The handshake of an accepted connection: what is read and written from then on, which owns the one given.
+"""Makes the handshake of an accepted connection; returns the connection to use from then on, which owns the one given.
 
 It sets the context's principal where the client has shown a certificate. Raises OSError; closing the connection and the
 deadline are the caller's.
 """
 
 Background = Callable[[Workers], Awaitable[None]]
-"""Something that goes on beside the connections: keys that are read again."""
+"""A loop that runs while the listener is open, for instance to read keys again."""
 
 MakeGate = Callable[[ConnectionContext, Services, Monitor], Gate]
 """The gate of a connection whose transport is ready."""
@@ -31,9 +31,9 @@ MakeGate = Callable[[ConnectionContext, Services, Monitor], Gate]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ListenerSecurity:
-    """None where the listener's protocol is without. ``background`` are loops to run while it listens. ``check``: whether it
-    could go by another configuration, in which nothing may have changed but what a file holds; it raises SettingError.
-    ``follow`` has it go by the configuration as it is now.
+    """What the listener's protocol does not have is None. ``background`` are loops to run while it listens. ``check`` raises
+    SettingError if the listener cannot use another configuration, which may differ only in the content of a file. ``follow``
+    has it use the configuration as it is now.
     """
 
     transport: Transport | None = None
@@ -61,7 +61,7 @@ def listener_security(config: ListenerConfig, workers: Workers, *, is_inter_brok
     """What the connections of a listener go through, by its settings. Raises SettingError."""
     security = ListenerSecurity()
     if config.security_protocol in ("SSL", "SASL_SSL"):
-        from .tls_transport import TlsListener  # OpenSSL takes its time to load
+        from .tls_transport import TlsListener  # OpenSSL is slow to load
 
         tls = TlsListener(config, workers, is_inter_broker=is_inter_broker)
         security = ListenerSecurity(tls.accept, check=tls.check, follow=tls.follow)

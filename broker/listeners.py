@@ -61,7 +61,7 @@ def _check_ports(text: str, endpoints: Sequence[Endpoint]) -> None:
 
 
 def _ip_version(host: str) -> int:
-    """4 or 6; 0 of a name."""
+    """4 or 6; 0 for a host name."""
     try:
         return ipaddress.ip_address(host).version
     except ValueError:
@@ -96,7 +96,7 @@ def _protocols(settings: BrokerSettings) -> dict[str, str]:
 
 
 def configured_listeners(settings: BrokerSettings) -> tuple[list[Endpoint], list[Endpoint]]:
-    """What to bind, and what was named to be advertised (maybe nothing). Raises SettingError."""
+    """What ``listeners`` has, and what ``advertised.listeners`` has (maybe nothing). Raises SettingError."""
     protocols = _protocols(settings)
     listeners = parse_endpoints("listeners", settings.listeners, protocols)
     advertised: list[Endpoint] = []
@@ -114,7 +114,7 @@ def configured_listeners(settings: BrokerSettings) -> tuple[list[Endpoint], list
 
 
 def inter_broker_listener(settings: BrokerSettings, advertised: Sequence[Endpoint]) -> str:
-    """The name of the listener that brokers reach each other by, on every broker the same. Raises SettingError.
+    """The name of the listener that brokers use among themselves, the same on every broker. Raises SettingError.
 
     Where none is named it is the one called as security.inter.broker.protocol says, else the first for that protocol.
     """
@@ -129,9 +129,9 @@ def inter_broker_listener(settings: BrokerSettings, advertised: Sequence[Endpoin
 
 
 def advertised_endpoints(bound: Sequence[Endpoint], named: Sequence[Endpoint], local_host: str) -> list[Endpoint]:
-    """The address of each bound listener that Metadata gives; ``local_host`` stands in for a wildcard address.
+    """The addresses that clients are told (Metadata); ``local_host`` replaces a wildcard address.
 
-    Where some are named the others are not told of, as in Kafka. An advertised port 0 means the port that was bound.
+    Where some are named, only those are told, as in Kafka. An advertised port 0 means the port that was bound.
     """
     ports = {endpoint.name: endpoint.port for endpoint in bound}
     if named:

@@ -1,4 +1,4 @@
-"""The controller's way to its own broker: calls to what answers the same requests of another controller."""
+"""The controller's channel to its own broker: it calls the code that handles the same requests from another broker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..wire.messages.update_metadata import UpdateMetadataRequest, UpdateMetadat
 
 
 class LocalChannel:
-    """A ``BrokerChannel`` without a connection. Epochs of the broker are not compared: its controller knows its own."""
+    """A ``BrokerChannel`` without a connection. The broker epoch is not compared: the controller knows that of its own broker."""
 
     def __init__(self, broker: Services) -> None:
         self._broker = broker
@@ -25,4 +25,4 @@ class LocalChannel:
         return self._broker.metadata.update(request)
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """There is nothing to close."""

@@ -1,4 +1,4 @@
-"""What a broker knows of its connections: how many came and went, how they failed, and who is told of their requests.
+"""What a broker knows of its connections: how many came and went, how they failed, and which observers see their requests.
 
 The numbers are plain integers that may be read at any time.
 """
@@ -31,7 +31,7 @@ class Ending(enum.Enum):
 
 
 class Authentication(enum.Enum):
-    """What became of an attempt to show who one is; the value is part of Kafka's name of the metric."""
+    """The outcome of an authentication; the value is part of Kafka's name of the metric."""
 
     SUCCESSFUL = "successful_authentication"
     FAILED = "failed_authentication"
@@ -42,7 +42,7 @@ class Authentication(enum.Enum):
 
 class Monitor:
     """Counts the connections of one broker; ``opened`` and ``closed`` by listener, ``errors`` by reason, ``authentications``
-    by listener and what became of them.
+    by listener and outcome.
 
     ``observer`` is told of every request, ``recorder`` of the last ones before a protocol error; either may be None.
     ``keeps_activity``: each connection remembers what it wrote and read last.

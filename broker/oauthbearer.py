@@ -1,12 +1,12 @@
-"""OAUTHBEARER on a listener: which tokens its settings accept, and what this broker shows to others.
+"""OAUTHBEARER on a listener: which tokens its settings accept, and which token this broker uses at others.
 
-With ``sasl.oauthbearer.jwks.endpoint.url`` tokens are those that the identity provider has signed. Without it any client
-can make up tokens, which is for tests; unlike Kafka, whose default it is, Ottla accepts them only if asked: by an option of the
-JAAS text whose name begins with ``unsecured``, or by the name of Kafka's class for it. The names of Kafka's two classes are taken
-for what they stand for; there are no others.
+With ``sasl.oauthbearer.jwks.endpoint.url`` a token has to be signed by the identity provider. Without it tokens are unsigned: any
+client can make them up, which is for tests only. That is Kafka's default, but Ottla accepts unsigned tokens only if the settings
+say so: by an option of the JAAS text whose name begins with ``unsecured``, or by the name of Kafka's class for it. The names of
+Kafka's classes select what they do in Kafka; other classes are refused.
 
-To other brokers this one shows a token of ``sasl.oauthbearer.token.endpoint.url`` (``token_source``), or one that it makes
-itself, unsigned, where those are accepted.
+At other brokers this one uses a token of ``sasl.oauthbearer.token.endpoint.url`` (``token_source``), or, where unsigned tokens
+are accepted, one that it makes itself.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Validate = Callable[[str], BearerToken]
 
 
 class OAuthBearerMechanism:
-    """One listener's."""
+    """The mechanism of one listener."""
 
     def __init__(self, config: ListenerConfig) -> None:
         module = login_module(config, OAUTHBEARER, OAUTHBEARER_MODULE)
@@ -82,7 +82,7 @@ class OAuthBearerMechanism:
 
     @property
     def background(self) -> Background | None:
-        """Reads the provider's keys again; where there are none, says once what that means."""
+        """Reads the provider's keys again and again; without a provider, warns once that tokens are not signed."""
         return self._warn if self._source is None else self._source.run
 
     async def _warn(self, _workers: Workers) -> None:
@@ -106,7 +106,7 @@ class OAuthBearerMechanism:
             raise SettingError(jaas_property(config, OAUTHBEARER), "[hidden]", str(error)) from None
 
     def _context(self, config: ListenerConfig, url: str) -> ssl.SSLContext | None:
-        """How an https provider is spoken to. Raises SettingError."""
+        """The TLS configuration for an https provider. Raises SettingError."""
         if urllib.parse.urlsplit(url).scheme != "https":
             return None
         try:
@@ -165,7 +165,7 @@ def _check_handler(config: ListenerConfig, name: str, expected: Sequence[str]) -
 
 
 def _source(settings: OauthbearerSettings, url: str, context: ssl.SSLContext | None) -> JwksSource:
-    """Raises SettingError: a file has to be there from the start, a provider may come later."""
+    """Where the keys are read from. Raises SettingError where a file is not there; a provider may be reached later."""
     source = JwksSource(
         url,
         settings.jwks_endpoint_refresh_ms,

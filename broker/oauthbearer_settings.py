@@ -6,13 +6,13 @@ from ..base.settings import Kind, Settings, setting
 
 
 class OauthbearerSettings(Settings):
-    """Tokens of an identity provider, with which clients show who they are (SASL's OAUTHBEARER)."""
+    """Tokens of an identity provider, with which clients authenticate (SASL's OAUTHBEARER)."""
 
     jwks_endpoint_url: str | None = setting(
         "sasl.oauthbearer.jwks.endpoint.url",
         default=None,
         doc="Where the provider's JSON Web Key Set is: a file, http or https URL. Without it OAUTHBEARER takes tokens "
-        "without a signature, and those only if sasl.jaas.config asks for it with an unsecured option.",
+        "without a signature, and only if sasl.jaas.config asks for them with an option whose name begins with unsecured.",
     )
     jwks_endpoint_refresh_ms: int = setting(
         "sasl.oauthbearer.jwks.endpoint.refresh.ms",
@@ -26,33 +26,34 @@ class OauthbearerSettings(Settings):
         kind=Kind.LONG,
         default=100,
         at_least=1,
-        doc="How long after a failure the key set is asked for again; twice as long each time.",
+        doc="How long after a failure the key set is read again; twice as long each time.",
     )
     jwks_endpoint_retry_backoff_max_ms: int = setting(
         "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
         kind=Kind.LONG,
         default=10_000,
         at_least=1,
-        doc="For how long it is asked for again after a failure, before the keys that are known are used on.",
+        doc="For how long it is tried again after a failure; then the keys that were read before stay in use.",
     )
     token_endpoint_url: str | None = setting(
         "sasl.oauthbearer.token.endpoint.url",
         default=None,
-        doc="Where this broker gets the token from that it shows to other brokers: a file URL, or an http or https one at which "
-        "it logs in with clientId, clientSecret and, if given, scope of sasl.jaas.config.",
+        doc="Where this broker gets its token for other brokers: a file URL, or an http or https URL at which it logs in "
+        "with clientId, clientSecret and, if given, scope of sasl.jaas.config.",
     )
     server_callback_handler_class: str | None = setting(
         "sasl.server.callback.handler.class",
         kind=Kind.CLASS,
         default=None,
-        doc="With OAUTHBEARER the name of Kafka's class for tokens that are signed, or of that for others, which then has to "
-        "fit the other settings; no other class can be named.",
+        doc="With OAUTHBEARER the name of Kafka's class for signed tokens, or of the one for unsigned tokens, whichever fits "
+        "the other settings; no other class can be named.",
     )
     login_callback_handler_class: str | None = setting(
         "sasl.login.callback.handler.class",
         kind=Kind.CLASS,
         default=None,
-        doc="Likewise, of the token that this broker shows to others: by sasl.oauthbearer.token.endpoint.url, or not signed.",
+        doc="The same for this broker's own token: Kafka's class for sasl.oauthbearer.token.endpoint.url, or the one for "
+        "unsigned tokens.",
     )
     expected_audience: tuple[str, ...] = setting(
         "sasl.oauthbearer.expected.audience",

@@ -1,4 +1,4 @@
-"""A warning about listeners that let in every client that reaches them."""
+"""A warning about listeners that clients use without authentication."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 
 def warn_of_open_listeners(config: Config) -> None:
-    """One line for each listener beyond loopback whose clients do not say who they are. Raises SettingError."""
+    """One line for each listener beyond loopback that asks for no authentication. Raises SettingError."""
     listeners, _ = configured_listeners(config.settings(BrokerSettings))
     for endpoint in listeners:
         if not is_on_loopback(endpoint.host) and not _asks(endpoint, config):
@@ -28,19 +28,19 @@ def warn_of_open_listeners(config: Config) -> None:
 
 
 def asks_everywhere(config: Config) -> bool:
-    """Whether clients say who they are at every listener. Raises SettingError."""
+    """Whether every listener asks for authentication. Raises SettingError."""
     listeners, _ = configured_listeners(config.settings(BrokerSettings))
     return all(_asks(endpoint, config) for endpoint in listeners)
 
 
 def is_on_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
+    """Whether the address can be reached from this machine only."""
     if host.lower() == "localhost":
         return True
     try:
         return ipaddress.ip_address(host.partition("%")[0]).is_loopback
     except ValueError:
-        return False  # a name, or nothing, which is every address
+        return False  # a host name, or an empty text, which stands for every address
 
 
 def _asks(endpoint: Endpoint, config: Config) -> bool:

@@ -1,6 +1,6 @@
-"""The parts of one broker, made in the order in which one uses the other: controller, partitions, coordinators.
+"""Makes the parts of one broker, each after those that it uses: controller, partitions, coordinators.
 
-Nothing of them runs yet, and nothing was asked of the cluster's store: that is the ``Assembly``'s to do.
+They do not run yet, and read nothing from the cluster's store: the ``Assembly`` starts them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
 
 
 class Parts:
-    """What stands on a ``Foundation``. ``services`` is what handlers see of it."""
+    """All parts that need a ``Foundation``. ``services`` is what handlers see of them."""
 
     def __init__(self, around: Surroundings, foundation: Foundation, broker_epoch: Callable[[], int]) -> None:
         """``broker_epoch``: that of the present registration, -1 before the first."""
@@ -86,11 +86,11 @@ class Parts:
         self.services = self._make_services()
 
     def controller_channel(self, purpose: str) -> ControllerChannel:
-        """A way to the controller, whichever broker that is."""
+        """A channel to the broker that is the controller at the time."""
         return ControllerChannel(self._broker_id, self._metadata, self.peers, self._controller, purpose)
 
     def coordinators(self) -> dict[str, GroupCoordinator | TransactionCoordinator]:
-        """By the topic they keep their state in."""
+        """The coordinators, by the topic that has their state."""
         return {OFFSETS_TOPIC: self._groups, TRANSACTIONS_TOPIC: self._transactions}
 
     def _make_controller(self) -> Controller:
@@ -108,7 +108,7 @@ class Parts:
         )
 
     def _channel_to(self, broker: LiveBroker) -> BrokerChannel:
-        """How this broker, as the controller, tells a broker what it decides."""
+        """The channel by which this broker, as the controller, sends its decisions to a broker."""
         registration = broker.registration
         if registration.broker_id == self._broker_id:
             return LocalChannel(self.services)
@@ -177,7 +177,7 @@ class Parts:
         settings = self._around.config.settings(DelegationTokenSettings)
         if settings.secret is None:
             return None
-        from ..controller.token_store import DelegationTokens  # SCRAM's patterns take time that a broker without saves
+        from ..controller.token_store import DelegationTokens  # slow to import, and few brokers need it
 
         return DelegationTokens(self._foundation.session, self._around.clock, settings, settings.secret)
 

@@ -1,4 +1,4 @@
-"""How this broker shows other brokers who it is, and has them show who they are, on the connections that it opens."""
+"""TLS and SASL on the connections that this broker opens to others: how each side authenticates the other."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from ..replication.broker_client import Secure, Secured
 from .listener_config import ListenerConfig
 
 _PART_OF_A_SESSION = 0.9
-"""After which a connection is left; Kafka's clients do it after a random part, of 85 to 95 %."""
+"""The part of its lifetime after which a session is replaced by another connection; Kafka's clients take 85 to 95 % at random."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PeerListener:
-    """A listener at which other brokers are reached, by its name; ``secure`` is what connections to it go through first."""
+    """The listener of other brokers that this one connects to, by its name; ``secure`` makes TLS and SASL on a connection."""
 
     name: str
     secure: Secure | None = None
 
 
 def peer_security(config: ListenerConfig, workers: Workers) -> Secure | None:
-    """What a connection to another broker's listener of this name goes through; None for PLAINTEXT. Raises SettingError."""
+    """Makes TLS and SASL on connections to other brokers' listener of this name; None for PLAINTEXT. Raises SettingError."""
     shake_hands = _tls(config, workers) if config.security_protocol in ("SSL", "SASL_SSL") else None
     converse = _sasl(config, workers) if config.security_protocol in ("SASL_PLAINTEXT", "SASL_SSL") else None
     if shake_hands is None or converse is None:
@@ -44,7 +44,7 @@ def peer_security(config: ListenerConfig, workers: Workers) -> Secure | None:
 
 
 def _tls(config: ListenerConfig, workers: Workers) -> Secure:
-    from .tls_transport import TlsPeers  # OpenSSL takes its time to load
+    from .tls_transport import TlsPeers  # OpenSSL is slow to load
 
     peers = TlsPeers(config, workers)
 
@@ -55,7 +55,7 @@ def _tls(config: ListenerConfig, workers: Workers) -> Secure:
 
 
 def _sasl(config: ListenerConfig, workers: Workers) -> Secure:
-    """The SASL conversation by ``sasl.mechanism.inter.broker.protocol``, which must be one that the listener takes, too."""
+    """Authentication by ``sasl.mechanism.inter.broker.protocol``, which must be one that the listener accepts, too."""
     from ..security.sasl import AuthenticationError
     from .sasl_client import authenticate
     from .sasl_mechanisms import enabled_mechanisms

@@ -1,8 +1,8 @@
-"""What an identity provider says over HTTP: its keys, and tokens for this broker. Everything here blocks: it is for a worker.
+"""Requests to an identity provider over HTTP: for its keys, and for this broker's tokens. All of it blocks: call it in a worker.
 
-An https provider is trusted by the ``ssl.`` options of the listener's JAAS text (Kafka: JaasOptionsUtils), which mean what the
-settings of these names do, or, without any, by the authorities of the system. No error has anything in it that was sent or
-received.
+How an https provider's certificate is checked is set by the ``ssl.`` options of the listener's JAAS text (Kafka:
+JaasOptionsUtils), which mean what the settings of these names mean; without them the authorities of the system are trusted.
+Errors contain nothing that was sent or received.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _HTTP_SECONDS = 10.0
 
 
 class ProviderError(Exception):
-    """There is no answer that is of use. ``str()`` is one line for people."""
+    """The provider gave no usable answer. ``str()`` is one line for the user."""
 
 
 def provider_context(options: Mapping[str, str]) -> ssl.SSLContext:
-    """How an https provider is spoken to, by the options of a JAAS text. Raises SettingError."""
+    """The TLS configuration for an https provider, by the options of a JAAS text. Raises SettingError."""
     given = {name: value for name, value in options.items() if name.startswith("ssl.")}
     if not given:
         return ssl.create_default_context()
@@ -44,7 +44,7 @@ def read_provider(
     body: bytes | None = None,
     authorization: str | None = None,
 ) -> bytes:
-    """What is at a URL (file, http, https); with a ``body`` that is posted to it. Raises ProviderError."""
+    """The content of a URL (file, http, https), or the answer to a POST where a ``body`` is given. Raises ProviderError."""
     parts = urllib.parse.urlsplit(url)
     try:
         if parts.scheme == "file":
@@ -64,7 +64,7 @@ def read_provider(
 def _read_http(
     url: str, most_bytes: int, context: ssl.SSLContext | None, body: bytes | None, authorization: str | None
 ) -> bytes:
-    opener = urllib.request.OpenerDirector()  # no proxies, and no other kind of URL to be led to
+    opener = urllib.request.OpenerDirector()  # no proxies, and no redirects to other kinds of URL
     handlers = [
         urllib.request.HTTPHandler(),
         urllib.request.HTTPSHandler(context=context or ssl.create_default_context()),
@@ -72,7 +72,7 @@ def _read_http(
         urllib.request.HTTPErrorProcessor(),
     ]
     if authorization is None:
-        handlers.append(_SafeRedirects())  # a secret goes to nobody else
+        handlers.append(_SafeRedirects())  # with a secret no redirect is followed: it must not go to another server
     for handler in handlers:
         opener.add_handler(handler)
     request = urllib.request.Request(url, data=body, headers={"Accept": "application/json"})
@@ -84,11 +84,11 @@ def _read_http(
 
 
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
-    """Not from https to http: the keys would come from whoever is on the way."""
+    """Redirects, but not from https to http, where anybody on the way could change the keys."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: object, code: int, msg: str, headers: Message, newurl: str
     ) -> urllib.request.Request | None:
         if req.type == "https" and urllib.parse.urlsplit(newurl).scheme != "https":
-            raise urllib.error.URLError("led from https to something else")
+            raise urllib.error.URLError("redirected from https to another protocol")
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]

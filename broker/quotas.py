@@ -1,4 +1,4 @@
-"""Quotas as they are set in the cluster's store, taken over by those that a broker holds its clients to."""
+"""Applies the quotas that are set in the cluster's store to a broker's ``ClientQuotas``."""
 
 from __future__ import annotations
 

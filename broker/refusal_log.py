@@ -1,6 +1,6 @@
-"""A line for each request that is answered with an error, and why, where the log is at debug level.
+"""At debug level, a log line for each request that is answered with an error, with the reason.
 
-Whether it is, is asked once, at the start of the broker: otherwise nothing is done for any request.
+The level is checked once, at the start of the broker, so that requests cost nothing at other levels.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class RefusalLog:
         return logger.isEnabledFor(logging.DEBUG)
 
     def wants_each(self, api_key: int) -> bool:
-        """Because of the errors that may be in an answer."""
+        """True where the answer has to be searched for errors."""
         return api_key not in TELLING
 
     def answered_at_once(self, key: int, count: int, seconds: float) -> None:
-        """None of those has failed."""
+        """No line: requests reported this way have not failed."""
 
     def answered(
         self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float

@@ -1,7 +1,7 @@
 """Log lines that a client can cause again and again: the first of a kind is written, the others are counted.
 
-A kind is a host and a reason. Once a minute, while it goes on, a line says how many there were. What is remembered is
-bounded: of a host the first ``_MOST_REASONS`` reasons, and of all hosts together ``_MOST_KINDS``; the rest count as one kind.
+A kind is a host and a reason. Once a minute, while more come, a line says how many there were. The number of kinds is bounded: at
+most ``_MOST_REASONS`` for a host and ``_MOST_KINDS`` in all; the rest count as one kind.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class _Kind:
 
 
 class RepeatedLines:
-    """Decides which connections that are closed have a line of their own. ``elapsed``: seconds that never go back."""
+    """Decides which closed connections get a line of their own. ``elapsed``: seconds of a clock that never goes back."""
 
     def __init__(self, elapsed: Callable[[], float]) -> None:
         self._elapsed = elapsed
@@ -39,7 +39,7 @@ class RepeatedLines:
         self._reasons: Counter[str] = Counter()
 
     def is_first(self, host: str, reason: str, level: int = logging.WARNING) -> bool:
-        """Whether the caller is to write a line; otherwise the connection is counted."""
+        """True if the caller is to write a line; otherwise the connection is counted here."""
         now = self._elapsed()
         self._sum_up(now)
         key = (host, reason)
@@ -61,7 +61,7 @@ class RepeatedLines:
         self._sum_up(self._elapsed())
 
     def sum_up_all(self) -> None:
-        """The same of every kind, at the end."""
+        """Write the counts of every kind, at the end."""
         self._sum_up(float("inf"))
 
     def _sum_up(self, now: float) -> None:

@@ -49,7 +49,7 @@ class RequestLog:
         return api_key in self._names
 
     def answered_at_once(self, key: int, count: int, seconds: float) -> None:
-        """None of those is to be logged."""
+        """No line: requests of the traced APIs are reported one by one."""
 
     def answered(
         self, call: Call, frame: memoryview, response: Any, parts: Sequence[Part] | None, local: float, remote: float

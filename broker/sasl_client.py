@@ -1,7 +1,7 @@
-"""This broker's side of a SASL conversation with another broker, before the first request of a connection (KIP-43, KIP-152).
+"""This broker's side of a SASL authentication at another broker, before the first request of a connection (KIP-43, KIP-152).
 
-SaslHandshake is sent at version 1 and SaslAuthenticate at version 1, which every Kafka serves since 2.2; which versions the peer
-has is not asked first, because that would be one more round for each connection.
+SaslHandshake and SaslAuthenticate are sent at version 1, which every Kafka serves since 2.2; asking first which versions the peer
+serves would cost one more round trip for each connection.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _CLIENT_ID = "ottla-broker"
 
 
 async def authenticate(connection: Connection, mechanism: str, client: SaslClient) -> int:
-    """Show the peer who this broker is; for how many milliseconds that holds, 0 for ever.
+    """Authenticate at the peer; returns for how many milliseconds the session lasts, 0 for ever.
 
-    Raises OSError where the peer refuses it, is not who it should be, or is gone. How long it may take is the caller's to limit.
+    Raises OSError where the peer refuses it, does not prove its own identity, or is gone. The caller limits the time.
     """
     try:
         return await _converse(connection, mechanism, client)
@@ -62,11 +62,11 @@ async def _ask(connection: Connection, request: Message, correlation_id: int) ->
     await connection.send([_SIZE.pack(len(body)) + body])
     (size,) = _SIZE.unpack(await _read(connection, _SIZE.size))
     if not 0 <= size <= _MOST_BYTES:
-        raise ProtocolError(f"a frame of {size} bytes, which is none of SASL")
+        raise ProtocolError(f"a frame of {size} bytes, which is too large for SASL")
     frame = await _read(connection, size)
     answered, start = decode_response_header(frame, request.api_key, _VERSION)
     if answered != correlation_id:
-        raise ProtocolError(f"answer {answered} came where {correlation_id} was due")
+        raise ProtocolError(f"answer {answered} came where {correlation_id} was expected")
     return decode(response_class(request.api_key), _VERSION, frame[start:])
 
 

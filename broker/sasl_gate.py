@@ -1,13 +1,13 @@
-"""The way in of a SASL listener: no request is handled before its client has shown who it is (KIP-43, KIP-152, KIP-368).
+"""Authentication on a SASL listener: no request is handled before its client is known (KIP-43, KIP-152, KIP-368).
 
-A conversation is: ApiVersions, if the client wishes; SaslHandshake, which names the mechanism; then the mechanism's tokens, in
-SaslAuthenticate requests after a handshake of version 1, and after one of version 0 bare, each behind its size. Anything else
-ends the connection, without an answer. Of a session that can expire the gate goes on taking every frame: it lets requests
-through until then, and has the client go through another conversation when that begins with a handshake.
+A conversation is: ApiVersions, if the client wishes; SaslHandshake, which names the mechanism; then the mechanism's tokens, after
+a handshake of version 1 in SaslAuthenticate requests, after one of version 0 each as the whole of a frame. Anything else ends the
+connection, without an answer. Where a session can expire the gate goes on taking every frame: it lets requests through until
+then, and begins another conversation when the client sends another handshake.
 
-The rules are those of Kafka's SaslServerAuthenticator and KafkaChannel. One thing is not taken over: a request of another API in
-the place of SaslAuthenticate is not answered ILLEGAL_SASL_STATE, because for this every request would have to be read before
-its client is known.
+The rules are those of Kafka's SaslServerAuthenticator and KafkaChannel, except for one: a request of another API in the place of
+SaslAuthenticate is not answered ILLEGAL_SASL_STATE, because for this every request would have to be read before its client is
+known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _REAUTHENTICATION_INTERVAL = 1.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SaslListener:
-    """What the conversations of one listener go by.
+    """The settings for the conversations of one listener.
 
     ``session_ms``: by mechanism, after how many milliseconds at most a client has to authenticate itself again, 0 for never;
     ``frame_limit``: the largest frame taken before that, in bytes.
@@ -58,7 +58,7 @@ class SaslListener:
 
 
 def sasl_listener(config: ListenerConfig) -> SaslListener:
-    """That of these settings. Raises SettingError."""
+    """What the settings say. Raises SettingError."""
     mechanisms = enabled_mechanisms(config)
     session_ms = {name: config.settings(SaslSettings, name).connections_max_reauth_ms for name in mechanisms}
     return SaslListener(mechanisms, session_ms, config.settings(SaslSettings).server_max_receive_size)
@@ -68,7 +68,7 @@ _Take = Callable[[Call, memoryview], Awaitable[list[Part] | None]]
 
 
 class SaslGate:
-    """The gate of one connection; what it finds out is in the connection's ``context``."""
+    """The gate of one connection; it writes the client's principal into the connection's ``context``."""
 
     def __init__(
         self, context: ConnectionContext, services: Services, monitor: Monitor, listener: SaslListener
@@ -132,14 +132,14 @@ class SaslGate:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Session:
-    """What a client has shown before: it has to show the same again."""
+    """The first authentication of a client: later ones must have the same mechanism and principal."""
 
     mechanism: str
     principal: Principal
 
 
 class _Conversation:
-    """One authentication. ``outcome`` and ``session_expires`` (of the broker's clock) are there at its end."""
+    """One authentication. ``outcome`` and ``session_expires`` (by the broker's clock) are set at its end."""
 
     def __init__(self, listener: SaslListener, services: Services, earlier: _Session | None = None) -> None:
         self.mechanism = ""
@@ -241,7 +241,7 @@ class _Conversation:
         return response
 
     def _begin_session(self, outcome: Authenticated) -> int:
-        """How long it lasts, in milliseconds; 0 is for ever, or is over already, which ``session_expires`` tells apart."""
+        """The lifetime of the session, in milliseconds; 0: it never ends (``session_expires`` is None), or has ended already."""
         clock = self._services.clock
         limits = []
         if outcome.expires_ms is not None:
@@ -254,7 +254,7 @@ class _Conversation:
         return min(limits)
 
     def _told(self, error: AuthenticationError) -> str:
-        """What the client reads of it."""
+        """The error message for the client."""
         if error.is_told:
             return str(error)
         return (
@@ -276,7 +276,7 @@ def _unexpected(header: RequestHeader, stage: str) -> AuthenticationFailedError:
 
 
 def _decoded(request_class: type[Message], header: RequestHeader, body: memoryview) -> Any:
-    """Raises AuthenticationFailedError for a version that is not served, too."""
+    """The request. Raises AuthenticationFailedError, also for a version that is not served."""
     if header.api_version not in request_class.valid_versions:
         why = f"{ApiKey(header.api_key).name} version {header.api_version} is not served"
         raise AuthenticationFailedError(why, [])

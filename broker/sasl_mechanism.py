@@ -1,6 +1,6 @@
-"""What a SASL mechanism of a listener is, and what the settings give each: the JAAS text, from which no piece is ever shown.
+"""The interface of a listener's SASL mechanism, and its JAAS text from the settings, of which no part is ever shown.
 
-``sasl_mechanisms`` has the mechanisms that there are.
+``sasl_mechanisms`` has the implementations.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Background = Callable[[Workers], Awaitable[None]]
 
 
 class Mechanism(Protocol):
-    """One mechanism of one listener. ``background`` is to be run while it listens; None where nothing is to be."""
+    """One mechanism of one listener. ``background`` is a loop to run while it listens, or None."""
 
     @property
     def background(self) -> Background | None: ...
@@ -47,7 +47,7 @@ def jaas_property(config: ListenerConfig, mechanism: str) -> str:
 
 
 def login_module(config: ListenerConfig, mechanism: str, module_name: str) -> LoginModule | None:
-    """What is given in the JAAS configuration, if there is one. Raises SettingError, which has nothing of it in its text."""
+    """The login module of the JAAS configuration, if there is one. Raises SettingError, whose text has no part of it."""
     text = config.prefixed("sasl.jaas.config", mechanism)
     if text is None:
         return None
@@ -64,7 +64,7 @@ def login_module(config: ListenerConfig, mechanism: str, module_name: str) -> Lo
 
 
 def identity(module: LoginModule | None) -> tuple[str, str]:
-    """User name and password that this broker shows to others. Raises AuthenticationError where there are none."""
+    """This broker's user name and password at other brokers. Raises AuthenticationError where there are none."""
     options = module.options if module is not None else {}
     if "username" not in options or "password" not in options:
         raise AuthenticationError("this broker's sasl.jaas.config has no username and password for other brokers")
@@ -72,7 +72,7 @@ def identity(module: LoginModule | None) -> tuple[str, str]:
 
 
 def refuse_callbacks(config: ListenerConfig, mechanism: str, names: Sequence[str] = _CALLBACKS) -> None:
-    """No class of Java can be called here. Raises SettingError."""
+    """Raise SettingError where one of these settings names a Java class, because Java classes cannot be run here."""
     for name in names:
         if (given := config.value(name, mechanism)) is not None:
             raise SettingError(name, given, "Java classes cannot be run here")

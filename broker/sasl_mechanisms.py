@@ -1,7 +1,7 @@
-"""The SASL mechanisms that listeners can have, by name: for each, how a client is known, and what this broker shows to others.
+"""The SASL mechanisms that listeners can have: how each authenticates clients, and this broker at others.
 
-A mechanism is made once for a listener, at the start, from the settings with that listener's and mechanism's prefix; what is
-wrong in them ends the start. ``MECHANISMS`` is the registry.
+A mechanism is made once for a listener, at the start, from the settings with that listener's and mechanism's prefix; a wrong
+setting ends the start. ``MECHANISMS`` has all of them, by name.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ScramUsers:
         refuse_callbacks(config, mechanism.sasl_name)
         self._mechanism = mechanism
         self._module = login_module(config, mechanism.sasl_name, SCRAM_MODULE)
-        self._unusable: dict[str, str] = {}  # by user, as it was said in the log
+        self._unusable: dict[str, str] = {}  # by user, the credential that a log line has reported
 
     def server(self, services: Services) -> SaslServer:
         return ScramServer(
@@ -80,7 +80,7 @@ class ScramUsers:
         try:
             return ScramUser(Principal(USER, name), parse_credential(stored))
         except ValueError as error:
-            if self._unusable.get(name) != stored:  # a client that names the user need not be known
+            if self._unusable.get(name) != stored:  # once only: any client can cause this by naming the user
                 self._unusable[name] = stored
                 logger.warning(
                     "The %s credential of user %r cannot be used: %s", self._mechanism.sasl_name, name, error

@@ -27,7 +27,7 @@ class SaslSettings(Settings):
         kind=Kind.PASSWORD,
         default=None,
         doc="Login module and options of one mechanism, read with the prefix listener.name.NAME.MECHANISM. only: username and "
-        "password are this broker's own at other brokers, user_NAME those whom PLAIN lets in. There is no JAAS file.",
+        "password are this broker's own at other brokers, each user_NAME=PASSWORD is a user of PLAIN. There is no JAAS file.",
     )
     server_max_receive_size: int = setting(
         "sasl.server.max.receive.size",
@@ -39,5 +39,5 @@ class SaslSettings(Settings):
         "connections.max.reauth.ms",
         kind=Kind.LONG,
         default=0,
-        doc="After how long a client has to show again who it is (KIP-368), or is cut off; 0 for never.",
+        doc="After how long a client has to authenticate again (KIP-368), or is disconnected; 0 for never.",
     )

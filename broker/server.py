@@ -1,12 +1,13 @@
-"""A running broker: its parts put together, started in order, stopped in the reverse order.
+"""A running broker: its listeners, its start and its stop.
 
-Start: bind the listeners (a port in use is found before anything is touched), lock the data folder, open the cluster store,
+Start: bind the listeners (a port in use is found before any file is touched), lock the data folders, open the cluster store,
 recover the logs, join the cluster, become controller, load the coordinators, and only then accept connections. Where
 another broker is the controller, its requests wait in the listener's backlog until then; the broker is ready once the first
 UpdateMetadata was answered.
 
-Stop: the controller moves leaderships to other brokers, if there are some; connections end, then what works behind them, for
-which there are two nurseries, a controller among it; the logs are flushed and marked clean, and the broker leaves the cluster.
+Stop: the controller moves leaderships to other brokers, if there are some; then connections end, and after them the background
+loops, the controller among them (each of the two has a nursery); the logs are flushed and marked clean, and the broker leaves the
+cluster.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ _JOIN_SECONDS = 30.0
 
 
 class StartError(Exception):
-    """The broker cannot start with what it was given; ``str()`` is one line for people.
+    """The broker cannot start; ``str()`` is one line for the user.
 
-    ``may_pass``: it was given nothing wrong, and another try may succeed.
+    ``may_pass``: the settings are not the cause, and another try may succeed.
     """
 
     def __init__(self, why: str, *, may_pass: bool = False) -> None:
@@ -72,11 +73,11 @@ class StartError(Exception):
 
 
 class BrokerFailedError(Exception):
-    """The broker had to stop, because it can keep nothing any more; ``str()`` is one line for people."""
+    """The broker had to stop, because it cannot store anything any more; ``str()`` is one line for the user."""
 
 
 class Side(Protocol):
-    """What is served beside the broker, on its loop, from before its start until it has stopped.
+    """A server beside the broker (metrics, console), on its loop, from before its start until it has stopped.
 
     ``requests`` is told of the broker's requests.
     """
@@ -89,15 +90,15 @@ class Side(Protocol):
     def port(self) -> int: ...
 
     async def bind(self, host: str, port: int) -> None:
-        """Take the address. Raises OSError."""
+        """Bind the address. Raises OSError."""
         ...
 
     def close(self) -> None:
-        """Let the address go; safe to call twice."""
+        """Close the listener; safe to call twice."""
         ...
 
     async def run_beside(self, serve: Callable[[], Awaitable[None]]) -> None:
-        """Serve for as long as ``serve`` takes; what that raises is raised as it is."""
+        """Serve until ``serve`` ends; what it raises is raised."""
         ...
 
 
@@ -122,8 +123,8 @@ class BrokerServer:
         traced: Collection[ApiKey] = (),
         make_console: MakeSide | None = None,
     ) -> None:
-        """``home``: where the cluster's state is, else at ``zookeeper.connect``, else in the first data folder; ``traced``: the
-        APIs whose requests are to have a line each in the log; ``make_console``: what serves ``console.listener``.
+        """``home``: where the cluster's state is; None: at ``zookeeper.connect``, or without it in the first data folder.
+        ``traced``: the APIs whose requests get a log line each; ``make_console`` makes what serves ``console.listener``.
         """
         self.config = config
         self.settings = config.settings(BrokerSettings)
@@ -163,17 +164,17 @@ class BrokerServer:
 
     @property
     def broker_id(self) -> int:
-        """-1 until it is found (``identity``)."""
+        """-1 until the start has found it (``identity``)."""
         return -1 if self.assembly is None else self.assembly.broker_id
 
     @property
     def endpoints(self) -> list[Endpoint]:
-        """The listeners' addresses as clients are told of them; none before they are bound."""
+        """The listeners' advertised addresses; none before they are bound."""
         return self._listeners.advertised
 
     @property
     def bootstrap_servers(self) -> str:
-        """Address of the first listener as clients are to name it."""
+        """The advertised address of the first listener."""
         return join_host_port(self.endpoints[0].host, self.endpoints[0].port)
 
     @property
@@ -195,7 +196,7 @@ class BrokerServer:
         return [] if self._acceptor is None else self._acceptor.connections()
 
     def readiness(self) -> dict[str, bool]:
-        """What has to be so for clients to be served, and whether it is."""
+        """The conditions for serving clients, each with whether it is fulfilled."""
         assembly = self.assembly
         return {
             "logs_loaded": assembly is not None and assembly.logs.is_loaded,
@@ -205,18 +206,18 @@ class BrokerServer:
 
     @property
     def state(self) -> BrokerState:
-        """How far it is; of a broker that serves."""
+        """How far the broker is; SHUTTING_DOWN also after its end."""
         if self._stop_asked.is_set():
             return BrokerState.PENDING_CONTROLLED_SHUTDOWN if self._is_accepting else BrokerState.SHUTTING_DOWN
         return BrokerState.RUNNING if self._is_accepting else BrokerState.STARTING
 
     def stop(self) -> None:
-        """Ask ``serve`` to come to its end; safe to call twice."""
+        """Ask ``serve`` to end; safe to call twice."""
         self._stop_asked.set()
 
     def _fail(self, why: str) -> None:
         self._failure = why
-        logger.info("stopping: %s", why)  # the error has its line where it came up, and is raised at the end
+        logger.info("stopping: %s", why)  # info: the error itself was logged before, and ``serve`` raises it
         self.stop()
 
     async def serve(self, on_ready: Callable[[], None] = lambda: None) -> None:
@@ -276,11 +277,11 @@ class BrokerServer:
         return Monitor(observers, recorder, self._clock.elapsed, keeps_activity=self._console is not None)
 
     def _log_start(self) -> None:
-        """What is known before anything is opened."""
+        """Log settings, folders and listeners, before anything is opened."""
         given = ", ".join(f"{name}={shown(name, value)}" for name, value in sorted(self.config.effective().items()))
         logger.debug("Settings given, the others being the defaults: %s", given or "none")
         logger.debug("Data folders: %s", ", ".join(self.data_dirs))
-        logger.debug("Listeners, as clients are told of them: %s", ", ".join(map(str, self.endpoints)))
+        logger.debug("Advertised listeners: %s", ", ".join(map(str, self.endpoints)))
 
     async def _serve_bound(self, on_ready: Callable[[], None]) -> None:
         around = Surroundings(
@@ -323,7 +324,7 @@ class BrokerServer:
                 await assembly.stop()
 
     async def _start(self, assembly: Assembly) -> bool:
-        """Whether the broker has started: a stop that is asked for meanwhile ends the start. Raises StartError."""
+        """Start; returns False where a stop was asked for meanwhile, which ends the start. Raises StartError."""
         failure: Exception | None = None
         try:
             async with trio.open_nursery() as nursery:
@@ -342,7 +343,7 @@ class BrokerServer:
         return assembly.is_started
 
     async def _listen(self) -> list[Endpoint]:
-        """What clients are told: with the listeners that were set at run time, before this start."""
+        """The advertised addresses, after binding the listeners that were set while the broker ran before."""
         await self._listener_changes.take_over()
         return self.endpoints
 
@@ -351,7 +352,7 @@ class BrokerServer:
         scope.cancel()
 
     async def _tell_ready(self, metadata: MetadataCache, on_ready: Callable[[], None]) -> None:
-        """Clients are let in already: a broker that joins a cluster is told of it, by its controller, over its listener."""
+        """Call ``on_ready`` once the controller has told this broker of the cluster, over a listener that is open already."""
         with trio.move_on_after(_JOIN_SECONDS) as waiting:
             await metadata.wait_known()
         if waiting.cancelled_caught:
@@ -359,7 +360,7 @@ class BrokerServer:
         on_ready()
 
     async def _end_connections(self, acceptor: Acceptor) -> None:
-        """Accept nothing more, answer what is in flight, and wait a little for those answers to leave."""
+        """Accept no more connections, answer the requests in flight, and wait a moment for the answers to be sent."""
         self._is_accepting = False
         self._listeners.close()
         assert self.assembly is not None

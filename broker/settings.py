@@ -19,7 +19,7 @@ def parse_connection_overrides(text: str) -> dict[str, int]:
             raise ValueError(f"{item!r} is not HOST:NUMBER")
         host = host.strip()
         if not _HOST_NAME.fullmatch(host) and not is_address(host.strip("[]")):
-            raise ValueError(f"{host!r} is no address and no name of a host")
+            raise ValueError(f"{host!r} is neither an address nor a host name")
         overrides[host] = int(number)
     return overrides
 
@@ -39,8 +39,8 @@ class BrokerSettings(Settings):
         "node.id",
         default=1,
         at_least=0,
-        doc="The id of this broker; broker.id is another name for it. Where neither is given it is that of the data folder, and "
-        "of a new one 1, or with zookeeper.connect the next that ZooKeeper has (broker.id.generation.enable).",
+        doc="The id of this broker; broker.id is another name for it. Where neither is given it is the one in the data folder; "
+        "for a new folder it is 1, or with zookeeper.connect the next free id (broker.id.generation.enable).",
     )
     broker_id: int = setting(
         "broker.id", default=-1, at_least=-1, doc="The older name of node.id; node.id wins where both are given."
@@ -48,13 +48,14 @@ class BrokerSettings(Settings):
     broker_id_generation_enable: bool = setting(
         "broker.id.generation.enable",
         default=True,
-        doc="Whether a broker with zookeeper.connect may be without an id, and gets one above reserved.broker.max.id.",
+        doc="Whether a broker with zookeeper.connect that is given no id gets one above reserved.broker.max.id.",
     )
     reserved_broker_max_id: int = setting(
         "reserved.broker.max.id",
         default=1000,
         at_least=0,
-        doc="The largest id that may be given to a broker of a ZooKeeper whose brokers may be without; ids above it are made up.",
+        doc="The largest id that may be given with zookeeper.connect and broker.id.generation.enable; ids above it are for "
+        "brokers that are given none.",
     )
     listeners: str = setting(
         "listeners",
@@ -66,7 +67,8 @@ class BrokerSettings(Settings):
         "advertised.listeners",
         default=None,
         dynamic=True,
-        doc="Addresses that clients are told to connect to, a name each; those of listeners where not given.",
+        doc="The addresses that clients are told to connect to, NAME://HOST:PORT with commas between; those of listeners where "
+        "not given.",
     )
     listener_security_protocol_map: str = setting(
         "listener.security.protocol.map",
@@ -83,8 +85,8 @@ class BrokerSettings(Settings):
     inter_broker_listener_name: str | None = setting(
         "inter.broker.listener.name",
         default=None,
-        doc="Name of the listener that brokers reach each other by, on every broker the same; if not given, the one that is "
-        "named as security.inter.broker.protocol says, else the first for that protocol.",
+        doc="Name of the listener that brokers use among themselves, the same on every broker; if not given, the listener named "
+        "like security.inter.broker.protocol, or else the first one with that protocol.",
     )
     security_inter_broker_protocol: str = setting(
         "security.inter.broker.protocol",
@@ -95,10 +97,12 @@ class BrokerSettings(Settings):
     control_plane_listener_name: str | None = setting(
         "control.plane.listener.name",
         default=None,
-        doc="Name of the listener at which the controller reaches brokers, on every broker the same; if not given, that of the "
-        "other brokers.",
+        doc="Name of the listener that the controller connects to, the same on every broker; if not given, the one that brokers "
+        "use among themselves.",
     )
-    rack: str | None = setting("broker.rack", default=None, doc="Where this broker stands, as Metadata tells clients.")
+    rack: str | None = setting(
+        "broker.rack", default=None, doc="The rack of this broker, which clients are told (Metadata)."
+    )
     metrics_listener: str | None = setting(
         "metrics.listener",
         default=None,
@@ -107,7 +111,7 @@ class BrokerSettings(Settings):
     console_listener: str | None = setting(
         "console.listener",
         default=None,
-        doc="HOST:PORT where ottla serve has the console, pages to look at in a browser; Ottla's own property.",
+        doc="HOST:PORT where ottla serve serves the console, for a browser; Ottla's own property.",
     )
     console_allow_writes: bool = setting(
         "console.allow.writes",
@@ -151,8 +155,8 @@ class BrokerSettings(Settings):
         "socket.listen.backlog.size",
         default=1024,
         at_least=1,
-        doc="Connections the kernel holds that were not accepted yet. Kafka's default is 50, too few for a burst of clients: the "
-        "kernel drops what is more, and a client tries again after a second or later. The kernel holds at most "
+        doc="How many connections may wait in the kernel to be accepted. Kafka's default is 50, too few for a burst of clients: "
+        "the kernel drops the others, and each client tries again after a second or later. The kernel holds at most "
         "net.core.somaxconn.",
     )
     max_connections: int = setting(
@@ -160,8 +164,9 @@ class BrokerSettings(Settings):
         default=2147483647,
         at_least=0,
         dynamic=True,
-        doc="Connections at a time, of all listeners together; with the prefix of a listener, at that one. A further one waits "
-        "until another ends, but at the listener that brokers use among themselves: there a client's has to go.",
+        doc="Connections at a time, of all listeners together; with the prefix of a listener, of that one. A further one waits "
+        "until another ends. At the listener that brokers use among themselves it does not wait for the limit of all: a client's "
+        "connection is closed for it.",
     )
     max_connections_per_ip: int = setting(
         "max.connections.per.ip",
@@ -186,7 +191,7 @@ class BrokerSettings(Settings):
         "controlled.shutdown.max.retries",
         default=3,
         at_least=1,
-        doc="How often the controller is asked for it, before the broker stops without.",
+        doc="How often the controller is asked to move the leaderships before the broker stops all the same.",
     )
     controlled_shutdown_retry_backoff_ms: int = setting(
         "controlled.shutdown.retry.backoff.ms",

@@ -21,12 +21,12 @@ warning, and so is an unknown one in a file; a malformed value stops the start.
 
 A property marked *dynamic* can be set while brokers run, on one of them or on all (`ottla configs set`,
 `kafka-configs --alter`). It is then stronger than what was given at the start, and outlives restarts. What Kafka lets a
-running broker change and Ottla doesn't use is taken, kept and shown, with a warning in the log; passwords are refused.
-Listeners are set on one broker at a time: one whose name is new is opened, one whose name is gone is closed, with its
-connections; what stays keeps its address and protocol.
+running broker change and Ottla doesn't use is accepted, stored and shown, with a warning in the log; passwords are refused.
+Listeners are set on one broker at a time: a listener with a new name is opened, one whose name is missing is closed, with its
+connections; the others keep their addresses and protocols.
 
-With the prefix `listener.name.<listener>.` (in lower case) a setting of connections, TLS or SASL holds for one listener,
-and one of SASL with `listener.name.<listener>.<mechanism>.` for one mechanism there.
+With the prefix `listener.name.<listener>.` (in lower case) a setting of connections, TLS or SASL holds for one listener.
+With `listener.name.<listener>.<mechanism>.` a setting of SASL holds for one mechanism of that listener.
 """
 
 

@@ -1,4 +1,4 @@
-"""What a broker is given at its start and what all of its parts share: configuration, network, time, threads, chance."""
+"""What a broker is given at its start, and all of its parts share: configuration, network, clock, threads, randomness."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .peer_security import PeerListener
 
 @dataclasses.dataclass(frozen=True)
 class Surroundings:
-    """``inter_broker`` is the listener that brokers reach each other by, ``control_plane`` that at which a controller does."""
+    """``inter_broker`` is the listener that brokers use among themselves, ``control_plane`` that for the controller."""
 
     config: Config
     network: Network

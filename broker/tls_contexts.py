@@ -1,9 +1,9 @@
 """The TLS contexts of a listener, made from its settings, and made again while the broker runs (KIP-226).
 
-A change of a listener's stores at run time, or a store's file that has changed when its location is set again, is for new
-connections; those that are open go on with what they have agreed on. What Kafka's SslFactory refuses then is refused: another
-distinguished name or fewer alternative names, a key store or trust store where there was none, none where there was one, and
-between brokers what would not come to a connection with what was before.
+When a listener's key store or trust store is changed at run time (or set again to the same file, whose content has changed), new
+connections use it, and open ones go on as they are. As in Kafka's SslFactory some changes are refused: another distinguished
+name or fewer alternative names, a key store or trust store where there was none, no key store where there was one, and, on
+the listener that brokers use, a store with which old and new could not connect to each other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NOT_VERIFIED = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class TlsContexts:
-    """What one state of settings and files comes to. ``stamps`` tell whether a file has changed since it was read."""
+    """The contexts made from one state of settings and files. ``stamps`` are the files' times of change when they were read."""
 
     settings: TlsSettings
     material: TlsMaterial
@@ -43,7 +43,7 @@ class TlsContexts:
     suites: CipherSuites | None
 
     def is_of(self, settings: TlsSettings) -> bool:
-        """Whether these settings, and the files as they are now, would come to the same."""
+        """Whether these settings, with the files as they are now, would give the same contexts."""
         return vars(settings) == vars(self.settings) and _stamps(settings) == self.stamps
 
 
@@ -51,10 +51,10 @@ class ListenerTls:
     """The contexts of a listener: ``current``."""
 
     def __init__(self, config: ListenerConfig, *, is_server: bool, is_inter_broker: bool) -> None:
-        """``is_server``: connections are accepted, for which a key store is needed; else they are opened, to a listener of the
-        name. Raises SettingError.
+        """``is_server``: for accepting connections, which needs a key store; otherwise for connecting to other brokers' listener
+        of that name. Raises SettingError.
         """
-        config.config.settings(TlsSettings)  # parsed, they are among those that a running broker knows
+        config.config.settings(TlsSettings)  # parsed once without prefix, so that a running broker can change them
         self._config = config
         self._is_server = is_server
         self._is_verified = is_server and is_inter_broker
@@ -67,9 +67,9 @@ class ListenerTls:
                 raise
 
     def current(self) -> TlsContexts:
-        """By the settings as they are now. What came to the store past ``check``, and is of no use, is not gone by.
+        """The contexts for the settings as they are now; the last ones, with a log line, where the settings are unusable.
 
-        Raises SettingError as long as there was never anything of use.
+        Raises SettingError where no settings were usable yet.
         """
         if self._current is None:
             self._seen = self._config.config.dynamic_broker
@@ -80,9 +80,7 @@ class ListenerTls:
                 changed = self._changed(self._config)
             except SettingError as error:
                 logger.error("listener %s goes on with the stores it has: %s", self._config.listener, error)
-            except (
-                Exception
-            ):  # a file that OpenSSL or cryptography fails at in a way of its own must not end the broker
+            except Exception:  # whatever OpenSSL or cryptography raises for a bad file must not end the broker
                 logger.exception("listener %s goes on with the stores it has", self._config.listener)
             else:
                 if changed is not self._current:
@@ -91,7 +89,7 @@ class ListenerTls:
         return self._current
 
     def _may_come_later(self) -> bool:
-        """Whether a password may be among what is set on the broker at run time, which a start reads after it has bound."""
+        """Whether the store may have passwords set at run time, which a start reads only after it has bound the listeners."""
         config = self._config.config
         return config.settings(PasswordEncoderSettings).secret is not None and not config.dynamic_broker
 
@@ -103,7 +101,7 @@ class ListenerTls:
         return made
 
     def check(self, changed: Config) -> None:
-        """Whether a changed configuration can be gone by. Raises SettingError."""
+        """Check that a changed configuration can be used. Raises SettingError."""
         self._changed(ListenerConfig(changed, self._config.listener, self._config.security_protocol))
 
     def _make(self, config: ListenerConfig) -> TlsContexts:
@@ -125,7 +123,7 @@ class ListenerTls:
             raise
 
     def _changed(self, config: ListenerConfig) -> TlsContexts:
-        """The contexts by a configuration, the current ones where it changes nothing. Raises SettingError."""
+        """The contexts for a configuration; the current ones where it changes nothing. Raises SettingError."""
         settings, before = config.settings(TlsSettings), self._current
         if before is None:
             return self._make(config)
@@ -143,7 +141,7 @@ class ListenerTls:
         return changed
 
     def _verify(self, one: TlsContexts, other: TlsContexts) -> None:
-        """Brokers will speak to each other with these; so it is tried. Raises SettingError."""
+        """Try a handshake between the two, because brokers will connect to each other with them. Raises SettingError."""
         assert one.server is not None
         try:
             shake_hands(one.server, other.client)
@@ -175,7 +173,7 @@ def _stamps(settings: TlsSettings) -> tuple[int | None, ...]:
 
 
 def _modified(path: str) -> int | None:
-    """Nanoseconds; None where there is no file, which reading it will say."""
+    """When the file was changed, in nanoseconds; None where there is no file, for which reading it raises an error."""
     try:
         return os.stat(path).st_mtime_ns
     except OSError:

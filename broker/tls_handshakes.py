@@ -1,8 +1,8 @@
-"""How many handshakes of a listener are under way at a time: each takes memory and processor time before the client is known.
+"""Limits how many handshakes of a listener are under way: each takes memory and processor time before the client is known.
 
-Where ``most`` are under way, the next one waits until one ends; it does not wait for clients that keep silent: the oldest one
-is given up when it has had its ``_PATIENCE_SECONDS``. So a crowd of clients is served in turn, and clients that begin handshakes
-only to leave them are no reason to turn others away.
+Where ``most`` are under way, the next one waits until one ends. If none ends, the oldest one is given up once it has had
+``_PATIENCE_SECONDS``. So many clients at once are served in turn, and clients that begin handshakes without finishing them do
+not keep others out.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PATIENCE_SECONDS = 2.0
 
 
 class Handshakes:
-    """Those of one listener."""
+    """The handshakes of one listener."""
 
     def __init__(self, most: int = MOST) -> None:
         self._most = most
@@ -24,7 +24,7 @@ class Handshakes:
         self._waiting = trio.lowlevel.ParkingLot()
 
     async def run(self, shake_hands: Callable[[], Awaitable[None]]) -> None:
-        """Do it when it is its turn. Raises OSError where it was given up for others, and what the handshake raises."""
+        """Wait for a place, then run the handshake. Raises OSError where it was given up, and what the handshake raises."""
         await self._wait_for_turn()
         scope = trio.CancelScope()
         self._under_way[scope] = trio.current_time()
@@ -35,7 +35,7 @@ class Handshakes:
             if self._under_way.pop(scope, None) is not None:
                 self._waiting.unpark()
         if scope.cancelled_caught:
-            raise OSError(f"more than {self._most} handshakes at a time, and this one did not come to its end")
+            raise OSError(f"more than {self._most} handshakes at a time, and this one was the slowest")
 
     async def _wait_for_turn(self) -> None:
         while len(self._under_way) >= self._most:

@@ -1,4 +1,4 @@
-"""TLS as the transport of a listener's connections, and of those to other brokers: handshake, suite, and who the client is."""
+"""TLS on a listener's connections, and on those to other brokers: handshake, cipher suite, and the client's principal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .listener_config import ListenerConfig
 from .tls_contexts import ListenerTls
 from .tls_handshakes import Handshakes
 
-# What OpenSSL calls a first record that is none.
+# OpenSSL's reasons where the first bytes are not TLS.
 _NOT_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "HTTPS_PROXY_REQUEST", "UNEXPECTED_MESSAGE", "BAD_RECORD_TYPE")
 
 
@@ -37,7 +37,7 @@ class TlsListener:
         self._rules = PrincipalRules(config.settings(TlsSettings).principal_mapping_rules)
 
     async def accept(self, connection: Connection, context: ConnectionContext) -> Connection:
-        """Shake hands, and note who the client is by its certificate. Raises OSError."""
+        """Make the handshake, and set the client's principal from its certificate. Raises OSError."""
         contexts = self._tls.current()
         assert contexts.server is not None
         tls = TlsConnection(connection, contexts.server, self._workers)
@@ -52,11 +52,11 @@ class TlsListener:
         return tls
 
     def check(self, changed: Config) -> None:
-        """Whether the listener could go by another configuration. Raises SettingError."""
+        """Check that the listener could use another configuration. Raises SettingError."""
         self._tls.check(changed)
 
     def follow(self) -> None:
-        """Go by the configuration, and the stores' files, as they are now."""
+        """Use the configuration, and the stores' files, as they are now."""
         self._tls.current()
 
     def _name(self, certificate: bytes) -> str:
@@ -75,7 +75,7 @@ class TlsListener:
 
 
 class TlsPeers:
-    """The ``Secure`` of connections to other brokers, as their listener of the name asks for it: ``secure``."""
+    """The ``Secure`` of connections to other brokers' listener of that name: ``secure``."""
 
     def __init__(self, config: ListenerConfig, workers: Workers) -> None:
         """Raises SettingError."""
@@ -83,7 +83,7 @@ class TlsPeers:
         self._tls = ListenerTls(config, is_server=False, is_inter_broker=True)
 
     async def secure(self, connection: Connection, host: str) -> Connection:
-        """Shake hands with the broker that was reached at ``host``, which its certificate has to name. Raises OSError."""
+        """Make the handshake with the broker at ``host``, which its certificate has to name. Raises OSError."""
         try:
             contexts = self._tls.current()
         except SettingError as error:

@@ -1,8 +1,8 @@
-"""The token that this broker shows to others with OAUTHBEARER: from a file, or an identity provider that it logs in at.
+"""This broker's own OAUTHBEARER token, for other brokers: from a file, or from an identity provider that it logs in at.
 
-A provider is asked by OAuth's client credentials (RFC 6749, 4.4) with ``clientId`` and ``clientSecret`` of the JAAS text, and
-``scope`` if that is there. A token is used until four fifths of its time are over; then another is got, and while that fails
-the one there is as long as it lasts (Kafka: OAuthBearerLoginCallbackHandler, ExpiringCredentialRefreshingLogin).
+The request to a provider is OAuth's client credentials grant (RFC 6749, 4.4) with ``clientId`` and ``clientSecret`` of the JAAS
+text, and ``scope`` if it is given. A token is used until four fifths of its time are over; then another one is read, and while
+that fails the old one is used until it expires (Kafka: OAuthBearerLoginCallbackHandler, ExpiringCredentialRefreshingLogin).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _PART_OF_A_TOKEN = 0.8
 
 
 class TokenSource:
-    """One listener's. ``url`` is ``sasl.oauthbearer.token.endpoint.url``, ``options`` are those of the JAAS text."""
+    """The tokens for one listener. ``url`` is ``sasl.oauthbearer.token.endpoint.url``, ``options`` are those of the JAAS text."""
 
     def __init__(self, url: str, options: Mapping[str, str], context: ssl.SSLContext | None) -> None:
-        """Raises ValueError with what is wrong with them."""
+        """Raises ValueError, which says what is wrong with them."""
         scheme = urllib.parse.urlsplit(url).scheme
         if scheme not in ("file", "http", "https"):
             raise ValueError("neither a file, http nor https URL")
@@ -42,7 +42,7 @@ class TokenSource:
         self._renew_ms = self._end_ms = 0.0
 
     async def token(self, clock: Clock, workers: Workers) -> str:
-        """Raises AuthenticationError, which has nothing of a token in it."""
+        """A token that is valid now. Raises AuthenticationError, which contains no part of a token."""
         if clock.now_ms() < self._renew_ms:
             return self._token
         try:
@@ -57,7 +57,7 @@ class TokenSource:
         return token
 
     def _read(self) -> str:
-        """Blocks. Raises ProviderError."""
+        """Read a token; blocks. Raises ProviderError."""
         data = read_provider(self._url, _MOST_BYTES, self._context, self._body, self._authorization)
         if self._body is None:
             return data.decode(errors="replace").strip()
@@ -66,12 +66,12 @@ class TokenSource:
         except (ValueError, RecursionError, KeyError, TypeError):
             raise ProviderError("there is no access_token in the answer") from None
         if not isinstance(token, str):
-            raise ProviderError("the access_token in the answer is no text")
+            raise ProviderError("the access_token in the answer is not a string")
         return token.strip()
 
 
 def _authorization(options: Mapping[str, str]) -> str:
-    """Raises ValueError."""
+    """The Authorization header. Raises ValueError where the options lack one of the two."""
     values = [options.get(name, "").strip() for name in ("clientId", "clientSecret")]
     if not all(values):
         raise ValueError("sasl.jaas.config needs clientId and clientSecret for it")
@@ -79,7 +79,7 @@ def _authorization(options: Mapping[str, str]) -> str:
 
 
 def _times(token: str, now_ms: int) -> tuple[float, float]:
-    """When a token began, and when it ends. Raises TokenError."""
+    """When a token was issued (now, if it does not say), and when it expires. Raises TokenError."""
     jws = parse_jws(token)
     begins, ends = jws.time("iat"), jws.time("exp")
     if ends is None:

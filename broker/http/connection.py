@@ -30,7 +30,7 @@ class HttpConnection:
         self._request: h11.Request | None = None
 
     async def serve(self) -> None:
-        """Answer requests to the end; closes the connection. Only cancellation gets out."""
+        """Answer requests to the end; closes the connection. Raises nothing but cancellation."""
         try:
             while await self._serve_one():
                 self._request = None
@@ -80,10 +80,10 @@ class HttpConnection:
         except ClientGoneError:
             raise
         except Exception:
-            if self._stream.is_broken:  # what an application makes of a client that has gone is no failure
+            if self._stream.is_broken:  # the client has gone: that the application could not send is no failure
                 raise ClientGoneError("the client has gone") from None
             logger.exception("HTTP %s %s failed", exchange.scope["method"], exchange.scope["path"])
-            await self._refuse(500, "the log of the broker has more")
+            await self._refuse(500, "the broker's log has the error")
 
     async def _refuse(self, status: int, why: str) -> None:
         is_head = self._request is not None and self._request.method == b"HEAD"

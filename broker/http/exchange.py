@@ -91,7 +91,7 @@ class Exchange:
         if not self._is_over:
             if self._is_told_of_end or self._stream.is_broken:
                 raise ClientGoneError("the client has gone")
-            raise RuntimeError("the application has returned without an answer that is whole")
+            raise RuntimeError("the application has returned before its answer was complete")
 
     async def _receive(self) -> Message:
         if self._is_over or self._refusal is not None:
@@ -138,7 +138,7 @@ class Exchange:
         elif message["type"] == "http.response.body":
             await self._send_body(bytes(message.get("body", b"")), bool(message.get("more_body", False)))
         else:
-            raise RuntimeError(f"there is no {message['type']} here")
+            raise RuntimeError(f"messages of the type {message['type']} are not supported")
 
     def _response(self, message: Message) -> h11.Response:
         headers = [(bytes(name), bytes(value)) for name, value in message.get("headers", ())]
@@ -150,7 +150,7 @@ class Exchange:
 
     async def _send_body(self, body: bytes, has_more: bool) -> None:
         if self._head is None or self._is_over:
-            raise RuntimeError("a body belongs after the start of an answer and before its end")
+            raise RuntimeError("a body was sent before the start of an answer or after its end")
         data = b""
         if not self._is_begun:
             data = self._protocol.send(self._head) or b""

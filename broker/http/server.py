@@ -1,17 +1,17 @@
 """A small HTTP/1.1 server for trio: h11 reads and writes the protocol, an ASGI application answers.
 
-Why not one of the servers there are: they must not be able to hold up the broker's end. Hypercorn (0.18) and its fork anycorn
-send under a shielded cancel scope without a limit, so that one client which does not read keeps the process from ending,
-whatever it is asked; uvicorn and granian need asyncio. Owning the sockets of Hypercorn would end its sends from outside, but
-it takes the place of its listener, its limits and its end, which is what most of this package is; h11, the part that is hard
-to get right, is what Hypercorn reads HTTP/1.1 with, too. HTTP/2 needs TLS in browsers, and websockets are needed by nothing.
+Why not an existing server: it must not keep the broker from stopping. Hypercorn (0.18) and its fork anycorn send under a shielded
+cancel scope without a limit, so that one client that does not read keeps the process from ending; uvicorn and granian need
+asyncio. To end Hypercorn's sends from outside, we would have to own its sockets, and so to replace its listener, its limits and
+its shutdown, which is most of this package; h11, the part that is hard to get right, is what Hypercorn uses, too. HTTP/2 needs
+TLS in browsers, and nothing here needs websockets.
 
-What holds here:
+What this server guarantees:
 
 - ``serve`` ends at once when it is cancelled, whatever clients do: nothing is shielded, and every connection is closed. An
   answer that is on its way is cut.
 - Each wait for a client has a limit, and so has what is kept of one (``HttpLimits``).
-- A client that goes through many requests in a row gives the loop to others after each.
+- After each request the loop goes to other tasks, also where a client has sent many in a row.
 - Streams (server-sent events) may last; a reader that stalls is closed after ``send_seconds``.
 
 Requests of a connection are answered one after another. The application's own work is not limited in time.
@@ -54,17 +54,17 @@ class HttpServer:
         self.port = 0
 
     async def bind(self, host: str, port: int) -> None:
-        """Take the address; 0 is any free port. Raises OSError."""
+        """Bind the address; port 0 is any free one. Raises OSError."""
         self._listener = await self._network.listen(host, port, _BACKLOG)
         self.host, self.port = self._listener.host, self._listener.port
 
     def close(self) -> None:
-        """Let the address go; safe to call twice."""
+        """Close the listener; safe to call twice."""
         if self._listener is not None:
             self._listener.close()
 
     async def run_beside(self, serve: Callable[[], Awaitable[None]], background: Callable[[], Awaitable[None]]) -> None:
-        """Serve, and run what its pages need, for as long as ``serve`` takes; what that raises is raised as it is."""
+        """Run this server and ``background``, which its pages need, until ``serve`` ends; what ``serve`` raises is raised."""
         failure: Exception | None = None
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.serve)

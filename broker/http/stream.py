@@ -1,7 +1,7 @@
 """One client's bytes as h11's events, within limits: what is read is bounded in size, what is sent is bounded in time.
 
-Nothing is shielded from cancellation, and reading is tried before it is waited for; so a cancelled ``wait_ended`` still tells
-of a client that has gone already (Starlette's ``Request.is_disconnected`` asks that way).
+Nothing is shielded from cancellation, and reading is tried before waiting; so a cancelled ``wait_ended`` still finds out that
+the client has gone already (Starlette's ``Request.is_disconnected`` works that way).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class HttpStream:
         return self._connection.peer
 
     def _receive(self) -> bool:
-        """Take what has arrived, if anything has. Raises OSError."""
+        """Read what has arrived; returns whether there was anything. Raises OSError."""
         buffer = bytearray(_READ_BYTES)
         received = self._connection.receive_into(memoryview(buffer))
         if received == WOULD_BLOCK:
@@ -62,8 +62,8 @@ class HttpStream:
     async def wait_ended(self) -> None:
         """Return once the client has closed its side or the connection is broken.
 
-        What it sends meanwhile is kept for the next request, up to ``max_ahead_bytes``; of a client that has sent more, only
-        sending finds out that it has gone.
+        What it sends meanwhile is kept for the next request, up to ``max_ahead_bytes``; after more than that nothing is read,
+        and only a failed send shows that the client has gone.
         """
         try:
             while not self._has_ended:
@@ -89,7 +89,7 @@ class HttpStream:
                 raise ClientGoneError(f"it took no bytes for {self.limits.send_seconds:g} s")
 
     async def linger(self) -> None:
-        """Read past what the client still sends, for a moment: closing at once would take the answer away from it."""
+        """Read and drop what the client still sends, for a moment: if it were closed at once, the answer could be lost."""
         scratch = memoryview(bytearray(_READ_BYTES))
         left = self.limits.max_body_bytes
         with trio.move_on_after(self.limits.linger_seconds):

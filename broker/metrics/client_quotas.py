@@ -1,7 +1,7 @@
 """The metrics of clients' quotas: what was used of them, and who is held up.
 
-There are samples for the quotas that clients have used, by those who share them. A client that makes up names makes samples,
-too: of each kind there are no more than ``_MOST``, those that clients were held up for before the others.
+There are samples for the quotas that clients have used, by the user and client id that share each. A client can make up client
+ids, so there are at most ``_MOST`` samples of each kind: those with the longest throttle times.
 """
 
 from __future__ import annotations

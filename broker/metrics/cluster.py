@@ -1,7 +1,7 @@
 """The metrics of a broker as one of a cluster: replicas, fetchers, the controller, the session at the cluster's store.
 
-Each ``next`` makes one family and leaves nothing half read, as in ``collector``. Before the broker has started there is
-nothing to be read, and every count is 0.
+Each ``next`` makes one complete family, as in ``collector``. Before the broker has started there is nothing to be read, and
+every count is 0.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .families import control, replication
 from .samples import distributions, simple, single
 
 _FETCHERS = ("Replica",)
-"""What Kafka's beans have for ``clientId`` of all fetchers together."""
+"""The ``clientId`` of Kafka's beans for all fetchers together."""
 _KAFKAS_NAMES = {
     SessionState.CONNECTED: "CONNECTED",
     SessionState.SUSPECTED: "CONNECTING",

@@ -1,7 +1,7 @@
 """Reads every metric off the parts of a running broker, at the moment of a scrape.
 
-Each ``next`` of ``collect`` makes one family and leaves nothing half read, so the loop may go to other tasks between two.
-Before the broker has started there are the connections and the loop; the rest has no samples.
+Each ``next`` of ``collect`` makes one complete family, so the loop may go to other tasks between two. Before the broker has
+started only the connections and the loop have values.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _fetch_sessions(services: Services | None) -> Iterator[Metric]:
 
 
 def _waiting(services: Services | None) -> Samples:
-    """A fetch stands in the set of each of its partitions, and counts once."""
+    """How many requests wait. A fetch is in the set of each of its partitions, but counts once."""
     fetches = {
         waiter
         for partition in partitions_of(services)

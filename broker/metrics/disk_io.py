@@ -8,14 +8,14 @@ _FILE = "/proc/self/io"
 
 
 class DiskIo(NamedTuple):
-    """Bytes since the process began; what the page cache has served or keeps for now is not among them."""
+    """Bytes since the process began, without what was read from the page cache or is not yet written from it."""
 
     read: int
     written: int
 
 
 def disk_io(file: str = _FILE) -> DiskIo | None:
-    """None where the system does not tell: not Linux, or it is forbidden."""
+    """None where the system does not tell: it is not Linux, or reading the file is forbidden."""
     try:
         with open(file) as opened:
             counts = dict(line.strip().split(": ", 1) for line in opened if ": " in line)

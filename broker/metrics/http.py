@@ -1,7 +1,7 @@
-"""The HTTP side: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz`` for what looks after the process.
+"""The HTTP side: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz`` for a process supervisor such as Kubernetes.
 
-It runs on the broker's own loop, before the broker starts and until it has stopped. So ``/healthz`` answers at all when the
-loop turns; ``/readyz`` is 503 until clients are served, and again from the moment a stop is asked for.
+It runs on the broker's own event loop, from before the broker starts until it has stopped. So an answer of ``/healthz`` means
+that the loop runs; ``/readyz`` is 503 until clients are served, and again from the moment a stop is asked for.
 
 A scrape reads the metrics on the loop, one family at a time, and makes text of them in a worker thread.
 """
@@ -33,7 +33,7 @@ from .request_metrics import RequestMetrics
 
 
 class ObservedBroker(Protocol):
-    """What is looked at of a ``BrokerServer``."""
+    """What the pages read of a ``BrokerServer``."""
 
     @property
     def monitor(self) -> Monitor: ...
@@ -72,15 +72,15 @@ class MetricsServer:
         return self._http.port
 
     async def bind(self, host: str, port: int) -> None:
-        """Take the address. Raises OSError."""
+        """Bind the address. Raises OSError."""
         await self._http.bind(host, port)
 
     def close(self) -> None:
-        """Let the address go; safe to call twice."""
+        """Close the listener; safe to call twice."""
         self._http.close()
 
     async def run_beside(self, serve: Callable[[], Awaitable[None]]) -> None:
-        """Serve HTTP for as long as ``serve`` takes; what that raises is raised as it is."""
+        """Serve HTTP until ``serve`` ends; what it raises is raised."""
         await self._http.run_beside(serve, self._loop_lag.run)
 
     async def _metrics(self, request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""How late the event loop is, and how idle: a timer is set four times a second, and how late it fires goes into a histogram."""
+"""How late the event loop is, and how idle: four times a second a timer fires, and a histogram counts by how much it is late."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _IDLE_SECONDS = 60.0
 
 
 class LoopLag:
-    """``seconds`` is that of all timers so far, ``latest`` that of the last one."""
+    """``seconds`` is the lateness of all timers so far, ``latest`` that of the last one."""
 
     def __init__(self) -> None:
         self.seconds = Distribution(_BOUNDS_SECONDS)

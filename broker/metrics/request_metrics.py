@@ -2,8 +2,8 @@
 
 Times are Kafka's: *total* from taking the request up to having its answer ready, *local* the part before the handler first
 had to wait for something, *remote* the part from then on. Most requests never wait: then total and local are the same and
-remote is 0. Of these one bucket is counted instead of three; and those that were read together are told of together
-(``RequestObserver``), each counting with their mean.
+remote is 0. For these one bucket is counted instead of three; and requests that were read together are counted together
+(``RequestObserver``), each with the mean time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _BOUNDS = tuple(bound / 1000 for bound in TIME_BOUNDS_MS)
 
 
 class Histogram(NamedTuple):
-    """``cumulative``: how many were at most each bound, and last how many there were in all. ``sum_ms`` is their sum."""
+    """``cumulative``: for each bound how many times were within it, and last the number of all. ``sum_ms``: their sum."""
 
     cumulative: list[int]
     sum_ms: float
@@ -65,7 +65,7 @@ class RequestMetrics:
         self._times: defaultdict[int, RequestTimes] = defaultdict(RequestTimes)
 
     def wants_each(self, api_key: int) -> bool:
-        """Because of the errors that may be in an answer."""
+        """True where the answer has to be searched for errors."""
         return api_key not in TELLING
 
     def answered_at_once(self, key: int, count: int, seconds: float) -> None:

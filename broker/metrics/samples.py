@@ -13,7 +13,7 @@ Labels = tuple[str, ...]
 Samples = Iterable[tuple[Labels, float]]
 """Label values and a value."""
 Buckets = Iterable[tuple[Labels, Iterable[float], Iterable[int], float]]
-"""Label values, bounds, cumulative counts with that of everything at the end, and the sum."""
+"""Label values, bounds, cumulative counts with the count of everything at the end, and the sum."""
 
 
 def single(family: Family, value: float) -> Metric:
@@ -34,7 +34,7 @@ def simple(family: Family, samples: Samples) -> Metric:
 
 
 def with_total(family: Family, samples: Samples, total: float) -> Metric:
-    """A counter by topic, and that of all topics, which has no label, as in Kafka."""
+    """A counter by topic, and one of all topics without a label, as in Kafka."""
     metric = CounterMetricFamily(family.name, family.meaning, labels=family.labels)
     metric.add_sample(family.name, {}, total)
     for labels, value in samples:
@@ -43,7 +43,7 @@ def with_total(family: Family, samples: Samples, total: float) -> Metric:
 
 
 def distributions(family: Family, found: Iterable[tuple[Labels, Distribution]]) -> Metric:
-    """A histogram of values that were counted as they came."""
+    """A histogram of values that a ``Distribution`` has counted."""
     return histogram(family, [(labels, each.bounds, each.cumulative(), each.sum) for labels, each in found])
 
 

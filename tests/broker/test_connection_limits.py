@@ -161,7 +161,7 @@ def test_overrides_are_hosts_with_numbers() -> None:
         with pytest.raises(ValueError, match="is not HOST:NUMBER"):
             parse_connection_overrides(malformed)
     for no_host in ("☃:5", "a b:5", "a\0:5", f"{'a' * 254}:5", "127.0.0.1/8:5", "::g:5"):
-        with pytest.raises(ValueError, match="is no address and no name of a host"):
+        with pytest.raises(ValueError, match="is neither an address nor a host name"):
             parse_connection_overrides(no_host)
     with pytest.raises(SettingError, match=r"max\.connections\.per\.ip\.overrides"):
         BrokerServer(Config({"max.connections.per.ip.overrides": "a"}))

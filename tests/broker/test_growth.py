@@ -282,7 +282,7 @@ async def check_that_others_wait(store: EmbeddedStore, nodes: dict[str, bytes]) 
     try:
         await ensure_cluster(store.session(), None)  # type: ignore[arg-type]
     except StoreError as error:
-        assert "broker 1 moves the state of its cluster into this ZooKeeper" in str(error)
+        assert "broker 1 has begun to move the state of its cluster into this ZooKeeper" in str(error)
     else:
         assert moved_nodes(store.tree) == nodes
 

@@ -142,7 +142,7 @@ TWO = {
             {"connection.failed.authentication.delay.ms": "9", "connections.max.idle.ms": "9"},
             "less than connections.max",
         ),
-        ({"control.plane.listener.name": "INSIDE"}, "another one than that of the brokers"),
+        ({"control.plane.listener.name": "INSIDE"}, "differ from the listener that brokers use among themselves"),
         ({"control.plane.listener.name": "INSIDE", "advertised.listeners": "OUTSIDE://o:1"}, "no such name"),
     ],
 )

@@ -203,7 +203,7 @@ async def test_debug_tells_of_the_start_and_of_decisions(tmp_path: Path, caplog:
     (start,) = lines(caplog, "Settings given")
     assert "num.partitions=3" in start
     assert lines(caplog, "Data folders:", str(tmp_path))
-    assert lines(caplog, "Listeners", "PLAINTEXT://test:9092")
+    assert lines(caplog, "Advertised listeners", "PLAINTEXT://test:9092")
     assert lines(caplog, "opened 0 logs")
     assert lines(caplog, "t-0: leader with epoch 0")
     peer = "'shop' at client:1: "
