@@ -37,7 +37,7 @@ def with_ports(servers: str) -> str:
 
 
 def is_address(text: str) -> bool:
-    """Whether this is an IP address, and not the name of a host."""
+    """Whether this is an IP address rather than a host name."""
     try:
         ipaddress.ip_address(text)
     except ValueError:
@@ -47,9 +47,9 @@ def is_address(text: str) -> bool:
 
 @functools.lru_cache(maxsize=10_000)
 def canonical_address(address: str) -> str:
-    """An address in its one way of writing; an IPv4 address that is written as an IPv6 one is taken for what it is.
+    """The canonical form of an IP address; an IPv4 address mapped into IPv6 becomes the IPv4 address.
 
-    Java writes ``0:0:0:0:0:0:0:1`` for what is ``::1`` elsewhere. What is no address stays as it is.
+    Java writes ``0:0:0:0:0:0:0:1`` for what is ``::1`` elsewhere. Other texts stay as they are.
     """
     try:
         found = ipaddress.ip_address(address.strip("[]"))

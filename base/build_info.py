@@ -1,4 +1,4 @@
-"""Which build of Ottla this is: the version, and the commit it was installed or is run from."""
+"""Which build of Ottla this is: the version, and the commit that was installed or is run."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import sys
 from pathlib import Path
 
 UNKNOWN = "unknown"
-"""What Kafka says of a build that knows no commit."""
+"""Kafka's word where the commit is not known."""
 
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def version() -> str:
-    """The package's, which was loaded first, and which no layer imports by name: it knows all of them."""
+    """The version of the package. It is read from ``sys.modules``, because no layer may import the package, which imports all."""
     return str(sys.modules[__name__.partition(".")[0]].__version__)
 
 
 def commit(package: Path = _PACKAGE) -> str:
-    """The commit of the checkout that ``package`` is, or that pip was told to install (PEP 610); else ``UNKNOWN``."""
+    """The commit of the checkout in ``package``, or the one that pip installed (PEP 610); otherwise ``UNKNOWN``."""
     return _checked_out(package / ".git") or _installed() or UNKNOWN
 
 

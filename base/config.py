@@ -3,9 +3,9 @@
 Properties come from a file, then from overrides, the later one winning; they are strings until a folder asks for its
 settings. Nothing here reads a file (``broker.config_file`` does).
 
-Over the properties given at the start lie those set while the broker runs (KIP-226): for all brokers, and over these for
-this one. ``change_dynamic`` replaces both layers and tells the listeners. What a folder got from ``settings`` before
-stays as it was: who wants to follow changes asks again, or is told by a listener.
+Properties set while the broker runs (KIP-226) override those given at the start: first the ones for all brokers, then the ones
+for this broker. ``change_dynamic`` replaces both and calls the listeners. Settings that were read before do not change: to follow
+changes, call ``settings`` again, or add a listener to ``on_change``.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ S = TypeVar("S", bound=Settings)
 class Config:
     """Properties by name, and each ``Settings`` class parsed once from them.
 
-    ``properties`` are those given at the start; ``dynamic_default`` and ``dynamic_broker`` those set at run time. ``checks``
-    look at what the configuration would be, before it is stored; they raise SettingError where the broker cannot run so.
+    ``properties`` are those given at the start; ``dynamic_default`` and ``dynamic_broker`` those set at run time. ``checks`` are
+    called with a new configuration before it is stored; they raise SettingError where the broker cannot run with it.
     """
 
     def __init__(self, properties: Mapping[str, str] | None = None) -> None:
@@ -34,14 +34,14 @@ class Config:
         self._parsed: dict[type[Settings], Settings] = {}
 
     def settings(self, settings_class: type[S]) -> S:
-        """The settings of one folder. Raises SettingError the first time, when a value is malformed."""
+        """One class of settings, parsed at the first call. Raises SettingError when a value is malformed."""
         parsed = self._parsed.get(settings_class)
         if parsed is None:
             parsed = self._parsed[settings_class] = settings_class.from_properties(self.effective())
         return cast(S, parsed)
 
     def parsed(self) -> list[Settings]:
-        """The settings of every folder that asked for its own so far."""
+        """All settings that were parsed so far."""
         return list(self._parsed.values())
 
     def is_given(self, name: str) -> bool:
@@ -61,7 +61,7 @@ class Config:
         return other
 
     def change_dynamic(self, default: Mapping[str, str], broker: Mapping[str, str]) -> None:
-        """Replace the dynamic layers and tell the listeners. Raises SettingError, and has then changed nothing."""
+        """Replace the dynamic layers and call the listeners. Raises SettingError; then nothing is changed."""
         changed = self.with_dynamic(default, broker)
         self.dynamic_default, self.dynamic_broker = changed.dynamic_default, changed.dynamic_broker
         self._parsed = changed._parsed

@@ -1,4 +1,4 @@
-"""How values are spread over buckets, counted as they come: what a histogram of the metrics is read from."""
+"""Counts values in buckets: the source of the histograms among the metrics."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 TIME_BOUNDS_MS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0, 5000.0, 30000.0)
-"""For times in milliseconds: from a request that is answered at once to one that waits for as long as it may."""
+"""For times in milliseconds: from requests that are answered at once to those that wait for as long as is allowed."""
 
 
 class Distribution:
-    """``sum`` is that of all values so far. A bucket holds what is at most its bound and above the one before."""
+    """``sum`` is the sum of all values so far. A bucket counts the values up to its bound and above the bound before it."""
 
     __slots__ = ("_buckets", "bounds", "sum")
 

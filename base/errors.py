@@ -156,7 +156,7 @@ class ErrorCode(IntEnum):
 
 
 def known_code(code: int) -> ErrorCode:
-    """The error that another broker names; UNKNOWN_SERVER_ERROR for one that is not known here, for that broker may be newer."""
+    """The error that another broker has sent; UNKNOWN_SERVER_ERROR for an unknown one, because that broker may be newer."""
     try:
         return ErrorCode(code)
     except ValueError:
@@ -164,9 +164,9 @@ def known_code(code: int) -> ErrorCode:
 
 
 class KafkaError(Exception):
-    """An expected failure with the code a client is to see.
+    """An expected failure with the error code for the client.
 
-    ``message`` says in one sentence what is wrong, for answers that carry a text and for the log; it may be None.
+    ``message`` says in one sentence what is wrong, for answers with a text and for the log; it may be None.
     """
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
@@ -176,4 +176,4 @@ class KafkaError(Exception):
 
 
 class ProtocolError(Exception):
-    """Bytes that are not what the protocol says; the connection they came from is closed."""
+    """Bytes that do not follow the protocol; the connection they came from is closed."""

@@ -6,5 +6,5 @@ from pathlib import Path
 
 
 def read_file(path: str) -> bytes:
-    """What is in it. Raises OSError."""
+    """The content of a file. Raises OSError."""
     return Path(path).read_bytes()

@@ -1,7 +1,7 @@
 """The names of every broker property of Kafka 3.9 and 4.3: a table.
 
-A name in a ``server.properties`` that is here but that no folder declares is one Kafka knows and Ottla has no use for; a
-name that is neither is most likely a spelling mistake. Both are worth a warning, with different words.
+A name in a ``server.properties`` that is here but that no folder declares is a property of Kafka that Ottla does not use; a name
+that is in neither place is most likely a spelling mistake. For the two there are different warnings.
 """
 
 KAFKA_PROPERTY_NAMES = frozenset(

@@ -13,12 +13,12 @@ _PREFIXED = re.compile(
 
 
 def without_prefix(name: str) -> str:
-    """The property that a name with these prefixes sets for a listener, or a mechanism there; other names as they are."""
+    """The name without the prefix of a listener, or of a mechanism there; other names as they are."""
     match = _PREFIXED.fullmatch(name)
     return name if match is None else match["name"]
 
 
 def listener_of(name: str) -> str | None:
-    """The listener of a name with its prefix, in lower case as it is written; None of another name."""
+    """The listener in the prefix of a name, in lower case as it is written; None for a name without prefix."""
     match = _PREFIXED.fullmatch(name)
     return None if match is None else match["listener"]

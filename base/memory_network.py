@@ -64,7 +64,7 @@ class MemoryConnection:
         await trio.lowlevel.checkpoint()
 
     async def receive(self, most: int = 1 << 16) -> bytes:
-        """Some bytes, as a client reads them; empty at the end of the stream."""
+        """The next bytes, for a client in a test; empty at the end of the stream."""
         buffer = bytearray(most)
         while (count := self.receive_into(memoryview(buffer))) == WOULD_BLOCK:
             await self.wait_readable()
@@ -135,7 +135,7 @@ class MemoryListener:
         return await self._backlog[1].receive()
 
     async def connected(self, connection: MemoryConnection) -> None:
-        """Hand over the listening side's end of a new connection."""
+        """Give the listener its end of a new connection."""
         await self._backlog[0].send(connection)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Byte streams to other processes: what the broker needs of a network, and nothing more.
+"""Byte streams to other processes: the interface of the broker to the network.
 
 A ``Connection`` is read into a caller's buffer and written as a list of parts; a part is bytes or a ``FileSlice``, whose
 bytes go from the page cache to the socket without passing through Python. Reading is tried first and waited for only
@@ -54,7 +54,7 @@ def total_size(parts: Iterable[Part]) -> int:
 
 
 def take_bytes(parts: deque[Part]) -> bytes:
-    """Take the first part away: its bytes, which are read now if they are a file's. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+    """Remove the first part; returns its bytes, read now if they are in a file. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
     part = parts[0]
     if isinstance(part, bytes | bytearray | memoryview):
         data = bytes(part)
@@ -66,7 +66,7 @@ def take_bytes(parts: deque[Part]) -> bytes:
 
 
 def release(parts: Iterable[Part]) -> None:
-    """Unpin those that are slices of files."""
+    """Release the slices of files among the parts."""
     for part in parts:
         if not isinstance(part, bytes | bytearray | memoryview):
             part.release()
@@ -85,7 +85,7 @@ class Connection(Protocol):
         ...
 
     async def wait_readable(self) -> None:
-        """Return once ``receive_into`` would not say WOULD_BLOCK. Raises OSError."""
+        """Return once ``receive_into`` would not return WOULD_BLOCK. Raises OSError."""
         ...
 
     async def send(self, parts: Sequence[Part]) -> None:
@@ -96,9 +96,9 @@ class Connection(Protocol):
         ...
 
     def send_now(self, data: bytes) -> int:
-        """Write as much of ``data`` as there is room for at once; how many bytes. Raises OSError.
+        """Write as much of ``data`` as there is room for now; returns how many bytes. Raises OSError.
 
-        It is for a last word: what does not go is lost.
+        It is for a last message before ``close``: what there is no room for is lost.
         """
         ...
 
@@ -131,5 +131,5 @@ class Network(Protocol):
         ...
 
     async def connect(self, host: str, port: int) -> Connection:
-        """Connect to who listens at ``host:port``. Raises OSError; how long it may take is the caller's to limit."""
+        """Connect to ``host:port``. Raises OSError; the caller limits the time."""
         ...

@@ -1,4 +1,4 @@
-"""Words for partitions that every layer uses."""
+"""Names for partitions and brokers that every layer uses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ NO_LEADER = -1
 """In place of a broker id: no broker leads the partition now."""
 
 NO_BROKER_EPOCH = -1
-"""In place of a broker epoch (KIP-380): it is not known, so nothing is checked against it."""
+"""In place of a broker epoch (KIP-380): it is not known, so it is not checked."""
 
 
 class TopicPartition(NamedTuple):

@@ -1,8 +1,8 @@
-"""What was recorded within the last few windows of time: the sum behind every rate that a quota is checked against.
+"""The sum of what was recorded within the last few windows of time, from which the rates for quotas are calculated.
 
-A sample is what was recorded within one window, which begins with the first record after the last one was full. A sample
-counts until its last record is older than all windows together (Kafka's SampledStat with a WindowedSum). Times are numbers
-of any one unit that never go back.
+A sample is what was recorded within one window, which begins with the first record after the window before it has ended. A
+sample counts until its last record is older than all windows together (Kafka's SampledStat with a WindowedSum). Times may have
+any unit, of a clock that never goes back.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ class SampledSum:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing counts; ask for the ``total`` first."""
+        """Whether there are no samples; call ``total`` first, which drops old ones."""
         return not self._samples
 
     @property
     def began(self) -> float:
-        """When the oldest sample that counts began."""
+        """When the oldest sample began."""
         return self._samples[0].began
 
     @property
     def ended(self) -> float:
-        """When something was recorded last."""
+        """The time of the last record."""
         return self._samples[-1].ended
 
     def record(self, amount: float, now: float) -> None:
-        """``amount`` may be negative: what was recorded before is taken back."""
+        """Add ``amount``; a negative one takes back what was recorded before."""
         samples = self._samples
         if not samples or now - samples[-1].began >= self.window:
             self._drop_old(now)
@@ -46,7 +46,7 @@ class SampledSum:
         latest.ended = now
 
     def total(self, now: float) -> float:
-        """The sum of what counts now."""
+        """The sum of the samples that count now."""
         self._drop_old(now)
         return sum(sample.amount for sample in self._samples)
 
@@ -57,7 +57,7 @@ class SampledSum:
 
 
 class _Sample:
-    """What was recorded within one window, and when the first and the last of it."""
+    """What was recorded within one window, with the times of the first and the last record."""
 
     __slots__ = ("amount", "began", "ended")
 

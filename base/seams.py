@@ -1,4 +1,4 @@
-"""The seams between Ottla and the world: what a simulation replaces, and nothing else.
+"""The interfaces between Ottla and the operating system, which a simulation replaces.
 
 =========  ==========================  ==============================
 world      real                        simulated
@@ -10,7 +10,7 @@ network    ``base.tcp.TcpNetwork``     streams in memory
 =========  ==========================  ==============================
 
 Monotonic time needs no seam: it is ``trio.current_time()``, which trio's ``MockClock`` replaces. Randomness is a
-``random.Random`` handed in by what starts the broker.
+``random.Random`` that the broker is given.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ class Clock(Protocol):
         ...
 
     def elapsed(self) -> float:
-        """Seconds that never go back, to see how long the loop was held up."""
+        """Seconds of a clock that never goes back, to measure how long something took."""
         ...
 
 
 class Workers(Protocol):
-    """Runs what would hold up the loop (fsync, scans, decompression) elsewhere."""
+    """Runs what would block the loop (fsync, scans, decompression) in other threads."""
 
     async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
-        """Call ``function`` off the loop and return what it returns; not cancelled half way."""
+        """Call ``function`` in a thread and return its result; a cancellation waits until it has ended."""
         ...
 
 
@@ -78,7 +78,7 @@ class TrioWorkers:
 
 
 class InlineWorkers:
-    """No threads: the call runs on the loop, after one checkpoint, so that a seed replays."""
+    """No threads: the call runs on the loop, after one checkpoint, so that the same seed gives the same run."""
 
     async def run(self, function: Callable[[*Ts], T], *args: *Ts) -> T:
         await trio.lowlevel.checkpoint()

@@ -1,9 +1,9 @@
-"""Which properties have secrets as their values, by their names; what is printed in place of one."""
+"""Which properties have secrets as their values, by their names, and what is printed in place of a secret."""
 
 from __future__ import annotations
 
 HIDDEN = "[hidden]"
-"""As Kafka prints a password."""
+"""What Kafka prints in place of a password."""
 
 _ENDINGS = (
     "password",
@@ -16,10 +16,10 @@ _ENDINGS = (
 
 
 def is_secret(name: str) -> bool:
-    """Whether the value is not for logs and answers; with a listener's prefix as without."""
+    """Whether the value must not be in logs and answers; the name may have a listener's prefix."""
     return name.lower().endswith(_ENDINGS)
 
 
 def shown(name: str, value: str) -> str:
-    """The value, or what stands for it."""
+    """The value, or ``HIDDEN`` in place of a secret."""
     return HIDDEN if is_secret(name) else value

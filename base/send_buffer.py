@@ -8,8 +8,8 @@ about 1 MiB, what a consumer of one partition fetches, it depends on the reader:
 - Where the kernel sizes it (librdkafka, Go, Python), the large one costs twice as much. Then all of a response is delivered at
   once, and a quick reader is woken by the broker, and asleep again, for each 64 KiB of it.
 
-The two are told apart by the window that the peer announces: the kernel begins each connection with 64 KiB, and lets it grow.
-Where the system does not tell it (macOS), only the responses of many MiB get the large buffer.
+The window that the peer announces tells which of the two it is: where the kernel sizes it, it begins with 64 KiB, and grows.
+Where the system does not show the window (macOS), only responses of many MiB get the large buffer.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SendBuffer:
         self.is_settled = not 0 < configured < LARGE
         if configured > 0:
             set_buffer_size(connected, socket.SO_SNDBUF, configured)
-        # Later one could not tell it from a window that the kernel has let grow, while responses were small.
+        # Looked at now, because later a window that the kernel has let grow would look the same.
         self._began_large = not self.is_settled and peer_window(connected) >= _GROWN
 
     def begin(self, size: int) -> None:

@@ -1,6 +1,6 @@
 """Settings declared once, under Kafka's names, types, defaults and ranges.
 
-A folder that has settings declares them as one class::
+Settings are declared as classes, in the folder that uses them::
 
     class LogSettings(Settings):
         segment_bytes: int = setting(
@@ -12,8 +12,8 @@ override (``settings.with_topic_overrides({"segment.bytes": "1048576"})``), the 
 ``server.properties`` and the reference page. An instance is never changed; a new value is a new instance.
 
 ``fallbacks`` are other broker properties read when the first one is not given, each with the factor to its unit:
-``log.retention.ms`` falls back on ``log.retention.minutes`` (60,000) and ``log.retention.hours`` (3,600,000). The last
-one that is given wins over none, the first over the rest, as in Kafka.
+``log.retention.ms`` falls back on ``log.retention.minutes`` (60,000) and ``log.retention.hours`` (3,600,000). The first of them
+that is given counts, as in Kafka.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _KIND_OF_TYPE = {bool: Kind.BOOLEAN, int: Kind.INT, float: Kind.DOUBLE, str: Kin
 
 
 class SettingError(ValueError):
-    """A value that a setting does not take. ``str()`` is one line for people, without the value where that is a secret."""
+    """A value that a setting does not accept. ``str()`` is one line for the user, without the value if it is a secret."""
 
     def __init__(self, name: str, value: str, why: str) -> None:
         super().__init__(f"Invalid value {shown(name, value)} for configuration {name}: {why}")
@@ -93,7 +93,7 @@ class Setting:
     attribute: str = ""
 
     def parse(self, text: str, *, name: str | None = None) -> Any:
-        """The value that ``text`` stands for. Raises SettingError."""
+        """Parse and check ``text``. Raises SettingError."""
         named = name or self.name or self.topic or self.attribute
         try:
             value = _parse(self.kind, text.strip())
@@ -114,11 +114,11 @@ class Setting:
         if self.check is not None and (why := self.check(value)):
             raise SettingError(named, text, why)
         if self.choices is not None and isinstance(value, tuple):
-            return tuple(dict.fromkeys(value))  # ConfigDef.ValidList of Kafka takes each once
+            return tuple(dict.fromkeys(value))  # without repetitions, as Kafka's ConfigDef.ValidList
         return value
 
     def render(self, value: Any) -> str | None:
-        """The value as Kafka prints it; None for one that is not set."""
+        """The value as Kafka prints it; None where it is not set."""
         if value is None:
             return None
         if isinstance(value, bool):
@@ -129,15 +129,15 @@ class Setting:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether a running broker takes another value; all that a topic can override is so, as in Kafka (KIP-226)."""
+        """Whether it can be changed while the broker runs; true of all that a topic can override, as in Kafka (KIP-226)."""
         return self.name is not None and (self.dynamic or self.topic is not None)
 
     def names(self) -> tuple[str, ...]:
-        """Every broker property that sets this value, the strongest first."""
+        """Every broker property that sets this value, in the order in which they count."""
         return (*((self.name,) if self.name else ()), *(fallback.name for fallback in self.fallbacks))
 
     def read(self, properties: Mapping[str, str]) -> Any:
-        """The value in ``properties`` (broker names), else the default. Raises SettingError."""
+        """The value in ``properties`` (broker names), or the default. Raises SettingError."""
         if self.name is not None and self.name in properties:
             return self.parse(properties[self.name])
         for fallback in self.fallbacks:
@@ -191,7 +191,7 @@ def setting(
     """Declare a setting in a Settings class.
 
     ``kind`` is taken from the annotation (int means INT); name LONG, SHORT, PASSWORD and CLASS. ``check`` returns why a
-    value is refused, or None. ``dynamic``: a running broker takes another value, of which it is told by ``Config``.
+    value is refused, or None. ``dynamic``: it can be changed while the broker runs (``Config.change_dynamic``).
     """
     return Setting(
         name=name,
@@ -216,7 +216,7 @@ def _kind_of(annotation: Any) -> Kind:
 
 
 class Settings:
-    """Base of the declared settings of one folder; see the module's docstring."""
+    """Base class of declared settings; see the module's docstring."""
 
     declared: ClassVar[dict[str, Setting]] = {}
     """attribute -> Setting."""
@@ -244,11 +244,11 @@ class Settings:
 
     @classmethod
     def from_properties(cls: type[S], properties: Mapping[str, str]) -> S:
-        """Parse Kafka's broker properties; names of other folders are ignored. Raises SettingError."""
+        """Parse Kafka's broker properties; other names are ignored. Raises SettingError."""
         return cls({attribute: s.read(properties) for attribute, s in cls.declared.items()})
 
     def with_topic_overrides(self: S, overrides: Mapping[str, str]) -> S:
-        """These settings as one topic sees them; names of other folders are ignored. Raises SettingError."""
+        """These settings with the overrides of a topic; other names are ignored. Raises SettingError."""
         if not overrides:
             return self
         values = {attribute: self.__dict__[attribute] for attribute in self.declared}

@@ -1,7 +1,7 @@
-"""The calls that Linux and macOS do not have in common, each bound at import to what this system has.
+"""The system calls that differ between Linux and macOS, each chosen at import by what this system has.
 
-They are looked up by name and not by the name of the system, so that type checkers accept the module for either one.
-What macOS lacks is said at each; everything else that Ottla asks of the system, both have.
+They are looked up by their own names, not by the name of the system, so that type checkers accept the module on both. The
+comments say what macOS lacks.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import resource
 import socket
 from collections.abc import Callable
 
-# Flag of a send that is followed by more at once; without it (macOS) the beginning may travel in a packet of its own.
+# Flag of a send that another one follows at once; without it (macOS) the first bytes may be sent in a packet of their own.
 MSG_MORE: int = getattr(socket, "MSG_MORE", 0)
-# Flag of ``preadv``: only what is in memory. 0 (macOS) where one cannot ask.
+# Flag of ``preadv``: read only what is in the page cache. 0 where the system has no such flag (macOS).
 RWF_NOWAIT: int = getattr(os, "RWF_NOWAIT", 0)
 # Option that reads Linux' struct tcp_info, or None (macOS, whose TCP_CONNECTION_INFO is another struct).
 TCP_INFO: int | None = getattr(socket, "TCP_INFO", None)
@@ -27,12 +27,12 @@ _OPEN_MAX = 10_240
 
 
 def _full_sync(descriptor: int) -> None:
-    """``fsync`` as far as the medium.
+    """Write a file's bytes through the drive's cache to the medium, on macOS. Raises OSError.
 
-    On macOS ``fsync`` ends when the drive has the bytes, which may be in its volatile cache, and be written in any order;
-    F_FULLFSYNC has the drive empty that cache too (fsync(2), fcntl(2) there). A file system that does not have it, such as
-    some of the network, says so, and then ``fsync`` is all there is. The JVM does the same (FileChannel.force,
-    JDK-8080589), so Ottla loses no more than Apache Kafka on the same machine. Raises OSError.
+    There ``fsync`` ends when the drive has the bytes, which may be in its volatile cache, and be written in any order;
+    F_FULLFSYNC has the drive empty that cache, too (fsync(2), fcntl(2) there). File systems that do not support it, such as some
+    network file systems, return an error, and then ``fsync`` is called. The JVM does the same (FileChannel.force, JDK-8080589),
+    so Ottla loses no more than Apache Kafka on the same machine.
     """
     assert _F_FULLFSYNC is not None
     try:
@@ -45,15 +45,15 @@ def _full_sync(descriptor: int) -> None:
 
 # Returns once the file's bytes, or the folder's names, are on stable storage. Raises OSError.
 sync_all: Callable[[int], None] = os.fsync if _F_FULLFSYNC is None else _full_sync
-# The same, except for times and other attributes that reading the bytes does not need.
+# The same without times and other attributes that are not needed for reading the bytes.
 sync_data: Callable[[int], None] = getattr(os, "fdatasync", os.fsync) if _F_FULLFSYNC is None else _full_sync
 
 
 def set_buffer_size(connected: socket.socket, option: int, nbytes: int) -> None:
     """Set SO_SNDBUF or SO_RCVBUF, or as much of it as the system allows. Raises OSError.
 
-    Linux takes its maximum for a larger size. macOS refuses that (ENOBUFS above about kern.ipc.maxsockbuf), and then half
-    is asked for.
+    Linux takes its maximum for a larger size. macOS refuses such a size (ENOBUFS above about kern.ipc.maxsockbuf), and then half
+    of it is tried.
     """
     while True:
         try:
@@ -68,8 +68,8 @@ def set_buffer_size(connected: socket.socket, option: int, nbytes: int) -> None:
 def descriptor_limit() -> int:
     """How many files and sockets the process may have open at once.
 
-    A limit that is infinite, as macOS can have it, says nothing: the kernel's own (kern.maxfilesperproc) is lower. OPEN_MAX,
-    which setrlimit(2) names there, is below that.
+    An infinite limit, which macOS can have, is not the real one: the kernel's own (kern.maxfilesperproc) is lower. Then it is
+    OPEN_MAX, which setrlimit(2) names there and which is below that.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _OPEN_MAX if soft == resource.RLIM_INFINITY else soft
@@ -78,7 +78,7 @@ def descriptor_limit() -> int:
 def raise_descriptor_limit() -> None:
     """Raise the soft limit of open files to the hard one; a broker holds many segments and sockets.
 
-    Where the hard one is infinite or refused, as on macOS, to OPEN_MAX. A limit that is higher already stays.
+    Where the hard limit is infinite or refused, as on macOS, raise it to OPEN_MAX. A limit that is already higher stays.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:

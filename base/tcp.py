@@ -1,9 +1,10 @@
 """``Network`` over TCP sockets of the system, non-blocking, without trio's own socket objects.
 
-A send gathers the bytes of neighbouring parts into one ``sendmsg``, with those of file slices of up to 16 KiB, of which a copy
-costs less than a call. A larger slice is given to ``sendfile``. If its pages are not in memory, that would hold up the whole
-loop: its last page is probed first (``preadv2`` with RWF_NOWAIT), and where it is cold a worker thread reads the slice ahead.
-Where one cannot ask (macOS), the loop waits. The kernel's send buffer decides what a large response costs (``send_buffer``).
+A send gathers the bytes of neighbouring parts into one ``sendmsg``, together with file slices of up to 16 KiB, which are cheaper
+to copy than to send by a call of their own. A larger slice is given to ``sendfile``. If its pages were not in memory, that would
+block the whole loop: so its last page is probed first (``preadv2`` with RWF_NOWAIT), and if it is not cached a worker thread
+reads the slice ahead. Where probing is not possible (macOS), the loop waits. What a large response costs depends on the kernel's
+send buffer (``send_buffer``).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .system_calls import MSG_MORE, RWF_NOWAIT, set_buffer_size
 _MAX_GATHERED = 256
 _COPIED = 16 << 10
 _READ_AHEAD = 1 << 20
-# Of a connection that its client has reset before it was accepted; EINVAL is what macOS says to setting its options.
+# Errors of a connection that its client has reset before it was accepted; EINVAL is macOS's error for setting options on it.
 _GONE = (errno.ENOTCONN, errno.ECONNRESET, errno.EINVAL)
 _probe = threading.local()
 
@@ -147,7 +148,7 @@ class TcpConnection:
 
 
 def _copy_of(part: FileSlice) -> bytes | bytearray | None:
-    """The bytes of a slice that is in memory, or small and in the page cache: cheaper to gather than a call for itself."""
+    """The bytes of a slice that is in memory, or small and in the page cache: cheaper to copy than a call of its own."""
     descriptor, count = part.fileno(), part.nbytes
     if descriptor < 0:
         return part.read()
@@ -161,7 +162,7 @@ def _copy_of(part: FileSlice) -> bytes | bytearray | None:
 
 
 def _is_cached(descriptor: int, position: int) -> bool:
-    """Whether the page that holds ``position`` can be read without the disk; True where the file system can't tell."""
+    """Whether the page with ``position`` can be read without the disk; True where the file system can't tell."""
     buffer = getattr(_probe, "buffer", None)
     if buffer is None:
         buffer = _probe.buffer = [bytearray(1)]
@@ -223,7 +224,7 @@ class TcpListener:
 class TcpNetwork:
     """Sockets of the system.
 
-    Buffer sizes, of accepted connections, in bytes; -1 leaves them to the kernel, which then tunes them by itself.
+    The buffer sizes are those of accepted connections, in bytes; -1 leaves them to the kernel, which then tunes them by itself.
     """
 
     def __init__(self, workers: Workers, send_buffer: int = -1, receive_buffer: int = -1) -> None:
@@ -249,9 +250,9 @@ class TcpNetwork:
         return TcpListener(listening, self._workers, self._send_buffer, self._receive_buffer)
 
     async def connect(self, host: str, port: int) -> TcpConnection:
-        """The addresses of a name are tried one after another; raises the OSError of the last.
+        """Try the addresses of the host one after another; raises the OSError of the last.
 
-        The kernel sizes the buffers: those of the settings are for the connections that clients open.
+        The kernel sizes the buffers: the settings are for accepted connections only.
         """
         refused = OSError(errno.EADDRNOTAVAIL, f"{host} has no address")
         for family, kind, protocol, _, address in await _addresses(host, port):
@@ -269,11 +270,11 @@ class TcpNetwork:
 
 
 async def _addresses(host: str, port: int) -> list[tuple[Any, ...]]:
-    """What the system knows of a name, looked up by a thread. Raises OSError."""
+    """The addresses of a host, looked up in a thread. Raises OSError."""
     try:
         found = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICSERV)
     except UnicodeError:  # an empty label, or one of more than 63 characters
-        raise OSError(errno.EINVAL, f"{host!r} is not the name of a host") from None
+        raise OSError(errno.EINVAL, f"{host!r} is not a host name") from None
     return list(found)
 
 

@@ -1,17 +1,17 @@
 """TLS over a ``Connection``: ``TlsConnection``, which is one itself.
 
-OpenSSL works on two buffers in memory, and what goes to and comes from the other side is moved by the connection below. So a
-large piece is encrypted at once and leaves with one call, where OpenSSL on a socket would need one for each 16 KiB; and nothing
-here knows what the bytes travel over.
+OpenSSL works on two buffers in memory, whose bytes the connection below sends and receives. So a large piece is encrypted as a
+whole and sent with one call, where OpenSSL on a socket would need one for each 16 KiB; and the connection below need not be a
+socket.
 
-Bytes of files do not pass from the page cache to the socket as they do without TLS: they are read into a buffer that all
+Bytes of files cannot go from the page cache to the socket as they do without TLS: they are read into a buffer that all
 connections of the loop share, encrypted, and sent, ``_CHUNK`` bytes at a time, with a turn for other tasks in between. What is
 not in the page cache is read ahead by a worker first, as in ``tcp``.
 
-- A connection is used when its ``handshake`` is done; the caller limits how long that takes.
-- One task reads and one task writes at a time. What OpenSSL has to say when it reads (an answer to a change of keys) leaves
-  before the next thing that is sent; a peer that provokes more than ``_MOST_UNSENT`` bytes of it is cut off.
-- The end of the stream is the end, whether the peer has announced it or not: messages carry their own lengths.
+- A connection can be used when its ``handshake`` is done; the caller limits how long that takes.
+- One task reads and one task writes at a time. What OpenSSL wants to send while it reads (an answer to a change of keys) is sent
+  before the next data; a peer that causes more than ``_MOST_UNSENT`` bytes of it is disconnected.
+- The stream may end without TLS's announcement of the end, because Kafka's messages have their own lengths.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _MOST_UNSENT = 16 << 10
 
 
 class _Buffers(threading.local):
-    """Those of one loop; what is in them is used up before the next wait."""
+    """The buffers of one loop; their content is used up before the next wait."""
 
     def __init__(self) -> None:
         self.plain = memoryview(bytearray(_CHUNK))
@@ -49,9 +49,10 @@ _buffers = _Buffers()
 
 
 class TlsConnection:
-    """``below`` with TLS, which it closes with itself.
+    """TLS over the connection ``below``, which is closed with this one.
 
-    ``server_name``: the host that the peer has to be, where this side has opened the connection; None on the other side.
+    ``server_name``: where this side has opened the connection, the host name for the peer's certificate; None on the server's
+    side.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class TlsConnection:
         self._is_undecrypted = False  # whether something is here that was not decrypted yet
 
     async def handshake(self) -> None:
-        """Agree on keys and look at certificates. Raises OSError (ssl.SSLError, where TLS itself is the matter)."""
+        """Agree on keys and check certificates. Raises OSError (ssl.SSLError where TLS itself fails)."""
         while True:
             try:
                 self._tls.do_handshake()
@@ -83,7 +84,7 @@ class TlsConnection:
                 raise
             await self._receive_more()
         await self._send_encrypted()
-        self._is_undecrypted = True  # a first request may have come along
+        self._is_undecrypted = True  # the first request may have come with the end of the handshake
 
     async def _receive_more(self) -> None:
         """Wait for bytes of the handshake."""
@@ -96,7 +97,7 @@ class TlsConnection:
 
     @property
     def peer_certificate(self) -> bytes | None:
-        """The certificate that the peer has shown, in DER, once the handshake is done."""
+        """The peer's certificate, in DER, once the handshake is done; None where it has sent none."""
         return self._tls.getpeercert(binary_form=True)
 
     @property
@@ -108,7 +109,7 @@ class TlsConnection:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def receive_into(self, buffer: memoryview) -> int:
-        """As in ``Connection``, and as full as can be without waiting: where room is left, no more is there."""
+        """As in ``Connection``, but fills as much as can be read without waiting: where room is left, no more was there."""
         received, is_drained = 0, False
         while True:
             if self._is_undecrypted:
@@ -131,7 +132,7 @@ class TlsConnection:
                 self._has_ended = True
 
     def _decrypt(self, buffer: memoryview, received: int) -> int:
-        """Fill the buffer from ``received`` on with what is here; where it is full then. OpenSSL gives a record at a time."""
+        """Decrypt what was received into the buffer, from ``received`` on; returns where the free part begins then."""
         tls, incoming = self._tls, self._incoming
         try:
             while received < len(buffer) and (incoming.pending or tls.pending()):
@@ -174,7 +175,7 @@ class TlsConnection:
             source.release()
 
     def send_now(self, data: bytes) -> int:
-        """Nothing: what is encrypted has to leave whole, and there may be no room for it."""
+        """Sends nothing: an encrypted record has to be sent whole, and there may be no room for it."""
         return 0
 
     async def _send_encrypted(self) -> None:
@@ -192,14 +193,14 @@ class TlsConnection:
         self._below.close()
 
     def _goodbye(self) -> bytes:
-        """What announces the end to the peer, which is told nothing more after it; empty where TLS has failed."""
+        """The record that announces the end to the peer; empty where TLS has failed."""
         with contextlib.suppress(ssl.SSLError):  # it would wait for the peer's own
             self._tls.unwrap()
         return self._outgoing.read()
 
 
 class _Source:
-    """Parts, to be taken as bytes piece by piece; each slice of a file is released when its last byte was taken."""
+    """Reads parts as bytes, piece by piece; each slice of a file is released when its last byte was read."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = deque(parts)
@@ -211,12 +212,12 @@ class _Source:
         return bool(self._parts)
 
     def release(self) -> None:
-        """Let go of what was not taken."""
+        """Release the parts that were not read."""
         release(self._parts)
         self._parts.clear()
 
     def fill(self, target: memoryview) -> int:
-        """Take as much as fits and can be had without the disk; 0 where the next byte has to come from there.
+        """Read as much as fits and is in memory; 0 where the next byte is on the disk only.
 
         Raises KafkaError(KAFKA_STORAGE_ERROR) when a slice's bytes are no longer there.
         """
@@ -261,7 +262,7 @@ class _Source:
         return max(count, 0)
 
     async def read_ahead(self, workers: Workers) -> None:
-        """Have the next bytes, which are a file's, in memory."""
+        """Bring the next bytes of a file into the page cache."""
         part = self._parts[0]
         assert not isinstance(part, bytes | bytearray | memoryview)
         count = min(part.nbytes - self._taken, _READ_AHEAD)

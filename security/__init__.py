@@ -1,1 +1,1 @@
-"""Who a client is, and what it may do: rules without I/O, on bytes, text and numbers that are given to them."""
+"""Who a client is, and what it may do: rules without I/O, on the bytes, texts and numbers that they are given."""

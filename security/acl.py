@@ -1,9 +1,9 @@
-"""Access control lists as Kafka has them: who may, or must not, do what to which resource.
+"""Access control lists as Kafka has them: which principals may, or must not, do what to which resource.
 
-A *binding* is a resource pattern and one entry for it. A pattern is a type of resource with a name, which is either the
-resource's own (LITERAL; ``*`` stands for every name) or how names begin (PREFIXED, KIP-290). An entry says whether a
-principal, from a host, is allowed an operation or denied it; ``User:*`` is every principal, ``*`` every host and ALL every
-operation. Principals are texts, ``User:alice``.
+A *binding* is a resource pattern and one entry for it. A pattern is a type of resource with a name: the name of one resource
+(LITERAL; ``*`` stands for every name), or the beginning of names (PREFIXED, KIP-290). An entry says whether a principal, from a
+host, is allowed an operation or denied it; ``User:*`` is every principal, ``*`` every host and ALL every operation. Principals
+are texts, ``User:alice``.
 
 The numbers are those on the wire (``AclOperation``, ``AclPermissionType``, ``ResourceType`` and ``PatternType`` of Kafka's
 clients); ``code_name`` gives the names that Kafka writes into ZooKeeper and its tools print.
@@ -23,7 +23,7 @@ CLUSTER_NAME = "kafka-cluster"
 
 
 class ResourceType(IntEnum):
-    """What rights are about."""
+    """The types of resources that rights are for."""
 
     UNKNOWN = 0
     ANY = 1
@@ -76,7 +76,7 @@ class Permission(IntEnum):
 
 
 RESOURCE_TYPES = tuple(kind for kind in ResourceType if kind > ResourceType.ANY)
-"""Those that rights can be about."""
+"""The types that a binding can have, without UNKNOWN and ANY."""
 
 _O = Operation
 SUPPORTED_OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
@@ -92,7 +92,7 @@ SUPPORTED_OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
     ResourceType.DELEGATION_TOKEN: (_O.DESCRIBE,),
     ResourceType.USER: (_O.CREATE_TOKENS, _O.DESCRIBE_TOKENS),
 }
-"""What there is to be allowed of each type (Kafka's ``AclEntry.supportedOperations``)."""
+"""The operations on each type of resource (Kafka's ``AclEntry.supportedOperations``)."""
 
 
 def code_name(code: ResourceType | PatternType | Operation | Permission) -> str:
@@ -104,7 +104,7 @@ _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 def constant_name(name: str) -> str:
-    """The way back: ``IDEMPOTENT_WRITE`` for IdempotentWrite, and for itself."""
+    """The reverse of ``code_name``: ``IDEMPOTENT_WRITE`` for IdempotentWrite, and for itself."""
     return _WORD.sub("_", name).upper()
 
 
@@ -126,7 +126,7 @@ class AclEntry(NamedTuple):
 
 
 class AclBinding(NamedTuple):
-    """One entry and what it is about."""
+    """One entry and the resources that it is for."""
 
     pattern: ResourcePattern
     entry: AclEntry
@@ -135,7 +135,7 @@ class AclBinding(NamedTuple):
 class AclFilter(NamedTuple):
     """Selects bindings; None, and ANY, stand for everything.
 
-    ``pattern_type`` MATCH selects every pattern that is about the resource ``name``: the literal one, ``*`` and the prefixes.
+    ``pattern_type`` MATCH selects every pattern that matches the resource ``name``: the literal one, ``*`` and the prefixes.
     """
 
     resource_type: ResourceType = ResourceType.ANY
@@ -168,7 +168,7 @@ class AclFilter(NamedTuple):
         )
 
     def patterns(self) -> tuple[ResourcePattern, ...]:
-        """The patterns that the filter can match, where it names them; else nothing, for they are many."""
+        """The patterns that the filter can match, if it names one; otherwise nothing, because any pattern may match."""
         if self.name is None or self.resource_type is ResourceType.ANY or self.pattern_type is PatternType.MATCH:
             return ()
         kinds = (PatternType.LITERAL, PatternType.PREFIXED)

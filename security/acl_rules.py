@@ -1,11 +1,11 @@
 """All access rules of a cluster in memory, and what they say (AclAuthorizer of Kafka 3.9).
 
-What decides about a resource are the entries of its literal pattern, of the literal ``*``, and of every prefix of its name. Of
-these the ones for the principal (or everybody) and its host (or all) count; an address of IPv6 is the same however it is
-written: Kafka's brokers write ``0:0:0:0:0:0:0:1``, and compare texts. One that denies the operation, or ALL, decides
-against it; else one that allows it does. READ, WRITE, DELETE and ALTER allow DESCRIBE as well, ALTER_CONFIGS allows
-DESCRIBE_CONFIGS; denying them denies no more than they say. Where no entry at all is about a resource, for whomever, the answer
-is ``allow_everyone_if_no_acl_found``.
+A request for a resource is decided by the entries of its literal pattern, of the literal ``*``, and of every prefix of its name
+that are for the principal (or everybody) and its host (or all). IPv6 addresses are equal however they are written; Kafka's
+brokers write ``0:0:0:0:0:0:0:1``, and compare texts. The request is denied if one of these entries denies the operation, or ALL;
+otherwise it is allowed if one allows it. READ, WRITE, DELETE and ALTER allow DESCRIBE as well, ALTER_CONFIGS allows
+DESCRIBE_CONFIGS; denying them denies nothing else. If there is no entry for a resource, for any principal, the answer is
+``allow_everyone_if_no_acl_found``.
 """
 
 from __future__ import annotations
@@ -108,10 +108,10 @@ class AclRules:
             yield prefixed.get(name[:length], frozenset())
 
     def allow_any(self, principal: str, host: str, operation: Operation, resource_type: ResourceType) -> bool:
-        """Whether there may be a resource of the type that the principal may do something to (KIP-679).
+        """Whether the principal may do this to at least one possible resource of the type (KIP-679).
 
-        An entry that allows counts unless one that denies covers all that it is about. Operations that are implied do not
-        count, and with ``allow_everyone_if_no_acl_found`` only a denial of everything does, as in Kafka.
+        An entry that allows counts unless the entries that deny cover all of its resources. Implied operations do not
+        count, and with ``allow_everyone_if_no_acl_found`` only a denial of every resource counts, as in Kafka.
         """
         denied_names = self._names_with(self._literal, principal, host, operation, resource_type, Permission.DENY)
         if WILDCARD in denied_names:
@@ -138,7 +138,7 @@ class AclRules:
         resource_type: ResourceType,
         permission: Permission,
     ) -> set[str]:
-        """The names that an entry of this kind for the principal is about."""
+        """The names of the patterns that have an entry of this kind for the principal."""
         return {
             name
             for name, entries in by_type[resource_type].items()

@@ -1,8 +1,8 @@
 """The audit log of the authorizer: what was denied, and at debug level what was allowed, in the words of Kafka's.
 
-Its logger has Kafka's name, so that tools which read such a log find it. A client can have itself be denied as often as it
-likes; so within a minute the same denial has one line, and there are at most ``MOST_LINES`` lines. How many more there were is
-said once the minute has ended. Of a long name the beginning is written only, and tells it from others.
+Its logger has Kafka's name, for tools that read such a log. A client can cause denials as often as it likes; so within a minute
+the same denial has one line, and there are at most ``MOST_LINES`` lines. After the minute a line says how many more there were.
+Long names are shortened, in the count of denials, too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Denial = tuple[str, str, Operation, ResourceType, str, str]
 
 
 class AuditLog:
-    """``elapsed``: seconds that never go back."""
+    """Writes the lines. ``elapsed``: seconds of a clock that never goes back."""
 
     def __init__(self, elapsed: Callable[[], float]) -> None:
         self._elapsed = elapsed
@@ -68,5 +68,5 @@ def _line(access: Denial, outcome: str) -> str:
         f"Principal = {principal} is {outcome} Operation = {code_name(operation)} from host = {host} "
         f"on resource = {code_name(resource_type)}:LITERAL:{name} for request = {request} with resourceRefCount = 1"
     )
-    # Names come from clients: what would end the line, or move the terminal's cursor, is written out.
+    # Names come from clients: characters that would end the line, or move the terminal's cursor, are escaped.
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in line)

@@ -1,7 +1,7 @@
 """Decides whether a client may do something: super users, then the access rules.
 
-Decisions are remembered for each principal and host, and forgotten with every change of a rule: a Produce or a Fetch asks for
-each of its topics every time. How many are remembered is bounded, and so is what they are of.
+Decisions are cached, until a rule changes, because each Produce and Fetch asks for each of its topics. The number of cached
+decisions and the length of their names are bounded.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from .principal import Principal
 
 _MOST_DECISIONS = 50_000
 _LONGEST_REMEMBERED = 256
-"""Characters of a name. No topic has more; of other names clients can make up as many and as long ones as they like."""
+"""Characters of a name whose decision is cached. No topic has more; other names may be as long as clients like."""
 
 
 class Context(Protocol):
-    """Who asks, and from where: an IP address."""
+    """The client that asks: its principal and its IP address."""
 
     @property
     def principal(self) -> Principal: ...
@@ -28,7 +28,7 @@ class Context(Protocol):
 
 
 class Authorizer:
-    """One broker's. ``super_users`` are principals as text, ``User:admin``; ``change`` is how ``rules`` are changed."""
+    """The authorizer of one broker. ``super_users`` are principals as text, ``User:admin``; change ``rules`` by ``change``."""
 
     def __init__(self, rules: AclRules, super_users: frozenset[str], audit: AuditLog) -> None:
         self.rules = rules
@@ -38,7 +38,7 @@ class Authorizer:
         self._any: dict[tuple[str, str, str, Operation, ResourceType], bool] = {}
 
     def change(self, pattern: ResourcePattern, entries: Entries) -> None:
-        """These are the entries of a pattern from now on."""
+        """Replace the entries of a pattern."""
         self.rules.put(pattern, entries)
         self._decisions.clear()
         self._any.clear()
@@ -52,10 +52,10 @@ class Authorizer:
         log_if_denied: bool = True,
         request: str = "",
     ) -> bool:
-        """Whether the client may do this to the resource. ``request`` is what it asked for, as the audit log is to name it.
+        """Whether the client may do this to the resource. ``request`` is the name of its request, for the audit log.
 
-        ``log_if_denied`` is False where nothing is refused by it: where another right does as well, or where what the client
-        may not see is left out.
+        ``log_if_denied`` is False where a denial refuses nothing: where another right is enough, or where the answer only
+        leaves out what the client may not see.
         """
         principal = context.principal
         key = (principal.type, principal.name, context.host, operation, resource_type, name)
@@ -81,7 +81,7 @@ class Authorizer:
     def allows_by_resource_type(
         self, context: Context, operation: Operation, resource_type: ResourceType, request: str = ""
     ) -> bool:
-        """Whether there may be a resource of the type to which the client may do this (KIP-679)."""
+        """Whether the client may do this to at least one possible resource of the type (KIP-679)."""
         principal = context.principal
         key = (principal.type, principal.name, context.host, operation, resource_type)
         allowed = self._any.get(key)

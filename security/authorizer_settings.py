@@ -10,7 +10,7 @@ STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
 def super_users(text: str) -> frozenset[str]:
-    """The principals of ``super.users``, which are separated by semicolons, since names may have commas. Raises ValueError."""
+    """The principals of ``super.users``, separated by semicolons, because names may have commas. Raises ValueError."""
     return frozenset(str(parse_principal(part.strip())) for part in text.split(";") if part.strip())
 
 
@@ -23,15 +23,15 @@ def _why_not_super_users(text: str) -> str | None:
 
 
 class AuthorizerSettings(Settings):
-    """Who may do what: whether access rules are looked at, and for whom they are not."""
+    """Access control: whether there are access rules, and which principals they do not apply to."""
 
     authorizer_class_name: str = setting(
         "authorizer.class.name",
         default="",
         kind=Kind.CLASS,
         choices=("", ACL_AUTHORIZER, STANDARD_AUTHORIZER),
-        doc="Kafka's name of its authorizer; empty: everybody may do everything. Both names stand for the one there is, which "
-        "has the rules of AclAuthorizer.",
+        doc="Kafka's name of its authorizer; empty: everybody may do everything. Both names stand for the same authorizer, with "
+        "the rules of AclAuthorizer.",
     )
     super_users: str = setting(
         "super.users",
@@ -43,5 +43,5 @@ class AuthorizerSettings(Settings):
     allow_everyone_if_no_acl_found: bool = setting(
         "allow.everyone.if.no.acl.found",
         default=False,
-        doc="Whether a resource that no access rule is about is open to everybody.",
+        doc="Whether a resource without any access rule is open to everybody.",
     )

@@ -1,9 +1,9 @@
-"""The quotas of users and client ids, as one broker holds its clients to them (KIP-13, 55, 124, 599).
+"""The quotas of users and client ids, as one broker applies them to its clients (KIP-13, 55, 124, 599).
 
 There are four kinds: bytes a second that are produced, and fetched; how much of one thread's time requests take, in percent;
-and partitions a second that are created or deleted. Each broker counts for itself. What a quota is shared by is counted in one
-place (``SharedQuota``), which is there while it is used: what nothing was recorded in for the length of all windows counts
-nothing any more, and is dropped when there are many. Of clients that no quota is set for nothing is counted.
+and partitions a second that are created or deleted. Each broker counts for itself. All clients that share a quota are counted in
+one ``SharedQuota``. It exists while it is used: where nothing was recorded for the length of all windows, there is nothing left
+to count, and it is dropped when there are many. Clients without a quota are not counted.
 
 ``ClientQuotas.update`` takes what was set on one entity, as the store has it (``controller.config_store``).
 """
@@ -31,32 +31,32 @@ _MANY = 1_000
 _MOST = 10_000
 _MOST_REMEMBERED = 10_000
 _THROTTLE_SAMPLES, _THROTTLE_WINDOW_MS = 2, 30_000
-"""Kafka's windows of a metric that says nothing of its own."""
+"""Kafka's default windows of a metric."""
 
 
 class SharedQuota:
-    """What the clients that share a quota have used of it. ``limit`` may change; times are milliseconds that never go back."""
+    """What the clients that share a quota have used of it. ``limit`` may change; times are of a clock that never goes back."""
 
     def __init__(self, sharing: QuotaEntity, samples: int, window_ms: int) -> None:
         self.sharing = sharing
         self.limit = 0.0
         self.rate = QuotaRate(samples, window_ms)
         self._most_at_once = (samples - 1) * window_ms / 1000
-        self._throttled: SampledSum | None = None  # of most clients nothing is to be said
+        self._throttled: SampledSum | None = None  # made when needed: most clients are never throttled
         self._throttled_count: SampledSum | None = None
 
     @property
     def most_at_once(self) -> float:
-        """What cannot be used at once without being held up, however long nothing was used before."""
+        """The most that can be used at once without being throttled, after a time without any use."""
         return self.limit * self._most_at_once
 
     def use(self, amount: float, now_ms: int, most_ms: int | None = None) -> int:
-        """Count ``amount``, and say for how many milliseconds the client is to be held up, at most for so long."""
+        """Count ``amount``; returns for how many milliseconds, at most ``most_ms``, the client is to be throttled."""
         self.rate.record(amount, now_ms)
         return self.rate.throttle_ms(self.limit, now_ms, most_ms)
 
     def note_throttled(self, throttle_ms: int, now_ms: int) -> None:
-        """A client is held up because of this quota."""
+        """Count that a client is throttled because of this quota."""
         if self._throttled is None or self._throttled_count is None:
             self._throttled = SampledSum(_THROTTLE_SAMPLES, _THROTTLE_WINDOW_MS)
             self._throttled_count = SampledSum(_THROTTLE_SAMPLES, _THROTTLE_WINDOW_MS)
@@ -64,19 +64,19 @@ class SharedQuota:
         self._throttled_count.record(1, now_ms)
 
     def average_throttle_ms(self, now_ms: int) -> float:
-        """For how long clients were held up of late, those that were; 0 when none was."""
+        """For how long clients were throttled in the last windows, on average over these times; 0 if none was."""
         if self._throttled is None or self._throttled_count is None:
             return 0.0
         count = self._throttled_count.total(now_ms)
         return self._throttled.total(now_ms) / count if count else 0.0
 
     def is_idle(self, now_ms: int) -> bool:
-        """Whether nothing is to be remembered of it."""
+        """Whether there is nothing left to count, so that it can be dropped."""
         return self.rate.is_idle(now_ms)
 
 
 class SharedMutationQuota(SharedQuota):
-    """The same of changes at the controller, in tokens."""
+    """The quota of changes at the controller, which is counted in tokens, too."""
 
     def __init__(self, sharing: QuotaEntity, samples: int, window_ms: int) -> None:
         super().__init__(sharing, samples, window_ms)
@@ -88,15 +88,15 @@ class SharedMutationQuota(SharedQuota):
         self._bucket.take(partitions, self.limit, now_ms)
 
     def is_exhausted(self, now_ms: int) -> bool:
-        """Whether there are fewer than no tokens."""
+        """Whether more tokens were taken than there were."""
         return self._bucket.left(self.limit, now_ms) < 0
 
     def exhausted_ms(self, now_ms: int) -> int:
-        """For how long the client is to be held up because of it; 0: not at all."""
+        """For how long the client is to be throttled because of that; 0: not at all."""
         return self._bucket.throttle_ms(self.limit, now_ms)
 
     def tokens(self, now_ms: int) -> float:
-        """Those that are left."""
+        """How many tokens are left."""
         return self._bucket.left(self.limit, now_ms)
 
     def is_idle(self, now_ms: int) -> bool:
@@ -123,7 +123,7 @@ class QuotasOfKind(Generic[S]):
         return bool(self._limits)
 
     def set_limit(self, entity: QuotaEntity, limit: float | None) -> None:
-        """``limit`` per second from now on; None: no more."""
+        """Set an entity's ``limit`` per second; None removes it."""
         if limit == self._limits.get(entity):
             return
         if limit is None:
@@ -139,7 +139,7 @@ class QuotasOfKind(Generic[S]):
                 shared.limit = now
 
     def of(self, user: str, client_id: str, now_ms: int) -> S | None:
-        """The quota that holds for a client, None where none does; the names are as in the store."""
+        """The quota that applies to a client, None where none does; the names are as in the store."""
         client = user, client_id
         try:
             return self._found[client]
@@ -153,7 +153,7 @@ class QuotasOfKind(Generic[S]):
         return shared
 
     def in_use(self) -> Iterator[S]:
-        """Those that clients have used of late."""
+        """The quotas that clients have used recently."""
         return iter(list(self._shared.values()))
 
     def _share(self, sharing: QuotaEntity, limit: float, now_ms: int) -> S:
@@ -166,7 +166,7 @@ class QuotasOfKind(Generic[S]):
         return shared
 
     def _drop(self, now_ms: int) -> None:
-        """Forget what is idle, and the oldest where clients have made up too many names."""
+        """Drop what is idle, and the oldest where clients have used too many names."""
         for sharing, shared in list(self._shared.items()):
             if shared.is_idle(now_ms):
                 del self._shared[sharing]

@@ -1,9 +1,9 @@
-"""How a client gets in, as Kafka's client properties say it, for clients of other libraries, which have names of their own.
+"""Translates the security settings of Kafka's client properties into those of kafka-python and librdkafka.
 
-What a property may be is Kafka's: stores in JKS, PKCS #12 or PEM, JAAS text for the password. A token for OAUTHBEARER comes
-out of a file (``sasl.oauthbearer.token.endpoint.url=file:///…``), or is an unsecured one whose claims the JAAS text has, as
-with Kafka's OAuthBearerUnsecuredLoginCallbackHandler. Errors are ValueError, in one line without secrets. Reading a file is
-the caller's: ``read`` gives its bytes, or raises OSError.
+The values are those that Kafka accepts: stores in JKS, PKCS #12 or PEM, JAAS text for the password. A token for OAUTHBEARER is
+read from a file (``sasl.oauthbearer.token.endpoint.url=file:///…``), or is an unsecured one with the claims in the JAAS text, as
+with Kafka's OAuthBearerUnsecuredLoginCallbackHandler. Errors are ValueError, in one line without secrets. Files are read by
+``read``, which returns the bytes or raises OSError.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _OWN_NAMES = frozenset(
 )
 _CLAIM = "unsecuredLoginStringClaim_"
 _UNSECURED_LIFE_S = 3600
-"""As Kafka's, where the JAAS text does not say unsecuredLoginLifetimeSeconds."""
+"""Kafka's default, where the JAAS text has no unsecuredLoginLifetimeSeconds."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ClientSecurity:
-    """``mechanism`` is None without SASL, ``token`` gives the one that is good now, and ``tls`` is None without TLS."""
+    """``mechanism`` is None without SASL, ``token`` returns a token that is valid now, ``tls`` is None without TLS."""
 
     protocol: str = "PLAINTEXT"
     mechanism: str | None = None
@@ -61,7 +61,7 @@ def is_about_security(name: str) -> bool:
 
 
 def read_client_security(properties: Mapping[str, str], read: Read) -> ClientSecurity:
-    """From Kafka's client properties; others among them are ignored. Raises ValueError."""
+    """Read Kafka's client properties; those about other things are ignored. Raises ValueError."""
     protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
     if protocol not in PROTOCOLS:
         raise ValueError(f"security.protocol is one of {', '.join(PROTOCOLS)}, not {protocol}")
@@ -124,7 +124,7 @@ def _unsecured_token(options: Mapping[str, str]) -> Callable[[], str]:
 
 
 def kafka_python_options(security: ClientSecurity) -> dict[str, Any]:
-    """For kafka-python's clients. Raises ValueError."""
+    """The arguments for kafka-python's clients. Raises ValueError."""
     options: dict[str, Any] = {"security_protocol": security.protocol}
     if security.tls is not None:
         from .tls_context import client_context
@@ -150,7 +150,7 @@ def _token_provider(token: Callable[[], str]) -> object:
 
 
 def librdkafka_options(security: ClientSecurity) -> dict[str, Any]:
-    """For clients on librdkafka, whose names differ from Kafka's; confluent-kafka's callback gives a token."""
+    """The settings for clients on librdkafka, whose names differ from Kafka's; a token comes by confluent-kafka's callback."""
     options: dict[str, Any] = {"security.protocol": security.protocol}
     if security.tls is not None:
         settings, material = security.tls

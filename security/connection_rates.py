@@ -4,11 +4,11 @@ Rules (Kafka's ConnectionQuotas):
 
 - A connection beyond the rate of the broker or of its listener waits, and with it those that come to the listener after it.
   The inter-broker listener, where there are others, does not count for the broker and is not held up by the broker's rate.
-- A connection beyond the rate of its address is closed after a while, during which the client waits for it. It counts for
-  nobody.
+- A connection beyond the rate of its address is closed after a while, during which the client waits. It is not counted in any
+  rate.
 - None waits longer than one window.
 
-Times are whole milliseconds that never go back.
+Times are whole milliseconds of a clock that never goes back.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ConnectionRates:
         self._rates = {known: rate for known, rate in self._rates.items() if self._address_limit(known) != UNLIMITED}
 
     def admit(self, listener: str, now_ms: int, *, is_protected: bool) -> int:
-        """Count a connection that has come to a listener; for how long it is to wait."""
+        """Count a new connection of a listener; returns for how long it has to wait."""
         waits = [0]
         if not is_protected:
             self._rate.record(1, now_ms)
@@ -60,7 +60,7 @@ class ConnectionRates:
         return max(waits)
 
     def admit_address(self, listener: str, address: str, now_ms: int, *, is_protected: bool) -> int:
-        """Count a connection of an address; 0: it is taken, else it is to be closed after so long, and is not counted."""
+        """Count a connection of an address and return 0, or return after how long to close it, and do not count it."""
         address = canonical_address(address)
         limit = self._address_limit(address)
         if limit == UNLIMITED:
@@ -83,14 +83,14 @@ class ConnectionRates:
         return len(self._rates)
 
     def rates(self, now_ms: int) -> Mapping[str, float]:
-        """Connections a second, of late, by listener."""
+        """Connections a second in the last windows, by listener."""
         return {listener: rate.per_second(now_ms) for listener, rate in self._listener_rates.items()}
 
     def _address_limit(self, address: str) -> int:
         return self._limits.get(address, self._default_limit)
 
     def _forget(self, now_ms: int) -> None:
-        """Let go of addresses that no connection came from of late, and of all where there are too many."""
+        """Drop addresses without recent connections, and all of them if there are still too many."""
         self._rates = {address: rate for address, rate in self._rates.items() if not rate.is_idle(now_ms)}
         if len(self._rates) >= _MANY:
             self._rates.clear()

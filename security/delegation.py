@@ -1,7 +1,7 @@
-"""Delegation tokens (KIP-48, KIP-373): what one is, how long it lives, and who may do what with it.
+"""Delegation tokens (KIP-48, KIP-373): what one is, how long it lives, and which principals may use and renew it.
 
 A token is an id and, as its password, an HMAC of that id under ``delegation.token.secret.key``, which all brokers of a cluster
-share; so the password is written down nowhere. A client that has both authenticates by SCRAM as the token's owner.
+share; so the password need not be stored. A client that has both authenticates by SCRAM as the token's owner.
 
 Times are milliseconds since the epoch. A token ends at its expiry, which can be moved (it is *renewed*), but never beyond its
 maximum. The rules are those of Kafka's DelegationTokenManager and KafkaApis.
@@ -21,12 +21,12 @@ from ..base.errors import ErrorCode, KafkaError
 from .principal import ANONYMOUS, USER, Principal, parse_principal
 
 _LAYOUT = 3
-"""Of the JSON, in which owner and requester may differ since Kafka 3.3 (KIP-373)."""
+"""The version of the JSON; in version 3, since Kafka 3.3, owner and requester may differ (KIP-373)."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class DelegationToken:
-    """What is known of a token without its secret."""
+    """A token without its password."""
 
     token_id: str
     owner: Principal
@@ -40,7 +40,7 @@ class DelegationToken:
         return self.max_ms < now_ms or self.expiry_ms < now_ms
 
     def concerns(self, principal: Principal) -> bool:
-        """Whether the principal owns it, asked for it, or may renew it: then it sees the token, secret and all."""
+        """Whether the principal owns it, asked for it, or may renew it: then it may see the token with its password."""
         return principal in (self.owner, self.requester, *self.renewers)
 
 
@@ -60,7 +60,7 @@ def new_token(
     lifetimes: Lifetimes,
     now_ms: int,
 ) -> DelegationToken:
-    """A token under a new id. ``wanted_lifetime_ms``: 0 or less for the longest there is."""
+    """A token with a new id. ``wanted_lifetime_ms``: 0 or less for the longest possible."""
     longest = lifetimes.max_ms
     lifetime = min(wanted_lifetime_ms, longest) if wanted_lifetime_ms > 0 else longest
     return DelegationToken(
@@ -77,14 +77,14 @@ def new_token(
 def renewed(
     token: DelegationToken, principal: Principal, period_ms: int, lifetimes: Lifetimes, now_ms: int
 ) -> DelegationToken:
-    """The token with another expiry. ``period_ms``: from now, less than 0 for the default. Raises KafkaError."""
+    """The token with another expiry, ``period_ms`` from now, the default if that is negative. Raises KafkaError."""
     _check_may_renew(token, principal)
     _check_is_alive(token, now_ms)
     return _ending_after(token, period_ms if period_ms >= 0 else lifetimes.expiry_ms, now_ms)
 
 
 def expired(token: DelegationToken, principal: Principal, period_ms: int, now_ms: int) -> DelegationToken | None:
-    """The token with another expiry; None if it ends now, which ``period_ms`` less than 0 asks for. Raises KafkaError."""
+    """The token with another expiry; None if it ends now, which a negative ``period_ms`` asks for. Raises KafkaError."""
     _check_may_renew(token, principal)
     if period_ms < 0:
         return None
@@ -113,24 +113,24 @@ def check_renewers(renewers: Iterable[Principal]) -> None:
 
 
 def check_may_ask(security_protocol: str, principal: Principal) -> None:
-    """Raises KafkaError unless a client may ask about tokens at all: it has said who it is, and not by a token."""
+    """Raise KafkaError unless a client may send requests about tokens: it is authenticated, and not by a token."""
     is_unknown = security_protocol == "SSL" and principal == ANONYMOUS
     if security_protocol == "PLAINTEXT" or is_unknown or principal.token_authenticated:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
 
 
 def token_hmac(secret: str, token_id: str) -> bytes:
-    """The token's password, as bytes; it authenticates with their base 64."""
+    """The token's password, as bytes; clients use their base 64."""
     return hmac.digest(secret.encode(), token_id.encode(), "sha512")
 
 
 def token_password(secret: str, token_id: str) -> str:
-    """The token's password, as SCRAM takes it."""
+    """The token's password, as SCRAM uses it."""
     return base64.b64encode(token_hmac(secret, token_id)).decode()
 
 
 def encode_token(token: DelegationToken) -> bytes:
-    """As Kafka 3.9 writes it into the cluster's store (DelegationTokenManagerZk), in the order that it was seen to write."""
+    """The JSON that Kafka 3.9 writes into the cluster's store (DelegationTokenManagerZk), with the fields in the same order."""
     fields = {
         "issueTimestamp": token.issued_ms,
         "renewers": [_sanitized(renewer) for renewer in token.renewers],
@@ -145,7 +145,7 @@ def encode_token(token: DelegationToken) -> bytes:
 
 
 def decode_token(data: bytes) -> DelegationToken:
-    """What ``encode_token`` wrote, or a Kafka since 1.1. Raises ValueError, KeyError, TypeError."""
+    """Read what ``encode_token`` wrote, or Kafka from 1.1 on. Raises ValueError, KeyError, TypeError."""
     fields = json.loads(data)
     if not 0 < fields["version"] <= _LAYOUT:
         raise ValueError(f"layout {fields['version']} of a delegation token")

@@ -2,10 +2,10 @@
 
     org.apache.kafka.common.security.plain.PlainLoginModule required username="admin" password="x" user_alice="y";
 
-It is read as Kafka's JaasConfig does, which has Java's StreamTokenizer take it apart: values in single or double quotes, with
-the escapes of C, or words of letters, digits, ``.``, ``_``, ``$`` and ``-``; ``/`` begins a comment to the end of the line,
-``/*`` one to ``*/``. A number without quotes is no value. No message here has anything of the text in it: where a quote
-is missing, or one too many, what is read as a name may be a piece of a password.
+It is read as by Kafka's JaasConfig, which uses Java's StreamTokenizer: values are in single or double quotes, with the escapes of
+C, or words of letters, digits, ``.``, ``_``, ``$`` and ``-``; ``/`` begins a comment to the end of the line, ``/*`` one to
+``*/``. A number needs quotes. No error message here contains any part of the text: where a quote is missing, or there is one too
+many, what looks like a name may be a part of a password.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ESCAPED = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v
 
 
 class JaasError(ValueError):
-    """The text is no login module. ``str()`` is one line, with no option's value in it."""
+    """The text is not a login module. ``str()`` is one line without any part of the text."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class LoginModule:
 
 
 def parse_jaas(text: str) -> LoginModule:
-    """The one login module of a configuration. Raises JaasError, also where there are several, as Kafka does."""
+    """The login module of a configuration. Raises JaasError, also where there are several, as Kafka does."""
     tokens = _tokens(text)
     modules: list[LoginModule] = []
     for kind, name in tokens:

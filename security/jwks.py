@@ -1,8 +1,8 @@
 """The keys with which an identity provider signs tokens: a JSON Web Key Set (RFC 7517), and when to read it again.
 
 Keys that cannot be used for checking signatures are ignored: those for encryption, of other kinds, or malformed. Only
-algorithms with a public key are taken. Which one a token names has to fit the key: its type, its curve, and the algorithm
-that the set names for it, if it does. So no token chooses how it is checked.
+algorithms with a public key are accepted. The algorithm that a token names has to fit the key: its type, its curve, and the
+algorithm that the set names for it, if any. So a token cannot choose how it is checked.
 
 A token that names an unknown key is refused at once, and the set is read again in the background, because the provider may
 have changed its keys since (Kafka: RefreshingHttpsJwks). Clients choose the names, so that is limited: ``MissingKeys``.
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 MAX_JWKS_BYTES = 1 << 20
 MAX_KEY_ID_CHARACTERS = 1000
-"""A longer name of a key is no reason to read the set again (Kafka: ``MISSING_KEY_ID_MAX_KEY_LENGTH``)."""
+"""For an unknown key with a longer name the set is not read again (Kafka: ``MISSING_KEY_ID_MAX_KEY_LENGTH``)."""
 _MISSING_KEYS = 16
 _MISSING_KEY_MS = 60_000
 
@@ -37,7 +37,7 @@ _ALGORITHMS = {
 
 
 class JwksError(Exception):
-    """A key set that cannot be had or read. ``str()`` is one line for people."""
+    """A key set that cannot be fetched or read. ``str()`` is one line for the user."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
@@ -51,7 +51,7 @@ class VerificationKey:
     public_key: Any
 
     def fits(self, key_id: str | None, algorithm: str) -> bool:
-        """Whether a token of that header may have been signed with it."""
+        """Whether a token with this key id and algorithm in its header may have been signed with it."""
         key_type, curve = _ALGORITHMS[algorithm]
         return (
             (key_id is None or self.key_id == key_id)
@@ -95,8 +95,8 @@ def _parse_key(entry: dict[str, Any]) -> VerificationKey | None:
     public = {name: value for name, value in entry.items() if name in ("kty", "crv", "n", "e", "x", "y")}
     try:
         key = jwt.get_algorithm_by_name(usable).from_jwk(public)
-    except Exception as error:  # what the two libraries raise over another's text is theirs to say
-        logger.warning("A key of the JSON Web Key Set is ignored, for it is malformed: %s", type(error).__name__)
+    except Exception as error:  # the two libraries raise many kinds of exceptions for a malformed key
+        logger.warning("A key of the JSON Web Key Set is ignored, because it is malformed: %s", type(error).__name__)
         return None
     return VerificationKey(key_id if isinstance(key_id, str) else None, algorithm, key_type, curve, key)
 
@@ -121,7 +121,7 @@ def verify_signature(token: Jws, keys: Iterable[VerificationKey]) -> None:
 
 
 class MissingKeys:
-    """For which unknown keys the set was read again in the last minute: each once, and ``_MISSING_KEYS`` of them at most.
+    """The unknown keys for which the set was read again in the last minute: once for each, and for ``_MISSING_KEYS`` at most.
 
     Kafka remembers as many, but reads the set again for any number of others.
     """
@@ -130,7 +130,7 @@ class MissingKeys:
         self._asked: dict[str, int] = {}
 
     def is_new(self, key_id: str | None, now_ms: int) -> bool:
-        """Whether the set is to be read again because a token named this key; it is then taken for done."""
+        """Whether the set is to be read again because a token named this key; if so, the key is remembered."""
         self._asked = {name: asked for name, asked in self._asked.items() if now_ms - asked < _MISSING_KEY_MS}
         if key_id is None or len(key_id) > MAX_KEY_ID_CHARACTERS:
             return False

@@ -1,7 +1,7 @@
-"""JSON Web Tokens in compact form (RFC 7515, 7519), as clients send them: read, not believed.
+"""Parses JSON Web Tokens in compact form (RFC 7515, 7519), as clients send them. Signatures are checked elsewhere.
 
-Any client may send one, so what is read here is bounded: ``MAX_TOKEN_CHARACTERS``, and no error but ``TokenError``
-leaves. No message has anything of a token in it.
+Any client may send one, so their size is bounded by ``MAX_TOKEN_CHARACTERS``, and nothing but ``TokenError`` is raised. No
+message contains any part of a token.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_TOKEN_CHARACTERS = 65_536
 
 
 class TokenError(Exception):
-    """A token that is not accepted. ``str()`` says why, for the broker's log; ``scope`` is what it should have allowed."""
+    """A token that is not accepted. ``str()`` says why, for the broker's log; ``scope`` is the required scope that it lacks."""
 
     def __init__(self, why: str, scope: str | None = None) -> None:
         super().__init__(why)
@@ -27,7 +27,7 @@ class TokenError(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Jws:
-    """A token taken apart. Nothing of it was checked; ``signed`` are the bytes that ``signature`` is of."""
+    """The parts of a token, unchecked; ``signature`` is the signature of the bytes ``signed``."""
 
     header: dict[str, Any]
     claims: dict[str, Any]
@@ -71,14 +71,14 @@ class Jws:
 
 
 def _unicode(name: str, text: str) -> str:
-    """JSON can have halves of characters in it (``\\ud800``), which no other text can. Raises TokenError."""
+    """The text, if it has no lone surrogates (``\\ud800``), which JSON can have but UTF-8 cannot. Raises TokenError."""
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
         raise TokenError(f"the claim {name} is not Unicode")
     return text
 
 
 def parse_jws(token: str) -> Jws:
-    """Take a token apart. Raises TokenError."""
+    """Parse a token. Raises TokenError."""
     if len(token) > MAX_TOKEN_CHARACTERS:
         raise TokenError(f"a token of {len(token)} characters, more than {MAX_TOKEN_CHARACTERS}")
     parts = token.split(".")
@@ -105,7 +105,7 @@ def _bytes(part: str) -> bytes:
 def _json_object(data: bytes, what: str) -> dict[str, Any]:
     try:
         value = json.loads(data)
-    except (ValueError, RecursionError):  # thousands of open brackets are deeper than the parser goes
+    except (ValueError, RecursionError):  # RecursionError: thousands of open brackets
         raise TokenError(f"the {what} are not JSON") from None
     if not isinstance(value, dict):
         raise TokenError(f"the {what} are not a JSON object")

@@ -1,8 +1,8 @@
-"""SASL's OAUTHBEARER (RFC 7628): a client shows a token, and is whom the token names.
+"""SASL's OAUTHBEARER (RFC 7628): a client sends a token, and is the principal that the token names.
 
-A token that is not accepted is not answered with a failure at once: the first answer is a challenge that tells why, in
-JSON; the client sends one byte in return, and then the authentication fails (Kafka: OAuthBearerSaslServer). Extensions, names
-with values that a client sends beside the token, are all accepted, as Kafka does unless a plugin checks them.
+The first answer to a token that is not accepted is a challenge that says why, in JSON; the client sends one byte in return, and
+then the authentication fails (Kafka: OAuthBearerSaslServer). Extensions, names with values that a client sends beside the token,
+are all accepted, as in Kafka unless a plugin checks them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .sasl import Authenticated, AuthenticationError
 OAUTHBEARER = "OAUTHBEARER"
 
 MAX_MESSAGE_BYTES = 2 * MAX_TOKEN_CHARACTERS
-"""Of a client's first message: a token, and extensions."""
+"""The largest first message of a client: a token, and extensions."""
 
-# Nothing is tried twice (++, *+): any client may send 128 KiB of what almost matches.
+# Possessive repeats (++, *+) never backtrack: any client may send 128 KiB that almost match.
 _KEY_VALUE = "[A-Za-z]++=[\\x21-\\x7e \\t\\r\\n]++\\x01"
 _NAME = "(?:[\\x01-\\x2b\\x2d-\\x3c\\x3e-\\x7f]++|=2C|=3D)++"
 _CLIENT_FIRST = re.compile(f"n,(?:a=({_NAME}))?,\\x01((?:{_KEY_VALUE})*+)\\x01")
@@ -51,7 +51,7 @@ def parse_client_first(response: bytes) -> ClientFirst:
 
 
 class OAuthBearerServer:
-    """Knows a client by its token. ``validate`` gives what a token says if it is accepted, and raises TokenError if not."""
+    """Authenticates a client by its token. ``validate`` returns the content of an accepted token, or raises TokenError."""
 
     def __init__(self, validate: Callable[[str], BearerToken]) -> None:
         self.outcome: Authenticated | None = None
@@ -86,7 +86,7 @@ def _challenge(error: TokenError) -> str:
 
 
 class OAuthBearerClient:
-    """Shows a token, and takes a challenge for a refusal."""
+    """Sends a token; a challenge in return means that it was refused."""
 
     def __init__(self, token: str, extensions: Mapping[str, str] | None = None) -> None:
         pairs = {"auth": f"Bearer {token}", **(extensions or {})}

@@ -1,8 +1,7 @@
 """Which tokens are accepted with OAUTHBEARER: signed ones by the rules of Kafka's ValidatorAccessTokenValidator, and unsecured
 ones, which any client can make up, by those of its OAuthBearerUnsecuredValidatorCallbackHandler.
 
-A validator takes a token and gives a ``BearerToken``, or raises TokenError. It reads nothing but memory. Times are those of
-the clock that is handed in.
+A validator takes a token and returns a ``BearerToken``, or raises TokenError. It does no I/O; the time is that of ``now_ms``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from .jws import Jws, TokenError, parse_jws
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class BearerToken:
-    """What an accepted token says: whom it names, until when (milliseconds since the epoch), and what it allows."""
+    """The content of an accepted token: the principal, until when it is valid (milliseconds since the epoch), and its scope."""
 
     principal_name: str
     expires_ms: int
@@ -27,7 +26,7 @@ class BearerToken:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SignedTokenRules:
-    """What a signed token must say. Without ``audiences`` it must not name any, as with Kafka's library."""
+    """What a signed token must contain. Without ``audiences`` it must not name any, as with Kafka's library."""
 
     audiences: frozenset[str] = frozenset()
     issuer: str | None = None
@@ -103,7 +102,7 @@ def _distinct(jws: Jws, claim: str) -> frozenset[str]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class UnsecuredTokenRules:
-    """What an unsecured token must say."""
+    """What an unsecured token must contain."""
 
     principal_claim: str = "sub"
     scope_claim: str = "scope"
@@ -112,7 +111,7 @@ class UnsecuredTokenRules:
 
     @classmethod
     def from_options(cls, options: Mapping[str, str]) -> UnsecuredTokenRules:
-        """From the options of the JAAS text. Raises ValueError, with one line for people."""
+        """From the options of the JAAS text. Raises ValueError, with one line for the user."""
 
         def option(name: str, default: str) -> str:
             return options.get(f"unsecuredValidator{name}", "").strip() or default
@@ -155,8 +154,8 @@ class UnsecuredTokens:
 
 
 def login_extensions(options: Mapping[str, str]) -> dict[str, str]:
-    """The extensions that this broker shows beside its token: ``extension_NAME`` of one that is signed, and
-    ``unsecuredLoginExtension_NAME`` of one that is not.
+    """The extensions that this broker sends with its token: from the options ``extension_NAME`` for a signed token, and
+    ``unsecuredLoginExtension_NAME`` for an unsigned one.
     """
     found = {}
     for name, value in options.items():
@@ -167,7 +166,7 @@ def login_extensions(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def unsecured_token(options: Mapping[str, str], now_ms: int) -> str:
-    """A token that this broker shows to others, by the ``unsecuredLogin…`` options of the JAAS text.
+    """An unsigned token of this broker for others, by the ``unsecuredLogin…`` options of the JAAS text.
 
     Claims are texts, numbers or lists (``…StringClaim_``, ``…NumberClaim_``, ``…ListClaim_``, whose first character
     separates). Raises ValueError. (Kafka: OAuthBearerUnsecuredLoginCallbackHandler.)

@@ -1,4 +1,4 @@
-"""Passwords encrypted as Apache Kafka 3.9 keeps those of running brokers in ZooKeeper (EncryptingPasswordEncoder, KIP-226).
+"""Encrypts passwords as Apache Kafka 3.9 keeps those of dynamic configs in ZooKeeper (EncryptingPasswordEncoder, KIP-226).
 
 The text is a list of ``name:value`` with commas between; binary values are in base 64:
 
@@ -12,8 +12,8 @@ The text is a list of ``name:value`` with commas between; binary values are in b
 ``passwordLength``       as Java counts it: halves of UTF-16
 ======================== ==============================================================================================
 
-A text is decrypted by what it says itself, whatever passwords are encrypted with now; so both can be changed at any time.
-No error here has anything of a password in it.
+A text is decrypted with the algorithms that it names, whichever new passwords are encrypted with; so these can be changed at any
+time. No error message contains any part of a password.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ KEY_FACTORIES = {f"PBKDF2WithHmacSHA{bits}": f"sha{bits}" for bits in (512, 384,
 DEFAULT_KEY_FACTORY = "PBKDF2WithHmacSHA512"
 AES_BITS = (128, 192, 256)
 MOST_ITERATIONS = 1_000_000
-"""More would hold up the broker for longer than half a second; Kafka's default is 4096."""
+"""More would block the broker for longer than half a second; Kafka's default is 4096."""
 
 _SALT_BYTES = 256
 _BLOCK_BYTES = 16
@@ -40,12 +40,12 @@ _GCM_VECTOR_BYTES = 12
 
 
 class PasswordError(ValueError):
-    """A password that cannot be decrypted, or not be encrypted so. ``str()`` is for people."""
+    """A password cannot be decrypted, or cannot be encrypted with these settings. ``str()`` is for the user."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PasswordEncoder:
-    """Encrypts with these, and decrypts what was encrypted with the same secret."""
+    """Encrypts with these settings, and decrypts whatever was encrypted with the same secret."""
 
     secret: str = dataclasses.field(repr=False)
     key_factory: str = DEFAULT_KEY_FACTORY

@@ -1,7 +1,7 @@
-"""SASL/PLAIN: name and password in one token (RFC 4616), as PlainSaslServer of Kafka takes it.
+"""SASL/PLAIN: name and password in one token (RFC 4616), as Kafka's PlainSaslServer reads it.
 
 The users are options of the JAAS configuration of the listener: ``user_alice="secret"``. The module's own ``username`` and
-``password`` are what a broker shows to other brokers.
+``password`` are the broker's at other brokers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _USER_PREFIX = "user_"
 
 
 def plain_users(module: LoginModule) -> dict[str, str]:
-    """Name -> password of those whom a login module lets in."""
+    """The users of a login module: name -> password."""
     return {
         name.removeprefix(_USER_PREFIX): password
         for name, password in module.options.items()
@@ -27,7 +27,7 @@ def plain_users(module: LoginModule) -> dict[str, str]:
 
 
 class PlainServer:
-    """Knows the client by its one token; the answer to it is empty."""
+    """Authenticates a client by its one token; the answer to it is empty."""
 
     def __init__(self, users: Mapping[str, str]) -> None:
         self._users = users
@@ -51,20 +51,20 @@ class PlainServer:
         return b""
 
     def _is_right(self, name: str, password: str) -> bool:
-        """Whether the user is known and has this password; how long it takes tells neither."""
+        """Whether the user is known and has this password, in a time that does not depend on the answer."""
         known = self._users.get(name)
         given = password.encode()
         return hmac.compare_digest(given, (known if known is not None else password).encode()) and known is not None
 
 
 class PlainClient:
-    """Shows name and password, and asks the broker for nothing."""
+    """Sends name and password; the broker proves nothing in return."""
 
     def __init__(self, username: str, password: str) -> None:
         self._token: bytes | None = f"\0{username}\0{password}".encode()
 
     def respond(self, challenge: bytes) -> bytes | None:
         if challenge:
-            raise AuthenticationError("the broker sent a challenge, which SASL/PLAIN has not")
+            raise AuthenticationError("the broker sent a challenge, but SASL/PLAIN has none")
         token, self._token = self._token, None
         return token

@@ -1,6 +1,6 @@
-"""Principals: who is at the other end of a connection, as ``Type:name`` (Kafka's KafkaPrincipal).
+"""Principals: the identity of a client, as ``Type:name`` (Kafka's KafkaPrincipal).
 
-Two are equal when type and name are; whether one came with a delegation token is no part of who it is.
+Two are equal when type and name are, whether or not one has authenticated with a delegation token.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ USER = "User"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Principal:
-    """``token_authenticated``: it has shown a delegation token (KIP-48), with which no further token can be had."""
+    """``token_authenticated``: by a delegation token (KIP-48); such a client cannot ask for another token."""
 
     type: str
     name: str
@@ -24,11 +24,11 @@ class Principal:
 
 
 ANONYMOUS = Principal(USER, "ANONYMOUS")
-"""Of a client that did not say who it is: on PLAINTEXT, and on SSL without a certificate."""
+"""The principal of a client without authentication: on PLAINTEXT, and on SSL without a certificate."""
 
 
 def parse_principal(text: str) -> Principal:
-    """What ``Type:name`` stands for; the name may have colons. Raises ValueError (SecurityUtils.parseKafkaPrincipal)."""
+    """Parse ``Type:name``; the name may have colons. Raises ValueError (SecurityUtils.parseKafkaPrincipal)."""
     kind, separator, name = text.partition(":")
     if not separator:
         raise ValueError(f"expected a string in format principalType:principalName but got {text}")

@@ -1,16 +1,16 @@
-"""Which quota holds for a client, and with whom the client shares it.
+"""Which quota applies to a client, and which clients share it.
 
-Quotas are set for a user, a client id, or a user by a client id, each either named or as the default of all that are not named.
-Of those that match a client the most specific one holds, in this order (Kafka's ClientQuotaManager):
+Quotas are set for a user, a client id, or a user with a client id, each either by name or as the default for all others. Of
+those that match a client the most specific one applies, in this order (Kafka's ClientQuotaManager):
 
 1. the user, by the client id                5. any user, by any client id
 2. the user, by any client id                6. any user
 3. the user                                  7. the client id
 4. any user, by the client id                8. any client id
 
-What a client uses is added up with what others use that have the same user and client id, as far as the order's line names
-them: a default for users is no pool for all of them, but as much for each. A client without a client id is matched by lines
-3 and 6 only.
+A client shares a quota with others that have the same user, client id, or both, whichever the line above names: a default for
+users is not one quota for all of them together, but the same quota for each. A client without a client id is matched by lines 3
+and 6 only.
 
 Users and client ids are written as in the store (URL-encoded), so that ``<default>`` can be no name.
 """
@@ -22,18 +22,18 @@ from typing import NamedTuple
 
 DEFAULT = "<default>"
 ANY = ""
-"""In place of a user or client id: the quota is for all of them together with the other."""
+"""In place of a user or client id: the quota does not depend on it."""
 
 
 class QuotaEntity(NamedTuple):
-    """For whom a quota is set, or who shares one."""
+    """The user, client id or both that a quota is set for, or that share one."""
 
     user: str = ANY
     client_id: str = ANY
 
 
 def matching(user: str, client_id: str) -> Iterator[tuple[QuotaEntity, QuotaEntity]]:
-    """The entities that may have a quota for a client, the first of which holds, each with those who share it."""
+    """The entities that may have a quota for a client, the most specific first, each with the entity that shares it."""
     whole_user = QuotaEntity(user)
     if not client_id:
         yield whole_user, whole_user
@@ -52,7 +52,7 @@ def matching(user: str, client_id: str) -> Iterator[tuple[QuotaEntity, QuotaEnti
 
 
 def find(limits: Mapping[QuotaEntity, float], user: str, client_id: str) -> tuple[QuotaEntity, float] | None:
-    """Who shares the quota that holds for a client, and its limit; None for a client without one."""
+    """The entity that shares the quota that applies to a client, and its limit; None for a client without one."""
     for entity, sharing in matching(user, client_id):
         limit = limits.get(entity)
         if limit is not None:
@@ -61,7 +61,7 @@ def find(limits: Mapping[QuotaEntity, float], user: str, client_id: str) -> tupl
 
 
 def limit_of(limits: Mapping[QuotaEntity, float], sharing: QuotaEntity) -> float | None:
-    """The limit of what is shared so; None where no quota is shared so any more."""
+    """The present limit of an entity that shares a quota; None where there is no such quota any more."""
     names = [(name, DEFAULT) if name else (ANY,) for name in sharing]
     for user in names[0]:
         for client_id in names[1]:

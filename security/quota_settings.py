@@ -14,13 +14,13 @@ class ClientQuotaSettings(Settings):
         "quota.window.num",
         default=11,
         at_least=1,
-        doc="Over how many windows the rate of a client is averaged, in bytes, in time of requests and in connections.",
+        doc="Over how many windows the rates of clients are averaged: bytes, time of requests, and connections.",
     )
     quota_window_size_seconds: int = setting(
         "quota.window.size.seconds",
         default=1,
         at_least=1,
-        doc="The length of such a window in seconds; for its requests and connections no client is held up for longer at a time.",
+        doc="The length of such a window in seconds; the throttle time for requests and connections is never longer.",
     )
     controller_quota_window_num: int = setting(
         "controller.quota.window.num",
@@ -44,6 +44,6 @@ class ConnectionRateSettings(Settings):
         default=_UNLIMITED,
         at_least=1,
         dynamic=True,
-        doc="Connections a second that the broker takes in, or one of its listeners with the prefix `listener.name.…`; further "
+        doc="Connections a second that the broker accepts, or one of its listeners with the prefix `listener.name.…`; further "
         "ones wait. Those of inter.broker.listener.name, where it is not the only listener, don't count for the broker.",
     )

@@ -1,7 +1,6 @@
 """What the SASL mechanisms have in common: the two sides of an exchange of tokens, its outcome and its failure.
 
-A mechanism turns tokens into tokens and knows nothing of how they travel; ``broker.sasl_gate`` and ``broker.sasl_client`` carry
-them (KIP-43, KIP-152).
+A mechanism answers tokens with tokens; ``broker.sasl_gate`` and ``broker.sasl_client`` send them in requests (KIP-43, KIP-152).
 """
 
 from __future__ import annotations
@@ -13,10 +12,10 @@ from .principal import Principal
 
 
 class AuthenticationError(Exception):
-    """The other side has not shown who it is. ``str()`` is one line for this side's log, without a secret in it.
+    """The authentication of the other side has failed. ``str()`` is one line for this side's log, without secrets.
 
-    ``is_told``: the client may read the same text; where not, it could say too much, such as which users there are, and the
-    client reads the same for every reason (as with Kafka's SaslException, in contrast to its SaslAuthenticationException).
+    ``is_told``: the client is sent the same text. Otherwise the text could tell too much, such as which users exist, and the
+    client is sent one text for all reasons (Kafka's SaslException, in contrast to its SaslAuthenticationException).
     """
 
     def __init__(self, why: str, *, is_told: bool = False) -> None:
@@ -26,7 +25,7 @@ class AuthenticationError(Exception):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Authenticated:
-    """Who the client is. ``expires_ms``: when what it has shown ends, in ms since 1970; None for never."""
+    """The client's principal. ``expires_ms``: when its credential expires, in ms since 1970; None for never."""
 
     principal: Principal
     expires_ms: int | None = None
@@ -37,11 +36,11 @@ class SaslServer(Protocol):
 
     @property
     def outcome(self) -> Authenticated | None:
-        """None until the client has shown who it is."""
+        """None until the client is authenticated."""
         ...
 
     def respond(self, token: bytes) -> bytes:
-        """The answer to the client's next token, maybe empty. Raises AuthenticationError, after which there is no next one."""
+        """The answer to the client's next token, maybe empty. Raises AuthenticationError, which ends the exchange."""
         ...
 
 
@@ -49,8 +48,8 @@ class SaslClient(Protocol):
     """One authentication at one broker."""
 
     def respond(self, challenge: bytes) -> bytes | None:
-        """The answer to the broker's last token, which is empty at first; None when the broker has shown all it has to.
+        """The answer to the broker's last token, which is empty at first; None at the end of the exchange.
 
-        Raises AuthenticationError: the broker is not who it should be, or does not keep to the mechanism.
+        Raises AuthenticationError: the broker did not prove its identity, or did not follow the mechanism.
         """
         ...

@@ -25,7 +25,7 @@ from enum import IntEnum
 
 MIN_ITERATIONS = 4096
 MAX_ITERATIONS = 16384
-"""Of a credential that a client may set (KIP-554); one that was written into the cluster's store by other means may have more."""
+"""The bounds for clients that set credentials (KIP-554); one written into the cluster's store by other means may have more."""
 
 _FIELDS = ("salt", "stored_key", "server_key", "iterations")
 
@@ -38,7 +38,7 @@ class ScramMechanism(IntEnum):
 
     @property
     def sasl_name(self) -> str:
-        """As clients name it, and as the credential's name in the cluster's store."""
+        """The name that clients use, and the credential's name in the cluster's store."""
         return f"SCRAM-{self._hash_name}"
 
     @property
@@ -64,7 +64,7 @@ class ScramMechanism(IntEnum):
 
 @dataclasses.dataclass(frozen=True)
 class SaltedPassword:
-    """What the owner of a password sends of it, for one mechanism (KIP-554)."""
+    """What a client sends in place of a password that it sets, for one mechanism (KIP-554)."""
 
     mechanism: ScramMechanism
     iterations: int
@@ -85,13 +85,13 @@ class ScramCredential:
     iterations: int
 
     def render(self) -> str:
-        """As it stands in the cluster's store (ScramCredentialUtils of Kafka)."""
+        """The text for the cluster's store (ScramCredentialUtils of Kafka)."""
         values = [base64.b64encode(value).decode() for value in (self.salt, self.stored_key, self.server_key)]
         return ",".join(f"{name}={value}" for name, value in zip(_FIELDS, [*values, self.iterations], strict=True))
 
 
 def parse_credential(text: str) -> ScramCredential:
-    """What ``render`` wrote, or Kafka. Raises ValueError, whose text has nothing of the credential in it."""
+    """Read what ``render`` wrote, or Kafka. Raises ValueError, whose text contains no part of the credential."""
     parts = dict(part.partition("=")[::2] for part in text.split(","))
     if sorted(parts) != sorted(_FIELDS):
         raise ValueError("a SCRAM credential has salt, stored_key, server_key and iterations")
@@ -105,7 +105,7 @@ def parse_credential(text: str) -> ScramCredential:
 def credential_from_salted_password(
     mechanism: ScramMechanism, salt: bytes, salted_password: bytes, iterations: int
 ) -> ScramCredential:
-    """The credential of a password that its owner has salted: the password itself is not sent (KIP-554)."""
+    """The credential of a password that the client has salted, because the password itself is not sent (KIP-554)."""
     stored_key = mechanism.hash(mechanism.hmac(salted_password, b"Client Key"))
     return ScramCredential(salt, stored_key, mechanism.hmac(salted_password, b"Server Key"), iterations)
 
@@ -121,25 +121,25 @@ def new_credential(
 
 
 def new_nonce() -> str:
-    """192 random bits, in characters that a nonce may have."""
+    """192 random bits, as characters that are allowed in a nonce."""
     return secrets.token_urlsafe(24)
 
 
 def xor(first: bytes, second: bytes) -> bytes:
-    """Byte by byte, of two of one length."""
+    """The exclusive or of two byte strings of the same length."""
     return bytes(a ^ b for a, b in zip(first, second, strict=True))
 
 
 def escaped_name(name: str) -> str:
-    """A user's name as it stands in a message (saslname of the RFC)."""
+    """A user name as it is written in a message (saslname of the RFC)."""
     return name.replace("=", "=3D").replace(",", "=2C")
 
 
 def unescaped_name(name: str) -> str:
-    """The user whom a message names."""
+    """The user name that is written in a message."""
     return name.replace("=2C", ",").replace("=3D", "=")
 
 
 def auth_message(parts: Iterable[str]) -> bytes:
-    """Client's first message without its header, server's first, client's final without its proof."""
+    """The bytes that both sides sign: client's first message without its header, server's first, client's final without proof."""
     return ",".join(parts).encode()

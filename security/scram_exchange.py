@@ -1,7 +1,6 @@
 """The two sides of a SCRAM authentication (RFC 5802 section 5): two messages from the client, one answer to each.
 
-As in Kafka a user that does not exist is refused at the first message, one with a wrong password at the second; what the client
-reads is the same.
+As in Kafka an unknown user is refused at the first message, a wrong password at the second; the client is told the same.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from .scram_messages import (
 
 _NO_CHANNEL_BINDING = "n,,"
 _MOST_ITERATIONS = 1 << 18
-"""That a client of ours computes for a broker, which takes about a tenth of a second: a wrong one could ask for any number."""
+"""The most that this side computes as a client, in about a tenth of a second: a false broker could ask for any number."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ScramUser:
-    """Whom a name in the client's first message stands for. ``expires_ms``: as in ``Authenticated``."""
+    """The user with the name in the client's first message. ``expires_ms``: as in ``Authenticated``."""
 
     principal: Principal
     credential: ScramCredential
@@ -38,16 +37,16 @@ class ScramUser:
 
 
 FindUser = Callable[[str], ScramUser | None]
-"""By the name of a user, or the id of a delegation token; None for one that is not known."""
+"""Finds a user by name, or by the id of a delegation token; None for one that is not known."""
 
 
 class ScramServer:
-    """Knows a client by its proof, and shows that it knows the client's credential."""
+    """Authenticates a client by its proof, and proves in return that it has the client's credential."""
 
     def __init__(
         self, mechanism: ScramMechanism, find_user: FindUser, find_token: FindUser, nonce: str | None = None
     ) -> None:
-        """``nonce``: this side's part of it, a new one where it is not given."""
+        """``nonce``: this side's part of the nonce; random if not given."""
         self.outcome: Authenticated | None = None
         self._mechanism = mechanism
         self._find_user = find_user
@@ -95,7 +94,7 @@ class ScramServer:
 
 
 class ScramClient:
-    """Shows that it has the password, and has the broker show that it knows it."""
+    """Proves that it has the password, and checks that the broker has the credential."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The four messages of SCRAM (RFC 5802 section 7), read as strictly as Kafka's ScramMessages does.
 
-Each pattern is one that takes time at most proportional to the message, even a hostile one. Extensions are
-read past, except for ``tokenauth=true``: the user's name is a delegation token's id then (KIP-48).
+Each pattern takes time at most proportional to the message, even to a hostile one. Extensions are ignored, except for
+``tokenauth=true``: then the user's name is the id of a delegation token (KIP-48).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .sasl import AuthenticationError
 from .scram import unescaped_name
 
 MAX_MESSAGE_BYTES = 16 * 1024
-"""To match one takes up to a hundred times its size of memory, and the client's nonce is sent back."""
+"""Matching a message takes up to a hundred times its size of memory, and the client's nonce is sent back."""
 
 _NAME = r"(?:[^=,\x00]|=2C|=3D)+"
 _NONCE = r"[!-+\--~]+"
@@ -36,7 +36,7 @@ _SERVER_FINAL = re.compile(rf"(?:e=(?P<error>[^=,\x00]+)|v=(?P<signature>{_BASE6
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClientFirst:
-    """``bare`` is the message without the header that says that there is no channel binding."""
+    """``bare`` is the message without its header, which says that there is no channel binding."""
 
     bare: str
     name: str
@@ -65,7 +65,7 @@ class ClientFinal:
 
 
 def parse_client_first(message: bytes) -> ClientFirst:
-    """Raises AuthenticationError, also for a client that wants channel binding, which no Kafka has."""
+    """Raises AuthenticationError, also for a client that wants channel binding, which Kafka does not have."""
     match = _match(_CLIENT_FIRST, message, "client's first")
     extensions = dict(part.partition("=")[::2] for part in match["extensions"].split(",")[1:])
     return ClientFirst(
@@ -84,7 +84,7 @@ def parse_server_first(message: bytes) -> ServerFirst:
 
 
 def parse_client_final(message: bytes) -> ClientFinal:
-    """Raises AuthenticationError. What it says of the channel is not looked at: there is no binding that it could be about."""
+    """Raises AuthenticationError. The field about channel binding is not checked, because there is none."""
     match = _match(_CLIENT_FINAL, message, "client's final")
     return ClientFinal(match["without_proof"], match["nonce"], _decoded(match["proof"]))
 

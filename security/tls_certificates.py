@@ -1,8 +1,8 @@
-"""Makes certificates for development: an authority, and what it signs for brokers and clients (``ottla certs``, the tests).
+"""Makes certificates for development: an authority, and those that it signs for brokers and clients (``ottla certs``, the tests).
 
-Keys are for the curve P-256, which every client takes and which costs a tenth of RSA in a handshake. A broker's certificate
-names its hosts and can be shown to other brokers, too; a client's carries the client's name alone. All is PEM, keys as PKCS #8
-without a password: who may read the file has the key.
+Keys are for the curve P-256, which every client supports and which costs a tenth of RSA in a handshake. A broker's certificate
+names its hosts and can be used at other brokers, too; a client's has the client's name only. All of it is PEM, with keys as
+PKCS #8 without a password: whoever can read the file has the key.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _BACKDATED = datetime.timedelta(days=1)  # for clocks that are behind
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Identity:
-    """A private key and its certificate, in PEM. ``str()`` and ``repr()`` have no key in them."""
+    """A private key and its certificate, in PEM. ``str()`` and ``repr()`` do not show the key."""
 
     certificate: str
     key: str = dataclasses.field(repr=False)
 
     @property
     def key_store(self) -> str:
-        """Both in one text, as ``ssl.keystore.location`` with the type PEM takes it."""
+        """Both in one text, for ``ssl.keystore.location`` with the type PEM."""
         return self.key + self.certificate
 
 
@@ -60,7 +60,7 @@ def issue(
 ) -> Identity:
     """A certificate for ``name``: of a broker where ``hosts`` (names and addresses) are given, else of a client.
 
-    ``unit`` becomes the OU of its distinguished name. ``now`` has a time zone. Raises ValueError for what is no authority.
+    ``unit`` becomes the OU of its distinguished name. ``now`` has a time zone. Raises ValueError where ``authority`` is none.
     """
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec

@@ -1,8 +1,8 @@
-"""Cipher suites: ``ssl.cipher.suites`` names them as Java does (which is IANA's way), OpenSSL has names of its own.
+"""Cipher suites: translates the names of ``ssl.cipher.suites``, which are Java's (and IANA's), into OpenSSL's.
 
 Up to TLS 1.2 a suite says how keys are exchanged, how the server is authenticated, and the cipher; a suite of TLS 1.3 the cipher
-only. Python's ssl module chooses among those of TLS 1.2, and has all three of TLS 1.3 or none, so that a connection that has come
-to another one of these than those named is ended (``CipherSuites.is_allowed``).
+only. Python's ssl module can choose among those of TLS 1.2, but has all three of TLS 1.3 or none. So a connection that has agreed
+on one of these three that the setting does not name is closed after the handshake (``CipherSuites.is_allowed``).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _MISSING = re.compile(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CipherSuites:
-    """Those that are named: ``up_to_1_2`` by OpenSSL's names, ``of_1_3`` by the names that are the same in both."""
+    """The suites of a setting: ``up_to_1_2`` by OpenSSL's names, ``of_1_3`` by the names that are the same in both."""
 
     up_to_1_2: tuple[str, ...]
     of_1_3: frozenset[str]
 
     def is_allowed(self, negotiated: str) -> bool:
-        """Whether a connection may use a suite, by OpenSSL's name; those up to TLS 1.2 are not offered unless they may."""
+        """Whether a connection may use a suite, by OpenSSL's name. Of those up to TLS 1.2 only allowed ones are offered."""
         return negotiated not in TLS_1_3 or negotiated in self.of_1_3
 
 

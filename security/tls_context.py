@@ -1,10 +1,10 @@
-"""What OpenSSL is told: a context for connections that are accepted, and one for those that are opened.
+"""Makes OpenSSL's contexts: one for connections that are accepted, and one for those that are opened.
 
-- Certificates of the trust store are trusted as they are, be they an authority's or not (as in Java); without a trust store
-  those of the system are.
+- All certificates in the trust store are trusted, whether of an authority or not (as in Java); without a trust store those of
+  the system are.
 - Clients cannot renegotiate, and nothing is compressed.
-- Protocols before TLSv1.2 are not spoken, which Java of today does not either.
-- A private key goes to OpenSSL through a file in memory, so that it is on no disk in the clear.
+- Protocols before TLSv1.2 are not supported; current versions of Java disable them, too.
+- A private key is given to OpenSSL through a file in memory, so that it is never unencrypted on a disk.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_
 
 
 def server_context(settings: TlsSettings, material: TlsMaterial) -> ssl.SSLContext:
-    """For accepted connections. Raises SettingError."""
+    """The context for accepted connections. Raises SettingError."""
     if material.key is None:
         raise SettingError("ssl.keystore.location", "null", "a listener with TLS needs a key store")
     context = _context(ssl.PROTOCOL_TLS_SERVER, settings, material)
@@ -36,7 +36,7 @@ def server_context(settings: TlsSettings, material: TlsMaterial) -> ssl.SSLConte
 
 
 def client_context(settings: TlsSettings, material: TlsMaterial) -> ssl.SSLContext:
-    """For connections that are opened, which show the certificate, if there is one. Raises SettingError."""
+    """The context for connections to other servers, with this side's certificate if there is one. Raises SettingError."""
     context = _context(ssl.PROTOCOL_TLS_CLIENT, settings, material)
     algorithm = settings.endpoint_identification_algorithm.lower()
     if algorithm not in ("https", ""):
@@ -129,9 +129,9 @@ def reason(error: ssl.SSLError) -> str:
 
 
 def shake_hands(server: ssl.SSLContext, client: ssl.SSLContext) -> None:
-    """Whether the two come to a connection, in memory and without a name to check (SslFactory's SslEngineValidator).
+    """Try a handshake between the two, in memory and without checking the host name (SslFactory's SslEngineValidator).
 
-    Raises ssl.SSLError with what speaks against it.
+    Raises ssl.SSLError where it fails.
     """
     to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
     checks_host, client.check_hostname = client.check_hostname, False

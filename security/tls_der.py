@@ -1,7 +1,6 @@
-"""The little of DER (ITU-T X.690) that is read without a library: tag, length and contents, one element after another.
+"""Reads the elements of DER (ITU-T X.690): tag, length and contents, one element after another. For more there are libraries.
 
-A client's certificate is looked at for each connection, by which time the TLS library has checked it; what is malformed all the
-same is a ValueError.
+A client's certificate is read for each connection, after the TLS library has checked it; malformed data is a ValueError.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def elements(data: bytes) -> Iterator[Element]:
 
 
 def only(data: bytes, tag: int) -> bytes:
-    """The contents of the one element that ``data`` is. Raises ValueError."""
+    """The contents of ``data``, which is one element with this tag. Raises ValueError."""
     found = list(elements(data))
     if len(found) != 1 or found[0].tag != tag:
         raise ValueError(f"not a DER element with tag {tag:#x}")
@@ -54,7 +53,7 @@ def only(data: bytes, tag: int) -> bytes:
 
 
 def dotted(identifier: bytes) -> str:
-    """An object identifier's contents in figures: ``2.5.4.3``. Raises ValueError."""
+    """An object identifier's contents as numbers: ``2.5.4.3``. Raises ValueError."""
     arcs: list[int] = []
     value = 0
     for byte in identifier:

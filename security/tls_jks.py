@@ -1,8 +1,8 @@
-"""Key stores of Java's own format, JKS, of which no library that is looked after reads the keys.
+"""Reads key stores in Java's own format, JKS, because no maintained library reads the keys in them.
 
 A file is big-endian: magic, version, the number of entries, then the entries, and a SHA-1 of password and contents. A private key
-is PKCS #8, encrypted with a stream that SHA-1 makes of the password (sun.security.provider.JavaKeyStore, KeyProtector). That
-protects little; ``keytool -importkeystore -deststoretype PKCS12`` makes a better file of it.
+is PKCS #8, encrypted with a stream that SHA-1 makes of the password (sun.security.provider.JavaKeyStore, KeyProtector). That is
+weak protection; ``keytool -importkeystore -deststoretype PKCS12`` converts it to a better format.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class JksEntry:
 
 
 def read_jks(data: bytes, password: str | None) -> list[JksEntry]:
-    """The entries in their order. Without a password the contents are not checked, as in Java.
+    """The entries in their order. Without a password the checksum is not checked, as in Java.
 
-    Raises ValueError with what is wrong.
+    Raises ValueError, which says what is wrong.
     """
     if len(data) < 12 + _DIGEST_SIZE or not data.startswith(MAGIC):
         raise ValueError("not a JKS key store")

@@ -1,7 +1,7 @@
-"""What a listener shows of itself and whom it trusts: the settings of TLS with the stores that they name, read and checked.
+"""Reads and checks the key store and the trust store that the settings of TLS name.
 
-Which settings exclude each other is Kafka's to say (DefaultSslEngineFactory), in its words. Reading a file is the caller's:
-``read`` gives its bytes, or raises OSError.
+Which settings exclude each other is as in Kafka's DefaultSslEngineFactory, with its messages. The caller reads files: ``read``
+returns the bytes of a file, or raises OSError.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _bytes(name: str, path: str, read: Read) -> bytes:
 
 
 def check_compatible(new: KeyEntry, old: KeyEntry, settings: TlsSettings) -> None:
-    """Whether a key store may take another's place at run time (SslFactory's CertificateEntries). Raises ValueError."""
+    """Check that a key store may replace another one at run time (SslFactory's CertificateEntries). Raises ValueError."""
     if not settings.allow_dn_changes:
         names = subject_name(old.chain[0]), subject_name(new.chain[0])
         if names[0].casefold() != names[1].casefold():

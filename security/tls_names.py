@@ -1,8 +1,8 @@
-"""The name of a certificate's owner as Kafka knows it: the distinguished name as RFC 2253, in Java's reading of that.
+"""The name of a certificate's subject as Kafka has it: the distinguished name by RFC 2253, exactly as Java writes it.
 
 ``X500Principal.getName()`` writes the most specific part first, commas without spaces, and the nine types of RFC 2253 by name;
-every other type (emailAddress, serialNumber) is its number with the value in DER, as ``#`` and hexadecimal figures. Access
-control lists and mapping rules are written for these very strings. (RFC 4514, which libraries have, escapes less.)
+every other type (emailAddress, serialNumber) is its number with the value in DER, as ``#`` and hexadecimal digits. Access control
+lists and mapping rules are written for exactly these strings. (RFC 4514, which libraries implement, escapes less.)
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def subject_name(certificate: bytes) -> str:
 
 
 def distinguished_name(name: bytes) -> str:
-    """A ``Name`` in DER as RFC 2253 has it. Raises ValueError."""
+    """The text of a ``Name`` in DER, by RFC 2253. Raises ValueError."""
     parts = [_relative_name(part) for part in elements(only(name, SEQUENCE))]
     return ",".join(reversed(parts))
 

@@ -2,10 +2,10 @@
 
 Rules are tried in their order, and the first that matches the whole name decides; where none does, the client is refused. A rule
 is ``DEFAULT`` (the name as it is) or ``RULE:pattern/replacement/``, with ``L`` or ``U`` behind it for lower or upper case
-(Kafka's SslPrincipalMapper, KIP-371). Commas part rules, but may stand in one, too; a slash in a rule has a backslash before it.
+(Kafka's SslPrincipalMapper, KIP-371). Commas separate rules, but a rule may contain commas, too; a slash in a rule has a
 
-Patterns are Java's regular expressions, of which Python's are taken to be the same: named groups are translated, and what Python
-does not know or reads otherwise (``\\p{Alpha}``, intersections of classes) is refused at the start.
+backslash before it. Patterns are Java's regular expressions, read by Python's ``re``: named groups are translated, and what
+Python does not know or reads differently (``\\p{Alpha}``, intersections of classes) is refused at the start.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMED_GROUP = re.compile(r"(?<!\\)\(\?<(?=[A-Za-z])")
 
 
 class NoMatchingRuleError(Exception):
-    """No rule matches a name; the client cannot be let in."""
+    """No rule matches a name; the client is refused."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class PrincipalRules:
     """The rules of one listener."""
 
     def __init__(self, text: str) -> None:
-        """Raises ValueError with what is wrong."""
+        """Raises ValueError, which says what is wrong."""
         self._rules = list(_parse(text.strip()))
 
     def name(self, distinguished_name: str) -> str:
@@ -105,13 +105,13 @@ def _compile(pattern: str) -> re.Pattern[str]:
         try:
             return re.compile(_NAMED_GROUP.sub("(?P<", pattern), re.ASCII)
         except (re.error, Warning) as error:
-            raise ValueError(f"{pattern!r} is no regular expression that Python knows: {error}") from None
+            raise ValueError(f"{pattern!r} is not a regular expression that Python knows: {error}") from None
 
 
 def _replacement(text: str, pattern: re.Pattern[str]) -> Callable[[re.Match[str]], str]:
-    """What stands for a match: ``$n`` is a group, a backslash takes the meaning from the character after it.
+    """Makes the text that replaces a match: ``$n`` is a group, a character after a backslash is itself.
 
-    Of ``$12`` as many figures count as make a group that there is; where ``$n`` is none, it is these characters.
+    ``$12`` is group 12 if there is one, otherwise group 1 and the character 2; a ``$n`` without such a group is plain text.
     Raises ValueError.
     """
     pieces: list[str | int] = []

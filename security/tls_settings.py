@@ -12,7 +12,7 @@ _PROTOCOLS = ("TLSv1.3", "TLSv1.2", "TLSv1.1", "TLSv1", "TLS", "SSL", "SSLv2", "
 _DEFAULT_BUILDER = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
 
 
-# What parses these two is imported where one is given: few brokers have them, and every start reads this module.
+# The parsers of these two settings are imported only where one is given: few brokers have them, and each start imports this file.
 
 
 def _why_no_suites(names: tuple[str, ...]) -> str | None:
@@ -44,7 +44,7 @@ def _no_class(value: str) -> str | None:
 
 
 class TlsSettings(Settings):
-    """Keys, certificates, and what is asked of those who connect."""
+    """Keys, certificates, and whether clients need a certificate."""
 
     protocol: str = setting(
         "ssl.protocol",
@@ -57,20 +57,20 @@ class TlsSettings(Settings):
         "ssl.enabled.protocols",
         default=("TLSv1.2", "TLSv1.3"),
         choices=_PROTOCOLS,
-        doc="The protocols that are spoken. Of older ones than TLSv1.2 none is, whatever stands here.",
+        doc="The protocols that are enabled. Protocols before TLSv1.2 never are, even if they are named here.",
     )
     cipher_suites: tuple[str, ...] = setting(
         "ssl.cipher.suites",
         default=(),
         check=_why_no_suites,
-        doc="The cipher suites, by Java's names; all that OpenSSL holds for safe where none is named. A connection that has come "
-        "to a suite of TLSv1.3 which is not named is ended.",
+        doc="The cipher suites, by Java's names; if empty, all that OpenSSL considers safe. A connection that agrees on a suite "
+        "of TLSv1.3 that is not named is closed.",
     )
     client_auth: str = setting(
         "ssl.client.auth",
         default="none",
         choices=("required", "requested", "none"),
-        doc="Whether clients have to show a certificate. For a listener of SASL_SSL it counts with the listener's prefix only.",
+        doc="Whether clients need a certificate. For a SASL_SSL listener it counts with the listener's prefix only.",
     )
     principal_mapping_rules: str = setting(
         "ssl.principal.mapping.rules",
@@ -103,7 +103,7 @@ class TlsSettings(Settings):
         default="JKS",
         check=_check_store_type,
         dynamic=True,
-        doc="JKS, PKCS12 or PEM. Which of the first two it is, the file itself tells.",
+        doc="JKS, PKCS12 or PEM. Which of the first two it is, is read from the file itself.",
     )
     keystore_location: str | None = setting(
         "ssl.keystore.location",
@@ -116,14 +116,14 @@ class TlsSettings(Settings):
         kind=Kind.PASSWORD,
         default=None,
         dynamic=True,
-        doc="Password of that file; of PEM there is none.",
+        doc="Password of that file; with PEM it must not be given.",
     )
     key_password: str | None = setting(
         "ssl.key.password",
         kind=Kind.PASSWORD,
         default=None,
         dynamic=True,
-        doc="Password of the private key; in JKS that of the file where it is not given, of no use in PKCS12.",
+        doc="Password of the private key; in JKS, if not given, that of the file; without effect in PKCS12.",
     )
     keystore_key: str | None = setting(
         "ssl.keystore.key",
@@ -153,7 +153,7 @@ class TlsSettings(Settings):
         kind=Kind.PASSWORD,
         default=None,
         dynamic=True,
-        doc="Password of that file. A JKS file is read without, too, but its contents are not checked then.",
+        doc="Password of that file. A JKS file can be read without it, but then its checksum is not checked.",
     )
     truststore_certificates: str | None = setting(
         "ssl.truststore.certificates",

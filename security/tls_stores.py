@@ -1,9 +1,9 @@
-"""Keys and certificates out of key stores and trust stores: PKCS #12, JKS and PEM.
+"""Reads keys and certificates from key stores and trust stores: PKCS #12, JKS and PEM.
 
-What a file holds is told by its beginning, as Java does it: PKCS #12 may be called JKS and the reverse (keytool of today writes
+As in Java the beginning of a file tells its format: PKCS #12 may be called JKS and the reverse (current versions of keytool write
 PKCS #12 by default). PEM is the exception, because other settings go with it (KIP-651).
 
-Errors are ValueError, in one line without secrets. Nothing here prints a key: it is in no ``repr``.
+Errors are ValueError, in one line without secrets. No ``repr`` shows a key.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _BLOCK = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----\s+([A-Za-z0-9+/=\s]*?)-----EN
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """A private key, as PKCS #8 in DER without encryption, and the certificates that go with it, its owner's first, in DER."""
+    """A private key, as PKCS #8 in DER without encryption, and its certificate chain in DER, the owner's certificate first."""
 
     key: bytes = dataclasses.field(repr=False)
     chain: tuple[bytes, ...]
 
     def to_pem(self) -> bytes:
-        """As OpenSSL reads it: the key, then the chain."""
+        """The key and then the chain, as OpenSSL reads them."""
         return b"".join([_to_pem("PRIVATE KEY", self.key), *(_to_pem("CERTIFICATE", each) for each in self.chain)])
 
 
@@ -75,7 +75,7 @@ def read_pem_key(key: str, chain: str, key_password: str | None) -> KeyEntry:
         raise ValueError(f"one private key was expected, and there are {len(keys)}")
     name, data = keys[0]
     if name not in ("PRIVATE KEY", "ENCRYPTED PRIVATE KEY"):
-        raise ValueError(f"the key is a {name}, and only PKCS #8 is read: openssl pkcs8 -topk8 makes that of it")
+        raise ValueError(f"the key is a {name}, and only PKCS #8 is read: openssl pkcs8 -topk8 converts it")
     return KeyEntry(
         _decrypted(data, key_password, is_encrypted=name.startswith("ENCRYPTED")), read_pem_certificates(chain)
     )
@@ -97,7 +97,7 @@ def is_pem(data: bytes) -> bool:
 def _is_pkcs12(data: bytes) -> bool:
     if data.startswith(_JCEKS):
         raise ValueError(
-            "it is a JCEKS file: keytool -importkeystore -deststoretype PKCS12 makes one of it that is read"
+            "it is a JCEKS file: keytool -importkeystore -deststoretype PKCS12 converts it to a format that is read"
         )
     return data[:1] == bytes([_DER_SEQUENCE])
 
@@ -108,7 +108,7 @@ def _load_pkcs12(data: bytes, password: str | None) -> PKCS12KeyAndCertificates:
     try:
         return load_pkcs12(data, None if password is None else password.encode())
     except ValueError as error:
-        raise ValueError(f"the password was incorrect, or it is no PKCS #12 file: {error}") from None
+        raise ValueError(f"the password was incorrect, or it is not a PKCS #12 file: {error}") from None
 
 
 def _pkcs8(key: object) -> bytes:
@@ -153,7 +153,7 @@ def _der(certificate: Certificate) -> bytes:
 
 
 def _blocks(text: str) -> Sequence[tuple[str, bytes]]:
-    """(what it is, its DER) of each block in PEM; in a properties file its lines may have become one."""
+    """(type, DER) of each block in PEM, whose lines may have been joined, as in a properties file."""
     try:
         return [
             (found[1], base64.b64decode("".join(found[2].split()), validate=True)) for found in _BLOCK.finditer(text)

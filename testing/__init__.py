@@ -1,1 +1,1 @@
-"""What tests of other people's programs use: ``Broker`` with faults, recorded requests and a clock, and the pytest plugin."""
+"""For the tests of programs that use Kafka: ``Broker`` with faults, recorded requests and a clock, and the pytest plugin."""

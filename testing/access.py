@@ -1,7 +1,6 @@
-"""What makes a broker of a test ask who its clients are: users with passwords, a certificate; and what clients need to get in.
+"""Authentication and TLS for a broker of a test: users with passwords, a certificate, and the properties that clients need.
 
-The certificate is by an authority that is made for the broker and goes with it; it names ``localhost`` and the loopback
-addresses.
+The certificate is signed by an authority that is made for this broker only; it names ``localhost`` and the loopback addresses.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 from .certificates import Authority
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""What clients may log in by; the last is what ``Access.client_properties`` says."""
+"""The mechanisms that clients may use; ``Access.client_properties`` names the last one."""
 _MODULES = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
@@ -25,10 +24,10 @@ __tracebackhide__ = True  # a failure points at the caller's line
 
 
 class Access:
-    """``users`` are names with passwords: with some, clients log in by PLAIN or SCRAM; with ``tls`` connections are encrypted.
+    """``users`` are names with passwords; if there are any, clients log in by PLAIN or SCRAM. ``tls``: connections are encrypted.
 
-    ``ca_file`` is what clients are to trust, in PEM; None without TLS. Files last until ``close``. ValueError for a user without
-    name or password.
+    ``ca_file`` is the certificate that clients have to trust, in PEM; None without TLS. Files exist until ``close``. Raises
+    ValueError for a user without name or password.
     """
 
     def __init__(self, users: Mapping[str, str] | None, tls: bool) -> None:
@@ -42,7 +41,7 @@ class Access:
         self._tls = tls
 
     def server_properties(self, listen: str) -> dict[str, str]:
-        """Of a broker that listens at ``HOST:PORT``. Certificates are made."""
+        """The properties of a broker that listens at ``HOST:PORT``, after making its certificates."""
         properties = {"listeners": f"{self.protocol}://{listen}"}
         if self.protocol != "PLAINTEXT":
             properties["security.inter.broker.protocol"] = self.protocol
@@ -79,7 +78,7 @@ class Access:
         }
 
     def client_properties(self, user: str | None = None, mechanism: str = MECHANISMS[-1]) -> dict[str, str]:
-        """Kafka's client properties for a user, the first if none is named. KeyError for one that there is not."""
+        """Kafka's client properties for a user, the first if none is named. Raises KeyError for an unknown user."""
         properties = {"security.protocol": self.protocol}
         if self.users:
             name = next(iter(self.users)) if user is None else user

@@ -1,4 +1,4 @@
-"""What an administrator does to a broker, done in its loop without a client."""
+"""Administration of a broker in a test, in the broker's loop and without a client."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LOADING_SECONDS = 30.0
 async def create_topic(
     services: Services, name: str, partitions: int, configs: Mapping[str, str] | None, replication_factor: int = -1
 ) -> None:
-    """Make a topic, at the broker that is the controller. Raises KafkaError."""
+    """Create a topic, at the broker that is the controller. Raises KafkaError."""
     topic = NewTopic(name, partitions, replication_factor, configs=configs or {})
     outcome = (await services.controller.create_topics([topic]))[name]
     if isinstance(outcome, KafkaError):
@@ -29,14 +29,14 @@ async def create_topic(
 
 
 async def delete_topic(services: Services, name: str) -> None:
-    """Delete a topic and all in it, at the broker that is the controller. Raises KafkaError."""
+    """Delete a topic with its records, at the broker that is the controller. Raises KafkaError."""
     outcome = (await services.controller.delete_topics([name]))[name]
     if outcome is not None:
         raise outcome
 
 
 async def add_users(services: Services, users: Mapping[str, str]) -> None:
-    """Let users log in by SCRAM, by names and passwords."""
+    """Add SCRAM credentials for users, given as names with passwords."""
 
     def with_credentials(password: str, configs: Mapping[str, str]) -> dict[str, str]:
         made = {each.sasl_name: new_credential(each, password).render() for each in ScramMechanism}
@@ -49,7 +49,7 @@ async def add_users(services: Services, users: Mapping[str, str]) -> None:
 async def expire_session(services: Services, group: str, member: str | None) -> list[str]:
     """End sessions at the broker that is the group's coordinator; see ``Broker.expire_session``.
 
-    Raises KafkaError, of a group that is still being loaded after a while, too.
+    Raises KafkaError, also for a group that is still being loaded after ``_LOADING_SECONDS``.
     """
     number = services.groups.partition_for(group)
     if services.metadata.partition(OFFSETS_TOPIC, number) is None:
@@ -64,7 +64,7 @@ async def delete_group(services: Services, group: str) -> None:
     await expire_session(services, group, None)
 
     async def send_what_is_ready() -> None:
-        """There is no client's connection."""
+        """Does nothing, because there is no client's connection."""
 
     (result,) = await services.groups.delete_groups([group], send_what_is_ready)
     if result.error_code:
@@ -72,6 +72,6 @@ async def delete_group(services: Services, group: str) -> None:
 
 
 async def do_upkeep(services: Services) -> None:
-    """Do what is due by the broker's clock and would otherwise wait for its next round."""
+    """Do now what the broker does periodically: delete old segments, and expire offsets."""
     await services.logs.delete_old_segments()
     await services.groups.expire_offsets()

@@ -1,8 +1,8 @@
-"""A broker in a thread of its own, for any program, and what a test may do to it.
+"""A broker in a thread of its own, for any program, with what a test needs: faults, recorded requests, a clock.
 
-Everything that touches the broker's parts runs in the broker's loop; the calling thread waits. No call needs a client, and
-all may be made from synchronous code, from asyncio and from trio tasks alike: they take milliseconds, except for those that
-are told to wait for something.
+Everything that touches the broker's parts runs in the broker's loop, while the calling thread waits. No call needs a client, and
+all may be made from synchronous code, from asyncio and from trio tasks: they take milliseconds, except for those that wait for
+something.
 """
 
 from __future__ import annotations
@@ -93,18 +93,18 @@ class Broker:
         return self
 
     def stop(self) -> None:
-        """Stop as SIGTERM does; returns when everything is flushed. Faults are removed. It is not started again after that.
+        """Stop as SIGTERM does; returns when everything is flushed. Faults are removed. It cannot be started again.
 
-        Raises what made the broker end by itself.
+        Raises the error of a broker that had ended by itself.
         """
         self.faults.clear()
         self._loop.stop()
         self._access.close()
 
     def restart(self) -> None:
-        """Start again, on its port and its data; a broker that runs is stopped first, as SIGTERM does, one may be killed.
+        """Start again, with the same port and data. A running broker is stopped first, as SIGTERM does.
 
-        Returns when clients can connect. Raises StartError, KafkaError when ``start`` was never called.
+        Returns when clients can connect. Raises StartError; KafkaError when ``start`` was never called.
         """
 
         async def restart() -> None:
@@ -116,7 +116,7 @@ class Broker:
     def kill(self) -> None:
         """End as SIGKILL does: connections are closed, nothing is flushed, and there is no mark of a clean stop.
 
-        ``restart`` starts it again, and finds what the broker had written. Nothing happens where it does not run.
+        ``restart`` starts it again with what it had written. Does nothing if it does not run.
         """
 
         async def kill() -> None:
@@ -127,7 +127,7 @@ class Broker:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and neither stopped nor killed since, and has not ended by itself."""
+        """Whether it was started, and has neither been stopped nor killed since, nor ended by itself."""
         return self._life is not None and self._life.services is not None
 
     def __enter__(self) -> Broker:
@@ -162,10 +162,10 @@ class Broker:
         self._call(lambda services: administration.delete_group(services, group))
 
     def records(self, topic: str, count: int = 0, timeout: float = 10.0) -> list[KafkaRecord]:
-        """The records that a read_committed consumer would get from the beginning, by partition and offset.
+        """The records that a read_committed consumer would get from the beginning, in the order of partitions and offsets.
 
-        Waits, at most ``timeout`` seconds, until there are ``count``. Raises TimeoutError; KafkaError for a topic that does
-        not exist, with the names of those that do.
+        Waits, at most ``timeout`` seconds, until there are at least ``count``. Raises TimeoutError; KafkaError for a topic that
+        does not exist, with the names of those that do.
         """
 
         async def read(services: Services) -> list[KafkaRecord]:

@@ -1,4 +1,4 @@
-"""An authority that signs certificates for tests, made again for each run and good for a day."""
+"""An authority that signs certificates for tests, made anew for each run and valid for a day."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _DAYS = 1
 
 
 class Authority:
-    """``certificate_pem`` is what those trust who trust it."""
+    """``certificate_pem`` is the authority's own certificate, for trust stores."""
 
     def __init__(self, name: str) -> None:
         self._identity = make_authority(name, _DAYS, datetime.datetime.now(datetime.UTC))
         self.certificate_pem = self._identity.certificate.encode()
 
     def issue(self, name: str, hosts: Sequence[str]) -> bytes:
-        """For ``CN=name`` at these hosts and addresses, in PEM: the key (PKCS #8, without a password), and the chain."""
+        """The key (PKCS #8, without a password) and certificate of ``CN=name`` for these hosts and addresses, in PEM."""
         return issue(self._identity, name, _DAYS, datetime.datetime.now(datetime.UTC), hosts=hosts).key_store.encode()

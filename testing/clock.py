@@ -1,7 +1,7 @@
 """A clock that can be moved forward: the wall time and the monotonic time of the brokers of one loop.
 
-It is trio's clock of that loop and the ``Clock`` of the brokers' parts at once, so that record timestamps, retention, group
-timers and every sleep agree. Without ``advance`` it is the machine's clock, at the same cost.
+It is both trio's clock of that loop and the ``Clock`` of the brokers' parts, so that record timestamps, retention, group timers
+and every sleep agree. Without ``advance`` it is the machine's clock, at the same cost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __tracebackhide__ = True  # a failure points at the caller's line
 
 
 class AdjustableClock(trio.abc.Clock):
-    """The machine's time, and what was skipped so far in seconds."""
+    """The machine's time plus ``skipped``, the seconds that were skipped so far."""
 
     def __init__(self) -> None:
         self.skipped = 0.0
@@ -34,14 +34,14 @@ class AdjustableClock(trio.abc.Clock):
     def now_ms(self) -> int:
         return time.time_ns() // 1_000_000 + int(self.skipped * 1000)
 
-    # Of what really passes: the group coordinator takes a jump in this one for a loop that stood still.
+    # Without what was skipped: the group coordinator would take a jump of this clock for a loop that stood still.
     elapsed = staticmethod(time.perf_counter)
 
     async def advance(self, seconds: float) -> None:
         """Skip ``seconds`` in the loop that runs on this clock; returns when everything that fell due has happened.
 
-        It goes from deadline to deadline, so that what follows from one event has its own time, but in no more than some
-        200 steps: of periodic work over days, some rounds fall together.
+        It goes from deadline to deadline, so that each event happens at its own time, but in no more than some 200 steps: over
+        days, several rounds of periodic work become one.
         """
         from trio.testing import wait_all_tasks_blocked  # takes as long to import as half of the broker
 
@@ -63,7 +63,7 @@ class BrokerClock:
         call: Callable[[Callable[[], Awaitable[None]]], None],
         do_upkeep: Callable[[], Awaitable[None]],
     ) -> None:
-        """``call`` runs a function in the loop and waits for it; ``do_upkeep`` does there what time has made due."""
+        """``call`` runs a function in the loop and waits for it; ``do_upkeep`` does the periodic work there."""
         self._time = time
         self._call = call
         self._do_upkeep = do_upkeep
@@ -75,8 +75,8 @@ class BrokerClock:
     def advance(self, *, seconds: float = 0, minutes: float = 0, hours: float = 0, days: float = 0) -> None:
         """Advance the clock; returns when everything that fell due has happened, including retention and expiry of offsets.
 
-        No client is heard meanwhile: sessions shorter than the step end, and idle connections are closed. Clients keep
-        their own time. Time does not go back. Raises ValueError.
+        Clients are not heard meanwhile: sessions shorter than the step end, and idle connections are closed. The clients' own
+        clocks do not change. Raises ValueError for a negative time.
         """
         total = seconds + 60 * minutes + 3600 * hours + 86_400 * days
         if total < 0:

@@ -1,8 +1,7 @@
-"""Several brokers in one thread, which replicate and fail over, and what a test may do to them and between them.
+"""Several brokers in one thread, which replicate and fail over, with faults in the brokers and in the network between them.
 
-They share a store in memory, which stands for ZooKeeper, and one clock. Each has a port and a folder of its own, which it
-keeps when it is killed and started again. Calls are as those of ``Broker``: they run in the brokers' loop, and the calling
-thread waits.
+They share a store in memory, in place of ZooKeeper, and one clock. Each has a port and a folder of its own, which it keeps when
+it is killed and started again. Calls are like those of ``Broker``: they run in the brokers' loop, while the calling thread waits.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ QUICK = {
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
 }
-"""What a cluster has for Kafka's defaults, so that a test doesn't wait for long, and leaders stay where it has put them."""
+"""What a cluster has instead of Kafka's defaults: tests don't wait for long, and leaders stay where a test has put them."""
 
 
 def replicas_by_default(brokers: int) -> dict[str, str]:
-    """Properties by which each topic, those of the coordinators too, has three replicas, or one on each of fewer brokers."""
+    """Properties that give each topic, also those of the coordinators, three replicas, or one on each of fewer brokers."""
     factor = str(min(brokers, _MOST_REPLICAS))
     return {
         "default.replication.factor": factor,
@@ -55,7 +54,7 @@ def replicas_by_default(brokers: int) -> dict[str, str]:
 
 
 class ClusterBroker:
-    """One broker of a cluster: its address, folder, faults and recorded requests, which it keeps from start to start."""
+    """One broker of a cluster: its address, folder, faults and recorded requests, which it keeps when it is started again."""
 
     def __init__(self, member: Member, call: Callable[[Callable[[], Awaitable[None]]], None], start: Start) -> None:
         self.broker_id: int = member.broker_id
@@ -197,10 +196,10 @@ class Cluster:
         self._loop.call(delete)
 
     def records(self, topic: str, count: int = 0, timeout: float = 10.0) -> list[KafkaRecord]:
-        """What a read_committed consumer would get of a topic from its beginning, by partition and offset.
+        """The records that a read_committed consumer would get from the beginning, in the order of partitions and offsets.
 
-        Waits, at most ``timeout`` seconds, until there are ``count``, and every partition has a leader. Raises TimeoutError;
-        KafkaError for a topic that does not exist, with the names of those that do.
+        Waits, at most ``timeout`` seconds, until there are at least ``count``, and every partition has a leader. Raises
+        TimeoutError; KafkaError for a topic that does not exist, with the names of those that do.
         """
         return self._loop.call(lambda: wait_for_records(lambda: self._running.leading(topic), topic, count, timeout))
 
@@ -309,11 +308,11 @@ class Cluster:
         self._at_network(lambda: self._running.members[broker].resume())
 
     def cut(self, one: int, other: int) -> None:
-        """Drop everything between two brokers. Both reach the store, the other brokers and the clients."""
+        """Drop everything between two brokers. Both still reach the store, the other brokers and the clients."""
         self._at_network(lambda: self._around.network.cut(one, other))
 
     def isolate(self, broker: int) -> None:
-        """Drop everything between a broker and the other brokers and the store. Clients reach it."""
+        """Drop everything between a broker and the other brokers and the store. Clients still reach it."""
         self._at_network(lambda: self._around.network.isolate(broker))
 
     def heal(self) -> None:

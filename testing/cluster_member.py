@@ -1,6 +1,6 @@
-"""One broker of a cluster in this process, as the cluster's loop has it: its lives, from a start to a stop or a kill.
+"""One broker of a cluster in this process, which can be started, stopped and killed several times: each start is a ``Life``.
 
-Everything here is called in the loop.
+Everything here is called in the cluster's loop.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from .interception import Interception
 from .life import Life, Place
 
 SESSION_TIMEOUT = "zookeeper.session.timeout.ms"
-"""The property that says for how many milliseconds the store keeps the session of a broker that it does not hear."""
+"""The property with the session timeout, in milliseconds: after it the store ends the session of a broker that is silent."""
 
 
 class Surroundings:
-    """What the members of a cluster have in common; ``store`` is one in memory if none is given."""
+    """What the members of a cluster share; ``store`` is one in memory if none is given."""
 
     def __init__(self, clock: Clock, count: int, store: EmbeddedStore | None = None) -> None:
         self.clock = clock
@@ -38,9 +38,9 @@ class Surroundings:
 
 
 class Member:
-    """A broker with a data folder, a port and faults that outlast its lives; ``properties`` are Kafka's.
+    """A broker whose data folder, port and faults stay when it is started again; ``properties`` are Kafka's.
 
-    ``port`` is for it to close. ``on_failure`` is called with what makes it end by itself.
+    ``close`` closes ``port``. ``on_failure`` is called with the error when the broker ends by itself.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Member:
         self.data_dir = data_dir
         self.interception = Interception(in_loop)
         self.failure: Exception | None = None
-        """What made the broker end by itself."""
+        """The error that made the broker end by itself."""
         self.on_failure: Callable[[Exception], None] = lambda error: None
         self._around = around
         self._port = port
@@ -73,22 +73,22 @@ class Member:
 
     @property
     def address(self) -> str:
-        """``HOST:PORT``, the same for all lives."""
+        """``HOST:PORT``, the same after each start."""
         return f"127.0.0.1:{self._port.number}"
 
     @property
     def services(self) -> Services | None:
-        """The broker's parts while it serves, or is paused."""
+        """The broker's parts while it runs, paused or not; otherwise None."""
         return None if self._life is None else self._life.services
 
     @property
     def is_in_reach(self) -> bool:
-        """Whether it serves, and nothing keeps it from the other brokers but a cut between two of them."""
+        """Whether it runs and is neither paused nor isolated; it may be cut off from single brokers."""
         network = self._around.network
         return not (self.services is None or network.is_paused(self.broker_id) or network.is_isolated(self.broker_id))
 
     async def start(self, nursery: trio.Nursery) -> None:
-        """Begin a life, in ``nursery``; returns when it serves. Raises StartError, SettingError."""
+        """Start the broker in ``nursery``; returns when it serves clients. Raises StartError, SettingError."""
         if self._life is not None:
             raise StartError(f"broker {self.broker_id} is running")
         self._link = StoreLink()
@@ -111,13 +111,13 @@ class Member:
             self.on_failure(life.failure)
 
     async def stop(self) -> None:
-        """End as SIGTERM does; a broker that is paused goes on for that. Nothing happens where it does not run."""
+        """Stop as SIGTERM does; a paused broker is resumed first. Does nothing if it does not run."""
         self.resume()
         if self._life is not None:
             await self._life.stop()
 
     async def kill(self) -> None:
-        """End as SIGKILL does. Nothing happens where it does not run."""
+        """End as SIGKILL does. Does nothing if it does not run."""
         if self._life is not None:
             await self._life.kill()
         self._around.network.resume(self.broker_id)
@@ -131,7 +131,7 @@ class Member:
         self.follow_network()
 
     def follow_network(self) -> None:
-        """Have the way to the store be as the network is."""
+        """Cut or heal the connection to the store, as the network's faults say."""
         network, broker_id = self._around.network, self.broker_id
         if self._life is not None:
             if network.is_paused(broker_id) or network.is_isolated(broker_id):
@@ -140,5 +140,5 @@ class Member:
                 self._link.heal()
 
     def close(self) -> None:
-        """Let go of the port."""
+        """Release the port."""
         self._port.close()

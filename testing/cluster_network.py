@@ -1,12 +1,12 @@
-"""The network between the brokers of a cluster in one process, and what a test may do to it.
+"""The network between the brokers of a cluster in one process, with faults.
 
-Its faults are states, which ``ClusterNetwork`` keeps: pairs of brokers that are cut off from each other, brokers that
-are isolated (from every other broker), brokers that are paused (nothing passes to or from them, clients included). Each
-broker has a ``BrokerNetwork``, real sockets behind it.
+Its faults are states in ``ClusterNetwork``: pairs of brokers that are cut off from each other, brokers that are isolated
+(from every other broker), brokers that are paused (nothing passes to or from them, clients included). Each broker has a
+``BrokerNetwork`` over real sockets.
 
-Where nothing passes, connections are not broken: as behind a firewall that drops packets, what is sent waits, what has come
-is not read, and connecting takes until then. With the end of the fault all of it goes on, unless one side has lost its patience.
-Between two brokers it is the side that connected that holds things up, because it knows who the other one is.
+Connections are not broken by a fault but held: as behind a firewall that drops packets, what is sent waits, what has arrived is
+not read, and connecting waits. When the fault ends all of it goes on, unless one side has timed out. Between two brokers the
+side that has connected holds the connection, because it knows which broker is at the other end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..base.network import WOULD_BLOCK, Connection, Listener, Network, Part, rel
 
 
 class ClusterNetwork:
-    """Who reaches whom. ``broker_at``: the brokers by the ports at which they listen."""
+    """Which brokers reach each other. ``broker_at``: the brokers by the ports at which they listen."""
 
     def __init__(self, broker_at: dict[int, int]) -> None:
         self.broker_at = broker_at
@@ -36,7 +36,7 @@ class ClusterNetwork:
         self._isolated.add(broker)
 
     def heal(self) -> None:
-        """No broker is cut off or isolated any more; one that is paused stays so."""
+        """End every ``cut`` and ``isolate``; a paused broker stays paused."""
         self._cuts.clear()
         self._isolated.clear()
         self.tell()
@@ -63,7 +63,7 @@ class ClusterNetwork:
         return bool(self._isolated & {broker, peer}) or frozenset((broker, peer)) in self._cuts
 
     def tell(self) -> None:
-        """Wake those who wait for a change: something may pass again, or a connection is closed."""
+        """Wake the tasks that wait for a change: a fault has ended, or a connection was closed."""
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
@@ -102,12 +102,12 @@ class BrokerNetwork:
         return held
 
     def closed(self, each: Listener | HeldConnection) -> None:
-        """It was closed by its user."""
+        """Forget what its user has closed."""
         self._open.discard(each)
         self.cluster.tell()
 
     def close_all(self) -> None:
-        """Close every socket, as the kernel does when a process is killed; there are no more after that."""
+        """Close every socket, as the kernel does when a process is killed; no more can be opened."""
         self._is_closed = True
         for each in list(self._open):
             each.close()

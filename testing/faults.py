@@ -1,11 +1,12 @@
-"""Faults that clients meet: what is to go wrong, with which requests, and how often it did.
+"""Faults for clients: what is to go wrong, with which requests, and how often it did.
 
 A fault waits for requests that match its ``api``, ``topic`` and ``client_id`` (None: any). It strikes the ``nth`` of them
-and those after it, ``count`` times in all. A request meets the first fault, in the order of adding, that is due.
+and those after it, ``count`` times in all. A request is struck by the first fault, in the order of adding, that is due.
 
-One that is ``required`` and never strikes proves nothing: the pytest plugin fails the test then (``take_never_struck``).
+A test whose fault never strikes proves nothing: if the fault is ``required``, the pytest plugin fails that test
+(``take_never_struck``).
 
-Faults are added and removed by the test's thread and looked at by the broker's; each of them changes only what is its own.
+Faults are added and removed in the test's thread and read in the broker's; no attribute is written by both.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class Fault:
     def __post_init__(self) -> None:
         self._hit = threading.Condition()
         self.over = trio.Event()
-        """Set, in the broker's loop, when the fault was removed: no request is kept waiting any longer."""
+        """Set, in the broker's loop, when the fault is removed: requests that it delays go on."""
 
     def remove(self) -> None:
         """End the fault. Connections of requests in the black hole are closed. A second call does nothing."""
@@ -93,7 +94,7 @@ class Fault:
         return self._seen >= self.nth and (self.count is None or self.hits < self.count)
 
     def why_not(self) -> str:
-        """Why it never struck, as far as it knows."""
+        """Why it never struck."""
         if self._seen == 0:
             return "no request matched"
         matched = f"{counted(self._seen, 'request')} matched"
@@ -108,7 +109,7 @@ class Fault:
 
 
 class Faults:
-    """The faults of one broker. ``changed`` is called after each change; ``in_loop`` has something run in the broker's loop."""
+    """The faults of one broker. ``changed`` is called after each change; ``in_loop`` runs a function in the broker's loop."""
 
     def __init__(self, changed: Callable[[], None], in_loop: Callable[[Callable[[], Any]], None]) -> None:
         self._faults: tuple[Fault, ...] = ()
@@ -179,7 +180,7 @@ class Faults:
 
     def due(self, api: ApiKey, client_id: str, topics: Callable[[], frozenset[str]]) -> Fault | None:
         """The fault that this request meets; it has struck then."""
-        # All of them count the request, also those that come too late for it.
+        # Every fault counts the request, also those after the first that is due.
         met = [fault for fault in self._faults if fault.meets(api, client_id, topics)]
         if not met:
             return None

@@ -11,10 +11,10 @@ _ADDRESSES = ("listeners", "metrics.listener")
 
 
 class HeldPort:
-    """A port for a server of the test's own: it is not given away before the server listens, or between two starts of it.
+    """A port for a server of the test's own, reserved until ``close``, also before the server listens and between its starts.
 
-    It is bound here, without a listener: a server that sets SO_REUSEADDR, as all do, can listen there anyway. It is a
-    free one unless ``number`` says which; OSError where that is taken, or ``host`` is none of this machine's.
+    It is bound here, without listening: a server that sets SO_REUSEADDR, as all do, can listen there all the same. It is a free
+    port unless ``number`` is given; OSError where that is taken, or ``host`` is not an address of this machine.
     """
 
     def __init__(self, number: int = 0, host: str = "127.0.0.1") -> None:
@@ -31,18 +31,18 @@ class HeldPort:
         self.number = int(self._socket.getsockname()[1])
 
     def close(self) -> None:
-        """Give it back to the system."""
+        """Release the port."""
         self._socket.close()
 
 
 class HeldPorts:
-    """The free ports that a broker has picked, for all of its lives, until ``close``."""
+    """The free ports that a broker was given, also for its later starts, until ``close``."""
 
     def __init__(self) -> None:
         self._held: list[HeldPort] = []
 
     def fill_in(self, properties: dict[str, str]) -> dict[str, str]:
-        """The properties with ports that are held in place of port 0, of Kafka's listeners and that of the metrics."""
+        """The properties with a reserved port in place of each port 0, in the listeners and the address of the metrics."""
         filled = {name: self._filled(properties[name]) for name in _ADDRESSES if name in properties}
         return {**properties, **filled}
 
@@ -51,7 +51,7 @@ class HeldPorts:
 
     def _fill(self, address: str) -> str:
         before, separator, host_port = address.rpartition("://")
-        # What is no address, or none of this machine's, is left for the broker to refuse.
+        # A malformed or foreign address stays as it is: the broker refuses it.
         with contextlib.suppress(ValueError, OSError):
             host, port = split_host_port(host_port)
             if port == 0:
@@ -60,7 +60,7 @@ class HeldPorts:
         return address
 
     def close(self) -> None:
-        """Give them back to the system."""
+        """Release the ports."""
         for port in self._held:
             port.close()
         self._held.clear()

@@ -1,8 +1,7 @@
-"""What stands between dispatch and the handlers of one broker while a test has faults, moved leaders or a recording.
+"""Intercepts the requests of one broker, between dispatch and handlers, while a test has faults, moved leaders or a recording.
 
-It is a copy of the broker's ``ServedApis`` whose handlers go through ``Interception.handle``. It takes the place of the
-plain one with the first fault, move or recording, and goes with the last: until then, and after it, nothing is added to
-the way of a request.
+For this there is a copy of the broker's ``ServedApis`` whose handlers go through ``Interception.handle``. It replaces the plain
+one from the first fault, move or recording until the last has ended: at other times requests cost nothing more.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from .faults import Fault, Faults
 from .leader_moves import LeaderMoves
 from .requests import Requests
 
-# These have an error answer of their own, for what keeps a broker from answering at all; that is not how one fails.
+# The handlers' error answers of these are for a request as a whole; a fault has to fail partitions or topics in them.
 _BY_PARTITION = (ApiKey.FETCH, ApiKey.METADATA)
 
 
@@ -39,7 +38,7 @@ class Interception:
         self._services: Services | None = None
 
     def attach(self, services: Services) -> None:
-        """The broker is there."""
+        """Begin to intercept the requests of a broker that has started."""
         self._services = services
         self._plain = services.served
         self._intercepted = dataclasses.replace(
@@ -59,7 +58,7 @@ class Interception:
             self._services.served = self._intercepted if is_needed else self._plain
 
     async def handle(self, handler: Handler, handle: Handle, call: Call, request: Any) -> Any:
-        """Handle one request, which may go wrong."""
+        """Handle one request, or let it fail."""
         api = handler.api_key
         if self.requests.is_recording:
             self.requests.note(api, call, request)
@@ -106,7 +105,7 @@ class _Intercepted(Handler):
 
 
 async def _strike(fault: Fault, handler: Handler, handle: Handle, call: Call, request: Any) -> Any:
-    """What becomes of a request that met ``fault``."""
+    """Let a request fail as ``fault`` says."""
     if fault.delay:
         await call.flush()
         with trio.move_on_after(fault.delay):

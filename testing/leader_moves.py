@@ -1,7 +1,7 @@
-"""Leaders that "move": until a client has asked for metadata again, it is told that it asks the wrong broker.
+"""Simulates that leaders move: until a client has asked for metadata again, it is told that it asks the wrong broker.
 
-The leader after the move is this broker again, under a new leader epoch, which is what a client finds in the metadata. A
-client is known by its client id.
+The leader after the move is this broker again, with a new leader epoch, which the client finds in the metadata. Clients are told
+apart by their client ids.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ERROR = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leader has moved")
 
 
 class LeaderMoves:
-    """Which partitions moved, and who has found out."""
+    """Which partitions moved, and which clients have found out."""
 
     def __init__(self) -> None:
         self._moved: dict[tuple[str, int], set[str]] = {}
@@ -27,23 +27,23 @@ class LeaderMoves:
         return len(self._moved)
 
     def move(self, topic: str, partition: int) -> None:
-        """From now on no client knows where the partition's leader is."""
+        """Move a partition: from now on no client knows its leader."""
         self._moved[topic, partition] = set()
 
     def is_lost(self, client_id: str, topic: str, partition: int | None) -> bool:
-        """Whether the client still goes by what it knew before the move."""
+        """Whether the client has not read the metadata since the move."""
         known_to = self._moved.get((topic, partition)) if partition is not None else None
         return known_to is not None and client_id not in known_to
 
     def concerns(self, api: ApiKey, call: Call, request: Any) -> bool:
-        """Whether the request goes to a leader that the client does not know to have moved."""
+        """Whether the request needs the leader of a partition that has moved without the client's knowledge."""
         if api not in _OF_LEADERS:
             return False
         lost = {topic for (topic, _), known_to in self._moved.items() if call.client_id not in known_to}
         return bool(lost) and not lost.isdisjoint(names.topics_of(call, request))
 
     def refreshed(self, call: Call, response: Any) -> None:
-        """The client has this metadata now."""
+        """Note that the client was sent this metadata."""
         told = {topic.name for topic in response.topics}
         for (topic, _), known_to in self._moved.items():
             if topic in told:

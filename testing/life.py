@@ -1,4 +1,4 @@
-"""One life of a broker in a process that lives on: from its start to a stop or a kill.
+"""One run of a broker, from its start to a stop or a kill, in a process that goes on.
 
 Everything here is called in the broker's loop.
 """
@@ -27,11 +27,11 @@ from .mortal_disk import MortalDisk
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 60.0
-"""How long a start may take: that of a broker that cannot reach the cluster's store would never end."""
+"""How long a start may take: a broker that cannot reach the cluster's store would try for ever."""
 
 
 class Place(NamedTuple):
-    """Where a broker lives: its id in ``network``, its clock, and how many brokers share the process's descriptors."""
+    """What a broker is given by its process: its id in ``network``, the clock, and how many brokers share the descriptors."""
 
     broker_id: int
     network: ClusterNetwork
@@ -40,10 +40,10 @@ class Place(NamedTuple):
 
 
 class Life:
-    """One life. ``decided`` is set when it serves, with its ``services``, or cannot; ``over`` when it has ended.
+    """One run of a broker. ``decided`` is set once it serves (and has ``services``) or has failed to start; ``over`` at its end.
 
-    ``leave`` is called at its end; of a broker that is killed before anything else becomes of it. ``on_end`` is called
-    last, with ``failure`` where the broker has ended by itself.
+    ``leave`` is called at the end; when the broker is killed, before anything else. ``on_end`` is called last; ``failure`` is set
+    then if the broker has ended by itself.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Life:
         )
 
     async def begin(self, nursery: trio.Nursery) -> None:
-        """Run it in ``nursery``; returns when it serves. Raises StartError, SettingError."""
+        """Run it in ``nursery``; returns when it serves clients. Raises StartError, SettingError."""
         nursery.start_soon(self._run)
         with trio.move_on_after(START_SECONDS):
             await self.decided.wait()
@@ -91,12 +91,12 @@ class Life:
             raise StartError(f"broker {self._broker_id} did not come to serve in {START_SECONDS:.0f} s")
 
     async def stop(self) -> None:
-        """End as SIGTERM does."""
+        """Stop as SIGTERM does."""
         self.server.stop()
         await self.over.wait()
 
     async def kill(self) -> None:
-        """End as SIGKILL does: from this call on nothing that it does is seen, by a client or on its disk."""
+        """End as SIGKILL does: from this call on nothing that it does reaches a client or its disk."""
         self._leave()
         self._network.close_all()
         self._disk.die()
@@ -104,7 +104,7 @@ class Life:
         await self.over.wait()
 
     async def _run(self) -> None:
-        """All of it. What ended it by itself is the ``failure``, which is no reason for others in the loop to end."""
+        """Run to the end. An error of the broker becomes ``failure``, and does not end others in the loop."""
         try:
             with self._scope:
                 await self.server.serve(self._serves)

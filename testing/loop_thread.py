@@ -1,7 +1,7 @@
-"""A trio loop in a thread of its own, and functions that a caller of any other thread has run in it.
+"""A trio loop in a thread of its own, in which other threads run functions.
 
-A caller waits until its function is done, whatever runs in its own thread: plain code, asyncio, or another trio loop. What it
-raises is told to the caller; an error that is expected without the frames of the loop, which say nothing to a user.
+A caller waits until its function is done, whatever runs in its own thread: plain code, asyncio, or another trio loop. What the
+function raises is raised to the caller; expected errors come without the frames of the loop, which are of no use to a user.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __tracebackhide__ = True  # a failure points at the caller's line
 
 
 class LoopThread:
-    """One loop, from ``start`` to ``stop``; ``what`` runs there, in a word ("broker")."""
+    """One loop, from ``start`` to ``stop``; ``what`` is a word for what runs there ("broker")."""
 
     def __init__(self, what: str, clock: trio.abc.Clock) -> None:
         self._what = what
@@ -40,7 +40,7 @@ class LoopThread:
     # In the caller's thread
 
     def start(self, main: Callable[[], Awaitable[None]]) -> None:
-        """Run ``main`` in the loop; returns when that waits for the stop. Raises what it raised before."""
+        """Run ``main`` in the loop; returns once it calls ``wait_stop``. Raises what it raises before that."""
         self._thread = threading.Thread(target=self._run, args=(main,), name=f"ottla-{self._what}", daemon=True)
         self._thread.start()
         self._started.wait()
@@ -49,7 +49,7 @@ class LoopThread:
             raise _told(self._failure)
 
     def stop(self) -> None:
-        """Ask ``main`` to end; returns when it has, and raises what it raised. Nothing happens the second time."""
+        """Ask ``main`` to end; returns when it has, and raises what it raised. A second call does nothing."""
         if self._thread is not None:
             self.run_soon(self._stop_asked.set)
             self._thread.join()
@@ -58,7 +58,7 @@ class LoopThread:
                 raise _told(self._failure)
 
     def run_soon(self, function: Callable[[], Any]) -> None:
-        """Have ``function`` run in the loop; at once when there is none."""
+        """Run ``function`` in the loop, without waiting for it; at once, in this thread, when there is no loop."""
         if self._token is not None:
             with contextlib.suppress(trio.RunFinishedError):
                 self._token.run_sync_soon(function)
@@ -78,7 +78,7 @@ class LoopThread:
             except Exception as error:
                 future.set_exception(error)
             finally:
-                future.cancel()  # nothing happens when it has a result
+                future.cancel()  # for cancellation; does nothing where there is a result
 
         try:
             token.run_sync_soon(lambda: trio.lowlevel.spawn_system_task(run))

@@ -1,7 +1,7 @@
-"""The disk of a broker that can be killed inside a process that lives on.
+"""The disk of a broker that can be killed inside a process that goes on.
 
-After ``die`` every change raises ``Killed``, so that nothing the broker's tasks still do on their way out reaches the files:
-what it had written is there, as the page cache of a killed process is, and no mark of a clean stop. ``release`` closes what
+After ``die`` every change raises ``Killed``, so that nothing that the broker's tasks still do while they end reaches the files:
+what it had written before stays, as after the kill of a process, and there is no mark of a clean stop. ``release`` closes what
 the kernel would close.
 """
 
@@ -11,11 +11,11 @@ from ..log.disk import Bytes, Lock, OpenFile, OsDisk
 
 
 class Killed(BaseException):
-    """The broker is no more. Not an Exception: nothing in it may go on with this."""
+    """The broker was killed. A BaseException, so that no handler of exceptions in the broker goes on."""
 
 
 class MortalDisk(OsDisk):
-    """The disk of one broker, from its start to its end. ``sharers``: how many have the process's descriptors in common."""
+    """The disk of one broker, from its start to its end. ``sharers``: how many brokers share the process's descriptors."""
 
     def __init__(self, sharers: int) -> None:
         self.is_dead = False
@@ -23,11 +23,11 @@ class MortalDisk(OsDisk):
         self._open: set[OpenFile | Lock] = set()
 
     def die(self) -> None:
-        """From now on nothing is changed. What a thread is writing at the moment is finished."""
+        """Refuse every change from now on. A write that is going on in a thread is finished."""
         self.is_dead = True
 
     def release(self) -> None:
-        """Close all that is open, once no task of the broker is left; locks are free then."""
+        """Close all open files and release the locks, once no task of the broker is left."""
         for each in list(self._open):
             each.close()
 
@@ -51,7 +51,7 @@ class MortalDisk(OsDisk):
         return lock
 
     def closed(self, file: OpenFile) -> None:
-        """A file was closed by its user."""
+        """Forget a file that its user has closed."""
         self._open.discard(file)
 
     def write_file(self, path: str, data: Bytes, *, sync: bool = True, sync_name: bool = True) -> None:

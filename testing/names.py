@@ -1,4 +1,4 @@
-"""Kafka's names for APIs and errors, as people write them, and the topics a decoded request is about."""
+"""Finds APIs and errors by Kafka's names, in several spellings, and the topics that a decoded request is about."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def api_name(key: int) -> str:
 
 
 def topics_of(call: Call, request: Struct) -> frozenset[str]:
-    """Names of the topics a request is about: named by name or by id, those of its fetch session, all for a Metadata of all."""
+    """The topics that a request names by name or by id, those of its fetch session, and all for a Metadata request for all."""
     names = set(_names(call, request))
     if isinstance(request, FetchRequest):
         names |= {topic for topic, _, _ in fetched_partitions(call, request)}
@@ -71,7 +71,7 @@ def fetched_partitions(call: Call, request: FetchRequest) -> Iterator[tuple[str,
 
 
 def _names(call: Call, value: Struct) -> Iterator[str]:
-    """Structs of topics stand in lists whose field is named after topics, or are resources of type TOPIC."""
+    """Names in a message: topics are in lists whose field is named after topics, or are resources of type TOPIC."""
     for field in value.fields:
         items = getattr(value, field.name)
         if not isinstance(items, list):

@@ -1,9 +1,9 @@
 """Errors for some partitions of a request, while the others are handled as usual.
 
-Where the request lists partitions by topic, those at fault are taken out of it and answered by the API's own error answer,
-and both answers are put together. A fetch and a Metadata request are handled whole, and the entries of the partitions or
-topics at fault exchanged in the answer; so a fetch session stays what client and broker agree on. Every other API gets
-the error for the whole request.
+Where the request lists partitions by topic, the failing ones are taken out of it and answered with the API's own error answer,
+and both answers are put together. A fetch and a Metadata request are handled as a whole, and the entries of the failing
+partitions or topics are replaced in the answer; so client and broker still agree on the fetch session. Other APIs get the error
+for the whole request.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from ..wire.schema import replace
 from . import names
 
 IsHit = Callable[[str, int | None], bool]
-"""Whether a partition of a topic is at fault; number None: whether the topic as such is."""
+"""Whether a partition of a topic is to fail; with None as its number, whether the topic as a whole is."""
 
 
 class _Lists(NamedTuple):
-    """Where a request lists topics, and partitions with their number in them; and where the answer lists topics."""
+    """Names of fields: the list of topics in a request and in its answer, the list of partitions in a topic, their number."""
 
     topics: str
     partitions: str
@@ -44,7 +44,7 @@ _LISTS = {
 
 
 async def answer(handler: Handler, handle: Handle, call: Call, request: Any, error: KafkaError, is_hit: IsHit) -> Any:
-    """Handle ``request`` with ``handle`` except for the partitions at fault. Raises ``error`` where they cannot be told apart."""
+    """Handle ``request`` except for the failing partitions. Raises ``error`` for an API without errors by partition."""
     api = handler.api_key
     if api is ApiKey.FETCH:
         return await _fetch(handle, call, request, error, is_hit)
@@ -66,7 +66,7 @@ async def answer(handler: Handler, handle: Handle, call: Call, request: Any, err
 
 
 def _split(call: Call, request: Any, lists: _Lists, is_hit: IsHit) -> tuple[Any, Any]:
-    """The request with the partitions at fault, and with the others."""
+    """The request with the failing partitions, and the one with the others."""
     halves: tuple[list[Any], list[Any]] = ([], [])
     for topic in getattr(request, lists.topics):
         name = names.topic_name(call, topic)
@@ -83,7 +83,7 @@ def _split(call: Call, request: Any, lists: _Lists, is_hit: IsHit) -> tuple[Any,
 
 
 async def _fetch(handle: Handle, call: Call, request: FetchRequest, error: KafkaError, is_hit: IsHit) -> FetchResponse:
-    """Without a wait: an error is answered at once."""
+    """Handle a fetch without waiting for records, because an error is answered at once."""
     hit = {
         (name, number): topic_id
         for name, topic_id, number in names.fetched_partitions(call, request)
@@ -107,7 +107,7 @@ def _partition_error(number: int, error: KafkaError) -> PartitionData:
 
 
 def release(data: PartitionData) -> None:
-    """Let go of the records of an answer that is not sent."""
+    """Release the records of an answer that is not sent."""
     records: Any = data.records
     if records is not None and not isinstance(records, bytes | bytearray | memoryview):
         records.release()

@@ -1,9 +1,9 @@
 """The pytest plugin that comes with the package (entry point pytest11): a Kafka broker for tests, and a cluster of them.
 
-A fault that was added during a test, required, and never struck, fails the test at its end, of whatever broker it is.
+A required fault that was added during a test, in any broker, and never struck fails the test at its end. Brokers run in a thread
 
-Brokers run in a thread of the test process, so the fixtures serve synchronous tests and those of asyncio and trio.
-Nothing of a broker, nor trio, is imported before a test asks for one of them.
+of the test process, so the fixtures serve synchronous tests and those of asyncio and trio. Neither the broker nor trio is
+imported before a test uses one of the fixtures.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .records import KafkaRecord
     from .requests import Requests
 
-# kafka-python reads its declarations of messages by a way that Python 3.11 and 3.12 advise against: two hundred warnings.
+# kafka-python reads its declarations of messages with functions that are deprecated in Python 3.11 and 3.12: 200 warnings.
 _WARNINGS_OF_KAFKA_PYTHON = (
     r"ignore:read_text is deprecated:DeprecationWarning:kafka\.protocol\.schemas\.load_json",
     r"ignore:open_text is deprecated:DeprecationWarning:importlib\.resources\._legacy",
@@ -34,11 +34,11 @@ _numbers = itertools.count(1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave out kafka-python's warnings of itself, and import the broker as it is.
+    """Ignore kafka-python's warnings, and keep pytest from rewriting the broker's assertions.
 
     pytest rewrites the assertions of whatever is installed together with a plugin. That would double the time of the
-    imports, and change the broker's own assertions. pytest has no public way out of it; where it keeps this set elsewhere
-    one day, nothing is lost but that time.
+    imports, and change the broker's own assertions. pytest has no public way to prevent it; if it keeps this set elsewhere
+    one day, nothing but that time is lost.
     """
     for line in _WARNINGS_OF_KAFKA_PYTHON:
         config.addinivalue_line("filterwarnings", line)
@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call() -> Generator[None]:
-    """Fail a test that has passed, except for faults that never struck."""
+    """Fail a test that would have passed, but with faults that never struck."""
     yield
     missed = _take_never_struck()
     if missed:
@@ -57,7 +57,7 @@ def pytest_runtest_call() -> Generator[None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown() -> Generator[None]:
-    """Forget the faults of a test that has failed by itself, and those of what was torn down."""
+    """Forget the faults of a test that has failed by itself, and those added during the teardown."""
     try:
         yield
     finally:
@@ -118,7 +118,7 @@ def ottla_cluster(ottla_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
 
 @pytest.fixture
 def kafka_topics(ottla_broker: Broker, request: pytest.FixtureRequest) -> Iterator[Callable[..., list[str]]]:
-    """Call it for the names of so many topics that are this test's own; they are deleted afterwards.
+    """Call it with a number to create so many topics for this test only; returns their names. They are deleted afterwards.
 
     ``partitions`` and ``configs`` are those of ``ottla.Broker.create_topic``.
     """
@@ -142,14 +142,14 @@ def kafka_topics(ottla_broker: Broker, request: pytest.FixtureRequest) -> Iterat
 
 @pytest.fixture
 def kafka_topic(kafka_topics: Callable[..., list[str]]) -> str:
-    """The name of a topic of one partition that is this test's own; it is deleted afterwards."""
+    """The name of a topic with one partition, for this test only; it is deleted afterwards."""
     (name,) = kafka_topics(1)
     return name
 
 
 @pytest.fixture
 def kafka_group(ottla_broker: Broker, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A consumer group's id that is this test's own; the group is deleted afterwards, with its offsets."""
+    """The id of a consumer group, for this test only; the group is deleted afterwards, with its offsets."""
     from ..base.errors import KafkaError
 
     name = _own_name(request)
@@ -159,14 +159,14 @@ def kafka_group(ottla_broker: Broker, request: pytest.FixtureRequest) -> Iterato
 
 
 def _own_name(request: pytest.FixtureRequest) -> str:
-    """A name that tells which test has it."""
+    """A new name with the name of the test in it."""
     test = _NOT_IN_TOPIC_NAMES.sub("-", request.node.name)[:150]
     return f"{test}-{next(_numbers)}"
 
 
 @pytest.fixture
 def kafka_records(ottla_broker: Broker, kafka_topic: str) -> Callable[..., list[KafkaRecord]]:
-    """Call it for the records in ``kafka_topic``, or of ``topic=``; with a count it waits until so many are there."""
+    """Call it to read the records of ``kafka_topic``, or of ``topic=``; with a count it waits until there are so many."""
 
     def read(count: int = 0, *, topic: str | None = None, timeout: float = 10.0) -> list[KafkaRecord]:
         __tracebackhide__ = True
@@ -177,7 +177,7 @@ def kafka_records(ottla_broker: Broker, kafka_topic: str) -> Callable[..., list[
 
 @pytest.fixture
 def kafka_faults(ottla_broker: Broker) -> Iterator[Faults]:
-    """``ottla_broker.faults``; those that are left at the end of the test are removed."""
+    """``ottla_broker.faults``; at the end of the test all faults are removed."""
     yield ottla_broker.faults
     ottla_broker.faults.clear()
 

@@ -1,4 +1,4 @@
-"""Reading back what is in a topic, straight from the broker's logs, without a client."""
+"""Reads the records of a topic from the broker's logs, without a client."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class KafkaRecord(NamedTuple):
 async def wait_for_records(
     find_partitions: Callable[[], Awaitable[list[Partition]]], topic: str, count: int, timeout: float
 ) -> list[KafkaRecord]:
-    """The committed records of ``topic`` by partition and offset, once there are ``count``.
+    """The committed records of ``topic`` in the order of partitions and offsets, once there are at least ``count``.
 
-    ``find_partitions`` gives the topic's partitions at their leaders; of a topic that does not exist it raises
-    ``unknown_topic``, which is waited for where records are. ``timeout`` in seconds. Raises TimeoutError, KafkaError.
+    ``find_partitions`` returns the topic's partitions at their leaders; for a topic that does not exist it raises
+    ``unknown_topic``; where ``count`` is not 0 the topic is waited for. ``timeout`` in seconds. Raises TimeoutError, KafkaError.
     """
     found: list[KafkaRecord] = []
     unknown: KafkaError | None = None
@@ -76,7 +76,7 @@ async def _wait_for_more(partitions: list[Partition]) -> None:
     for partition in partitions:
         partition.fetch_waiters.add(waiter)
     try:
-        # Now and then anyway: the topic may not be there yet, or get more partitions.
+        # With a timeout: the topic may not exist yet, or get more partitions.
         with trio.move_on_after(_LOOK_AGAIN_SECONDS):
             await waiter.event.wait()
     finally:

@@ -1,4 +1,4 @@
-"""What clients sent, decoded, for assertions."""
+"""Records the requests that clients send, decoded, for assertions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SentRequest:
 
 
 class Requests:
-    """The requests one broker got while it recorded them, the last ``most`` of them. ``changed`` is called after start and stop.
+    """The last ``most`` requests that a broker received while it recorded. ``changed`` is called after start and stop.
 
     ``with requests.recording():`` records for the length of a block.
     """
@@ -86,7 +86,7 @@ class Requests:
         ]
 
     def note(self, api: ApiKey, call: Call, request: Any) -> None:
-        """Keep one; its records are copied, for they end with the request."""
+        """Keep a request; its records are copied, because they are a view into the connection's buffer."""
         self._sent.append(
             SentRequest(
                 names.api_name(api),

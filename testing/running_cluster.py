@@ -1,8 +1,8 @@
-"""The brokers of a cluster, their store, and what is asked of them all, in the cluster's loop.
+"""The brokers of a cluster with their store, in the cluster's loop, and the calls that concern several brokers.
 
-What is told of a partition is read from the store, where the controller and its leader write it; what a client would be told
-follows some milliseconds later. Waits look every few milliseconds, because what they wait for is spread over the store and
-the memory of several brokers.
+The state of a partition is read from the store, where the controller and the leader write it; clients are told of it some
+milliseconds later. Waits poll every few milliseconds, because what they wait for is spread over the store and the memory of
+several brokers.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _LOOK_SECONDS = 0.005
 
 
 class PartitionNodes(NamedTuple):
-    """A partition as the store has it; without a state it was never led."""
+    """A partition in the store; ``state`` is None before its first leader."""
 
     assignment: ReplicaAssignment
     state: LeaderState | None
 
 
 class RunningCluster:
-    """All of it, for as long as ``serve`` runs."""
+    """The running brokers and their store, for as long as ``serve`` runs."""
 
     _session: EmbeddedSession
 
@@ -53,7 +53,7 @@ class RunningCluster:
         in_loop: Callable[[Callable[[], Any]], None],
         port: int = 0,
     ) -> Member:
-        """A broker with the next id, before ``serve``; its port is held from now on. Raises OSError where it is taken."""
+        """Add a broker with the next id, before ``serve``; its port is reserved from now on. Raises OSError where it is taken."""
         broker_id = len(self.members) + 1
         member = Member(broker_id, data_dir, properties, self._around, in_loop, HeldPort(port))
         self.members[broker_id] = member
@@ -79,7 +79,7 @@ class RunningCluster:
                 raise why
 
     async def _start_all(self) -> Exception | None:
-        """Start every broker; why the first that cannot start cannot."""
+        """Start every broker; returns the first error, if any."""
         failures: list[Exception] = []
 
         async def start(member: Member) -> None:
@@ -94,7 +94,7 @@ class RunningCluster:
         return failures[0] if failures else None
 
     async def stop_all(self) -> None:
-        """Stop the brokers as SIGTERM does, all at once: what they have is flushed, and has the mark of a clean stop."""
+        """Stop the brokers as SIGTERM does, all at once: logs are flushed, and the folders marked clean."""
         async with trio.open_nursery() as stops:
             for member in self.members.values():
                 stops.start_soon(member.stop)
@@ -106,7 +106,7 @@ class RunningCluster:
         self.close()
 
     def close(self) -> None:
-        """Let go of the ports; ``serve`` does it at its end."""
+        """Release the ports; ``serve`` does it at its end."""
         for member in self.members.values():
             member.close()
 
@@ -119,7 +119,7 @@ class RunningCluster:
         await self.until(self._all_met, 30, f"broker {broker_id} is not part of the cluster")
 
     def _all_met(self) -> bool:
-        """Whether all brokers that are in reach know each other, and the controller."""
+        """Whether all running brokers that are neither paused nor isolated know each other, and the controller."""
         in_reach = {broker_id for broker_id, _ in self.in_reach()}
         return all(
             in_reach <= set(services.metadata.broker_ids()) and services.metadata.controller_id in in_reach
@@ -127,13 +127,13 @@ class RunningCluster:
         )
 
     def in_reach(self) -> Iterator[tuple[int, Services]]:
-        """The brokers that are neither dead nor paused nor isolated."""
+        """The running brokers that are neither paused nor isolated."""
         for broker_id, member in self.members.items():
             if member.is_in_reach and member.services is not None:
                 yield broker_id, member.services
 
     async def at_controller(self, function: Callable[[Services], Awaitable[T]], timeout: float) -> T:
-        """What ``function`` returns of the broker that is the controller, once there is one. Raises TimeoutError, KafkaError."""
+        """Call ``function`` with the services of the controller, once there is one. Raises TimeoutError, KafkaError."""
         while True:
             active: list[Services] = []
 
@@ -194,7 +194,7 @@ class RunningCluster:
         raise TimeoutError(f"{why_not}, after {timeout:g} s")
 
     async def wait_known(self, topic: str, timeout: float) -> None:
-        """Return once each partition is led, and every broker in reach tells clients by whom. Raises TimeoutError, KafkaError."""
+        """Return once each partition has a leader, and every broker in reach knows it. Raises TimeoutError, KafkaError."""
 
         async def is_known() -> bool:
             return self._is_known(topic, await self.partitions(topic))
@@ -202,9 +202,9 @@ class RunningCluster:
         await self.until_async(is_known, timeout, f"not every broker knows of the leaders of {topic}")
 
     async def wait_gone(self, topic: str, timeout: float) -> None:
-        """Return once a topic that was deleted is gone: from what clients are told, and, if it can be, from the store.
+        """Return once a deleted topic is gone from all brokers' metadata, and, if all its replicas are in reach, from the store.
 
-        That is so when all its replicas are in reach; else its deletion is finished when they are back.
+        If they are not, the deletion is finished when they are back.
         """
         in_reach = {broker_id for broker_id, _ in self.in_reach()}
         try:
@@ -221,7 +221,7 @@ class RunningCluster:
         await self.until_async(is_gone, timeout, f"{topic} is not gone")
 
     async def wait_in_sync(self, topic: str, timeout: float) -> None:
-        """``wait_known``, and each in-sync set has exactly the partition's replicas that are in reach."""
+        """``wait_known``, and wait until the ISR of each partition is exactly its replicas that are in reach."""
 
         async def is_in_sync() -> bool:
             partitions = await self.partitions(topic)
