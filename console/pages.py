@@ -146,10 +146,12 @@ class Pages:
         """The id is in the query: it may have any characters."""
         group_id = request.query_params.get("id", "")
         detail = await self._source.group(group_id)
+        inside = self._source.inside
         return await self._renderer.page(
             "group.html",
             detail=detail,
             partitions=detail.partitions[:_MOST_PARTITIONS],
+            positions={} if inside is None else await inside.details.positions(detail.members),
             command=commands.group(self._server(), group_id),
         )
 

@@ -19,6 +19,7 @@ from ..connection import ClientConnection
 from .groups import assigned
 from .inside_rows import ClientRow, ConsumerRow, WriterRow
 from .pace import Pace
+from .rows import MemberRow
 from .topics import Replicas
 
 _LONGEST_TEXT = 200
@@ -168,6 +169,33 @@ async def _groups_by_member(services: Services, topic: str, pace: Pace) -> dict[
                         key = (member.client_id[:_LONGEST_TEXT], member.client_host.lstrip("/"), number)
                         found[key].append(group)
             if pace.is_due(5):
+                await pace.rest()
+        if pace.is_due():
+            await pace.rest()
+    return found
+
+
+async def positions(
+    services: Services, connections: Iterable[ClientConnection], members: Iterable[MemberRow], pace: Pace
+) -> dict[tuple[str, int], int]:
+    """Where the members of a group read now, by topic and partition: what the last Fetch of their connections here asked for."""
+    given: dict[tuple[str, str], set[tuple[str, int]]] = defaultdict(set)
+    for member in members:
+        of_client = given[member.client_id[:_LONGEST_TEXT], member.host.lstrip("/")]
+        for topic, numbers in member.assigned or ():
+            of_client.update((topic, number) for number in numbers)
+        if pace.is_due(5):
+            await pace.rest()
+    found = {}
+    for connection in connections:
+        activity, client = connection.call.activity, (connection.call.client_id[:_LONGEST_TEXT], connection.host)
+        if activity is not None and client in given:
+            fetches = activity.fetched
+            for fetched in fetches:
+                name = fetched.topic or services.metadata.topic_name(fetched.topic_id) or ""
+                if (name, fetched.number) in given[client]:
+                    found[name, fetched.number] = fetched.fetch_offset
+            if pace.is_due(len(fetches) // 8):
                 await pace.rest()
         if pace.is_due():
             await pace.rest()

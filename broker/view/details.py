@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ...base.seams import Clock, Workers
@@ -10,7 +10,7 @@ from ...group_coordinator.timeline import Event, EventKind
 from ...handlers.services import Services
 from ...replication.metadata_cache import CachedTopic
 from ..connection import ClientConnection
-from .activity import consumer_rows, writer_rows
+from .activity import consumer_rows, positions, writer_rows
 from .admin_rows import HolderRow
 from .applications import application_rows
 from .cached import Cached
@@ -20,7 +20,7 @@ from .kept_requests import decoded
 from .log_detail import batch_rows, log_row
 from .pace import Pace
 from .requests import RequestsSeen
-from .rows import ErrorRow, RequestRow
+from .rows import ErrorRow, MemberRow, RequestRow
 from .topics import ReplicasHere
 from .transactions import holder_rows
 
@@ -95,6 +95,11 @@ class BrokerDetails:
     async def applications(self) -> list[ApplicationRow]:
         """The open connections by who they are of."""
         return await self._applications.get()
+
+    async def positions(self, members: Iterable[MemberRow]) -> Mapping[tuple[str, int], int]:
+        """Where members of a group read now, by topic and partition, as far as they read from this broker."""
+        services = self._services()
+        return {} if services is None else await positions(services, list(self._connections()), members, self._pace())
 
     # --- groups, transactions -----------------------------------------------------------------------------------------
 

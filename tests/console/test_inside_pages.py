@@ -109,6 +109,8 @@ async def test_who_reads_and_commits_nothing(tmp_path: Path) -> None:
             assert rows["0 peek"].endswith("librdkafka 1.6.0 User:ANONYMOUS 3 2 no group")
             assert rows["0 billing"].endswith("unknown unknown User:ANONYMOUS 5 0 accounts 1")
             assert rows["1 billing"].endswith("0 0 no group")
+            group = (await browser.get("/group?id=accounts")).page
+            assert "orders 0 1 5 5 4" in group.text, "committed, where it reads from, end, lag"
             applications = (await browser.get("/applications")).page
             (old,) = [text for text in applications.row_texts() if text.startswith("peek")]
             assert "librdkafka 1.6.0 old" in old
