@@ -125,8 +125,9 @@ def make_application(
     ]
     if kafka is not None:
         sending = SendPages(kafka, source, renderer)
-        routes += [
+        routes[:0] = [  # before the download of a record's parts, which has any name
             route("/topics/{topic}/produce", sending.produce, [DESCRIBE_TOPIC], "GET", "POST"),
+            route("/topics/{topic}/{partition:int}/{offset:int}/edit", sending.edit, [READ_TOPIC]),
             route("/topics/{topic}/send-again", sending.send_again, [READ_TOPIC], "GET", "POST"),
             *ActionPages(renderer).routes(all_actions(kafka, source, inside, rights)),
         ]

@@ -46,7 +46,10 @@ class Sent(NamedTuple):
 
 
 class SendPages:
-    """``produce`` is the form of one record, ``send_again`` the one of several; GET shows, POST sends."""
+    """``produce`` is the form of one record, ``edit`` that with a record in it, ``send_again`` the one of several.
+
+    GET shows, POST sends.
+    """
 
     def __init__(self, kafka: Kafka, source: Source, renderer: Renderer) -> None:
         self._kafka = kafka
@@ -59,14 +62,15 @@ class SendPages:
         topic = request.path_params["topic"]
         if request.method == "POST":
             return await self._produce(request, topic)
-        places = places_of([text for text in [request.query_params.get("from", "")] if text])
-        fields = {**_EMPTY, "to": topic, "partition": ""}
-        for place in places:
-            whole = await self._read(topic, place)
-            fields |= fields_of(Content(whole.key, whole.value, tuple(whole.headers))) | {
-                "partition": str(place.partition)
-            }
-        return await self._form(topic, fields)
+        return await self._form(topic, {**_EMPTY, "to": topic, "partition": ""})
+
+    async def edit(self, request: Request) -> Response:
+        """The form with what is in a record, for those who may read it."""
+        topic = request.path_params["topic"]
+        place = Place(request.path_params["partition"], request.path_params["offset"])
+        whole = await self._read(topic, place)
+        fields = fields_of(Content(whole.key, whole.value, tuple(whole.headers)))
+        return await self._form(topic, {**fields, "to": topic, "partition": str(place.partition)})
 
     async def _form(self, topic: str, fields: Mapping[str, str], problem: str = "", status: int = 200) -> Response:
         return await self._renderer.page(

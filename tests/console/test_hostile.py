@@ -107,7 +107,7 @@ async def test_nothing_of_a_clients_gets_into_a_form(tmp_path: Path) -> None:
         await check(browser, "/topics/t/records")
         for offset in range(2):
             await check(browser, f"/topics/t/0/{offset}")
-            await check(browser, f"/topics/t/produce?from=0:{offset}")
+            await check(browser, f"/topics/t/0/{offset}/edit")
         for name in ("from", "record", "to"):
             await check(browser, f"/topics/t/produce?{urlencode({name: EVIL})}")
             await check(browser, f"/topics/t/send-again?{urlencode({'record': '0:0', name: EVIL})}")

@@ -10,7 +10,8 @@ import pytest
 from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
 from ottla.wire.records import Record
 
-from .browsing import browsing
+from .browsing import Browsing, browsing
+from .form_reader import FormReader
 from .secured import SECURED, WRITES, allow, log_in
 
 OP = Operation
@@ -114,3 +115,27 @@ async def test_actions_need_what_their_requests_need(tmp_path: Path) -> None:
         await allow(browser, "alice", OP.CREATE, TOPIC, "new")
         assert (await browser.do("/create-topic?name=new")).status == 200
         assert (await browser.do("/topics/orders/delete", typed="orders")).status == 200
+
+
+async def test_who_may_write_but_not_read_writes_and_reads_nothing(tmp_path: Path) -> None:
+    async with browsing(tmp_path, WRITES) as browser:
+        await browser.create("orders")
+        browser.put("orders", Record(timestamp=1, value=b"secret"))
+        await log_in(browser, "alice")
+        await allow(browser, "alice", OP.DESCRIBE, TOPIC, "orders")
+        refused = await browser.post("/topics/orders/produce", await form(browser, "/topics/orders/produce"))
+        assert refused.status == 409
+        assert "TOPIC_AUTHORIZATION_FAILED" in refused.page.text
+        await allow(browser, "alice", OP.WRITE, TOPIC, "orders")
+        sent = await browser.post("/topics/orders/produce", await form(browser, "/topics/orders/produce"))
+        assert "orders-0 at offset 1" in sent.page.text
+        for address in ("0/0/edit", "send-again?record=0:0", "tail?rest=0:0-0", "export"):
+            answer = await browser.get(f"/topics/orders/{address}")
+            assert b"secret" not in answer.body, address
+            assert answer.status == 403, address
+        await allow(browser, "alice", OP.READ, TOPIC, "orders")
+        assert "secret" in (await browser.get("/topics/orders/0/0/edit")).page.text
+
+
+async def form(browser: Browsing, address: str) -> dict[str, str]:
+    return {**FormReader((await browser.get(address)).page.html).fields, "value": "x"}

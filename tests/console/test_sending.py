@@ -161,7 +161,7 @@ async def test_without_leave_to_write_there_is_nothing_of_it(tmp_path: Path) -> 
     async with browsing(tmp_path) as browser:
         await browser.create("t")
         browser.put("t", Record(timestamp=1, value=b"x"))
-        for address in ("/topics/t/produce", "/topics/t/send-again?record=0:0"):
+        for address in ("/topics/t/produce", "/topics/t/0/0/edit", "/topics/t/send-again?record=0:0"):
             assert (await browser.get(address)).status == 404
         page = (await browser.get("/topics/t/records")).page
         assert not [element for tag, element in page.elements if element.get("type") == "checkbox"]
