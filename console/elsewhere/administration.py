@@ -48,6 +48,7 @@ from ...wire.messages.list_partition_reassignments import (
 )
 from ...wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from .cluster_client import ClusterClient, of_each
+from .controller import controller_of
 from .topic_requests import ClusterState, Failed, cluster_state
 
 _AT_ONCE = 100
@@ -177,6 +178,7 @@ class ClusterAdministration:
     async def _read_cluster(self) -> ClusterDetail:
         state = await cluster_state(self._client)
         moves = await self._moves(state.controller_id)
+        state = state._replace(controller_id=await controller_of(self._client, state.controller_id))
         return await cluster_detail(state, moves, Pace(self._clock.elapsed))
 
     async def _moves(self, controller_id: int) -> tuple[MoveRow, ...] | None:

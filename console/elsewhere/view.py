@@ -33,6 +33,7 @@ from ...wire.messages.describe_configs import DescribeConfigsRequest, DescribeCo
 from . import group_requests, rows, topic_requests
 from .administration import ClusterAdministration
 from .cluster_client import ClusterClient
+from .controller import controller_of
 from .group_requests import GroupSeen
 from .lag_times import lag_times
 from .record_log import fetched_logs
@@ -145,6 +146,7 @@ class ClusterView:
         """The cluster; whether any broker answers at all is found out here."""
         try:
             state = await topic_requests.cluster_state(self._client)
+            state = state._replace(controller_id=await controller_of(self._client, state.controller_id))
             seen = await self._see_ends(state)
         except (OSError, KafkaError) as error:
             if self._outage is None:
