@@ -24,7 +24,7 @@ EVERYTHING = "everything"
 """A group that has read of every topic."""
 _LIMIT_S = 600.0
 _AT_ONCE = 500
-_BATCH = 20_000
+_BATCH = 10_000
 _TOPICS_OF_A_GROUP = 9
 
 
