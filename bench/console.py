@@ -55,6 +55,17 @@ PAGES = (
     "/connections",
     "/requests",
     "/top.json",
+    "/topics/wide/producers",
+    "/topics/wide/consumers",
+    "/group/timeline?id=everything",
+    "/applications",
+    "/transactions",
+    "/requests/slowest",
+    "/requests/errors",
+    "/cluster",
+    "/acls",
+    "/users",
+    "/quotas",
 )
 _OPEN = 2 * ("/", "/topics", "/topics/bench", "/groups", "/group?id=group-0017")
 

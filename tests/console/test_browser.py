@@ -82,3 +82,29 @@ def test_seven_tabs_and_the_other_colours(desk: playwright.BrowserContext, serve
     assert after != before
     page.reload()
     assert page.evaluate(colour) == after
+
+
+def test_times_are_in_the_browsers_zone_with_utc_when_pointed_at(
+    desk: playwright.BrowserContext, chromium: playwright.Browser, served: Served
+) -> None:
+    elsewhere = chromium.new_context(base_url=served.console, timezone_id="Asia/Kolkata")
+    for context, shown in ((desk, "2023-11-14 23:13:20.000"), (elsewhere, "2023-11-15 03:43:20.000")):
+        page = context.new_page()
+        page.goto("/topics/many/records?from=oldest&n=1")
+        time = page.locator("#rows time")
+        expect(time).to_have_text(shown)
+        expect(time).to_have_attribute("title", "2023-11-14 22:13:20.000 UTC")
+    elsewhere.close()
+
+
+def test_keys_alone_lead_to_every_part(desk: playwright.BrowserContext) -> None:
+    page = desk.new_page()
+    page.goto("/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="To the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
+    for key, place in (("t", "/topics"), ("g", "/groups"), ("c", "/connections"), ("r", "/requests"), ("o", "/")):
+        page.keyboard.press("g")
+        page.keyboard.press(key)
+        page.wait_for_url(re.compile(f"{place}$"))
