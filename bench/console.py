@@ -1,6 +1,6 @@
 """``python -m bench.console``: how long pages of the console take, what a search takes, and what open pages cost clients.
 
-* ``--pages``: 9,000 topics and 1,000 groups. Each page is asked for when nothing is known of what it shows (*cold*), on a broker
+* ``--pages``: 9,000 topics and 1,000 groups. Each page is asked for when what was read for the one before is too old, on a broker
   that is quiet and on one that answers as many requests of one record as it can.
 * ``--search``: five million records looked through for what is not there; then a search that is left after a second.
 * ``--open``: requests of one record while ten pages are open, and while none is, in turn.
@@ -85,7 +85,7 @@ class Broker:
         return json.loads(self._process.stdout.readline())
 
     def ask(self, what: str) -> Any:
-        """``steps`` or ``forget``, as the broker's module says."""
+        """``steps`` or ``expire``, as the broker's module says."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{what}\n")
         self._process.stdin.flush()
@@ -164,7 +164,7 @@ def _look(table: Table, broker: Broker, load: str) -> None:
     for page in PAGES:
         firsts, used, steps = [], [], []
         for _ in range(_TIMES):
-            broker.ask("forget")
+            broker.ask("expire")
             broker.ask("steps")
             before = cpu_seconds(broker.pid)
             found = get(broker.console, page)

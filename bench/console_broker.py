@@ -4,7 +4,7 @@ It prints a line of JSON with the ports, and then one for each line that is read
 
 * ``steps``: the longest steps of the loop since it was asked last, as ``[CPU ms, wall ms, task]``. A step is what one task does
   between two of its waits. CPU is that of the loop's own thread: what neighbours and worker threads take is no part of it.
-* ``forget``: what the console has read for pages is read again for the next one.
+* ``expire``: what the console has read for pages is too old for the next one.
 
 The end of stdin ends it.
 """
@@ -76,16 +76,16 @@ async def _serve(folder: str) -> None:
         assert isinstance(side, ConsoleSide)
         lines = trio.wrap_file(sys.stdin)
         while line := (await lines.readline()).strip():
-            answer = steps.take() if line == "steps" else _forget(side)
+            answer = steps.take() if line == "steps" else _expire(side)
             print(json.dumps(answer), flush=True)
         server.stop()
 
 
-def _forget(side: ConsoleSide) -> int:
-    """How many things are forgotten."""
+def _expire(side: ConsoleSide) -> int:
+    """How many things are."""
     known = [each for each in vars(side.view).values() if isinstance(each, Cached)]
     for each in known:
-        each.forget()
+        each.expire()
     return len(known)
 
 

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 import trio
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 FRESH_SECONDS = 1.0
 _SHARE = 20
 """What is read again and again takes at most one part in so many of the time."""
+PATIENCE_SECONDS = 0.1
+KEPT_SECONDS = 10.0
+_SHARE_UNASKED = 100
 
 
 class Cached(Generic[T]):
@@ -22,6 +28,7 @@ class Cached(Generic[T]):
         self._result: T | None = None
         self._until = 0.0
         self._reading: trio.Event | None = None
+        self._took = 0.0
 
     @property
     def newest(self) -> T | None:
@@ -36,9 +43,9 @@ class Cached(Generic[T]):
             await self._reading.wait()
         return self._result
 
-    def forget(self) -> None:
+    def expire(self) -> None:
         """What was read is read again for the next who asks."""
-        self._result = None
+        self._until = 0.0
 
     async def _renew(self) -> T:
         reading = self._reading = trio.Event()
@@ -46,8 +53,48 @@ class Cached(Generic[T]):
         try:
             result = self._result = await self._read()
             now = trio.current_time()
-            self._until = now + max(FRESH_SECONDS, _SHARE * (now - began))
+            self._took = now - began
+            self._until = now + max(FRESH_SECONDS, _SHARE * self._took)
             return result
         finally:  # a reader that is cancelled leaves it to the next who asks
             self._reading = None
             reading.set()
+
+
+class Kept(Cached[T]):
+    """What many pages need, and is long where there are very many topics: who asks waits for a tenth of a second at most.
+
+    While ``run`` runs it is read there, when it is asked for, and every 10 s, or 100 times what it took, when it is not. Who
+    does not get the new result in time gets the one before.
+    """
+
+    def __init__(self, read: Callable[[], Awaitable[T]]) -> None:
+        super().__init__(read)
+        self._asked = trio.Event()
+        self._renewed = trio.Event()
+        self._is_running = False
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        self._is_running = True
+        try:
+            while True:
+                try:
+                    await (self._renew() if self._reading is None else self._reading.wait())
+                except Exception:
+                    logger.exception("what the console shows could not be read")
+                self._renewed.set()
+                self._renewed = trio.Event()
+                with trio.move_on_after(max(KEPT_SECONDS, _SHARE_UNASKED * self._took)):
+                    await self._asked.wait()
+                self._asked = trio.Event()
+        finally:
+            self._is_running = False
+
+    async def get(self) -> T:
+        if not self._is_running or self._result is None or trio.current_time() < self._until:
+            return await super().get()
+        self._asked.set()
+        with trio.move_on_after(PATIENCE_SECONDS):
+            await self._renewed.wait()
+        return self._result

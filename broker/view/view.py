@@ -22,7 +22,7 @@ from ..metrics.loop_lag import LoopLag
 from ..monitor import Monitor
 from .admin_rows import HolderRow
 from .administration import BrokerAdministration
-from .cached import Cached
+from .cached import Cached, Kept
 from .connections import connection_rows
 from .consoles import asked_by, find_consoles
 from .details import BrokerDetails
@@ -63,6 +63,7 @@ MOST_TIMED = 200
 """Of how many partitions of a group the lag in time is looked up: of as many as its page shows."""
 _TIMED_AT_ONCE = 10
 _SLOW_LOOP_MS = 100.0
+_UNTIL_STARTED = 0.25
 _CONSOLES_EVERY = 15.0
 """Seconds."""
 _LONG_TRANSACTION_MS = 15 * 60_000
@@ -100,8 +101,8 @@ class BrokerView:
         self._began = trio.current_time()
         self._sampled = (0.0, 0, 0)
         self._looked_at = self._look_at = self._began
-        self._groups = Cached(self._read_groups)
-        self._topics = Cached(self._read_topics)
+        self._groups = Kept(self._read_groups)
+        self._topics = Kept(self._read_topics)
         self._connections = Cached(self._read_connections)
         services, pace = (lambda: self.services), (lambda: self.pace())
         self.details = BrokerDetails(services, broker.connections, self.requests, clock, workers, pace)
@@ -142,12 +143,21 @@ class BrokerView:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.loop_lag.run)
             nursery.start_soon(self._look_for_consoles)
+            nursery.start_soon(self._keep)
             due = trio.current_time()
             self._sampled = (due, self.requests.count, self.requests.failed)
             while True:
                 due = max(due + 1.0, trio.current_time())
                 await trio.sleep_until(due)
                 await self.sample()
+
+    async def _keep(self) -> None:
+        """What lists show is at hand once the broker has started."""
+        while self.services is None:
+            await trio.sleep(_UNTIL_STARTED)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._groups.run)
+            nursery.start_soon(self._topics.run)
 
     async def _look_for_consoles(self) -> None:
         while True:
