@@ -85,7 +85,7 @@ def _expire(side: ConsoleSide) -> int:
     """How many things are."""
     known = [each for each in vars(side.view).values() if isinstance(each, Cached)]
     for each in known:
-        each.expire()
+        each.forget()
     return len(known)
 
 

@@ -43,7 +43,7 @@ class Cached(Generic[T]):
             await self._reading.wait()
         return self._result
 
-    def expire(self) -> None:
+    def forget(self) -> None:
         """What was read is read again for the next who asks."""
         self._until = 0.0
 

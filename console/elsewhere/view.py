@@ -129,8 +129,8 @@ class ClusterView:
         """See everything anew, whatever its age: after something was changed."""
         for part in (self._seen, self._groups, self._sizes, self._kept, self._consoles):
             await part.renew()
-        self._group_rows.expire()
-        self._topic_rows.expire()
+        self._group_rows.forget()
+        self._topic_rows.forget()
         self._topics.clear()
         self._details.clear()
         self.administration.forget()
