@@ -18,6 +18,7 @@ _SHARE = 20
 PATIENCE_SECONDS = 0.1
 KEPT_SECONDS = 10.0
 _SHARE_UNASKED = 100
+_FEW = 1000
 
 
 class Cached(Generic[T]):
@@ -62,21 +63,22 @@ class Cached(Generic[T]):
 
 
 class Kept(Cached[T]):
-    """What many pages need, and is long where there are very many topics: who asks waits for a tenth of a second at most.
+    """What many pages need. Where it is of more than ``_FEW`` things by ``size``, who asks waits for 0.1 s at most.
 
     While ``run`` runs it is read there, when it is asked for, and every 10 s, or 100 times what it took, when it is not. Who
-    does not get the new result in time gets the one before.
+    does not get the new result in time gets the one before. What is of few things is new, however busy the machine is.
     """
 
-    def __init__(self, read: Callable[[], Awaitable[T]]) -> None:
+    def __init__(self, read: Callable[[], Awaitable[T]], size: Callable[[T], int]) -> None:
         super().__init__(read)
+        self._size = size
         self._asked = trio.Event()
         self._renewed = trio.Event()
         self._is_running = False
 
     async def run(self) -> None:
         """Read until cancelled."""
-        self._is_running = True
+        self._is_running, is_asked = True, False
         try:
             while True:
                 try:
@@ -85,16 +87,19 @@ class Kept(Cached[T]):
                     logger.exception("what the console shows could not be read")
                 self._renewed.set()
                 self._renewed = trio.Event()
+                if not is_asked:  # it is only there for who does not get a newer one in time
+                    self.forget()
                 with trio.move_on_after(max(KEPT_SECONDS, _SHARE_UNASKED * self._took)):
                     await self._asked.wait()
-                self._asked = trio.Event()
+                is_asked, self._asked = self._asked.is_set(), trio.Event()
         finally:
             self._is_running = False
 
     async def get(self) -> T:
-        if not self._is_running or self._result is None or trio.current_time() < self._until:
+        known = self._result
+        if not self._is_running or known is None or self._size(known) <= _FEW or trio.current_time() < self._until:
             return await super().get()
         self._asked.set()
         with trio.move_on_after(PATIENCE_SECONDS):
             await self._renewed.wait()
-        return self._result
+        return known if self._result is None else self._result

@@ -101,8 +101,8 @@ class BrokerView:
         self._began = trio.current_time()
         self._sampled = (0.0, 0, 0)
         self._looked_at = self._look_at = self._began
-        self._groups = Kept(self._read_groups)
-        self._topics = Kept(self._read_topics)
+        self._groups = Kept(self._read_groups, lambda read: len(read.rows) + len(read.max_lags))
+        self._topics = Kept(self._read_topics, len)
         self._connections = Cached(self._read_connections)
         services, pace = (lambda: self.services), (lambda: self.pace())
         self.details = BrokerDetails(services, broker.connections, self.requests, clock, workers, pace)

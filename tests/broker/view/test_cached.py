@@ -24,9 +24,13 @@ class Slow:
         return self.count
 
 
+def many(value: int) -> int:
+    return 9000
+
+
 async def test_who_asks_waits_a_tenth_of_a_second_at_most(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow(3.0)
-    kept = Kept(slow.read)
+    kept = Kept(slow.read, many)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(kept.run)
         await trio.sleep(3.5)
@@ -41,7 +45,7 @@ async def test_who_asks_waits_a_tenth_of_a_second_at_most(autojump_clock: trio.t
 
 async def test_what_is_read_in_time_is_new(autojump_clock: trio.testing.MockClock) -> None:
     quick = Slow(0.01)
-    kept = Kept(quick.read)
+    kept = Kept(quick.read, many)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(kept.run)
         await trio.sleep(2)
@@ -53,7 +57,7 @@ async def test_what_is_read_in_time_is_new(autojump_clock: trio.testing.MockCloc
 
 async def test_a_reading_that_fails_leaves_what_there_was(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow(0.01)
-    kept = Kept(slow.read)
+    kept = Kept(slow.read, many)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(kept.run)
         await trio.sleep(2)
@@ -67,7 +71,17 @@ async def test_a_reading_that_fails_leaves_what_there_was(autojump_clock: trio.t
 
 async def test_without_its_background_it_is_read_by_who_asks(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow(3.0)
-    kept = Kept(slow.read)
+    kept = Kept(slow.read, many)
     assert await kept.get() == 1
     await trio.sleep(100)
     assert await kept.get() == 2
+
+
+async def test_what_is_of_few_things_is_new_however_long_it_took(autojump_clock: trio.testing.MockClock) -> None:
+    slow = Slow(3.0)
+    kept = Kept(slow.read, lambda value: 1000)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(kept.run)
+        await trio.sleep(100)
+        assert await kept.get() == 2
+        nursery.cancel_scope.cancel()
