@@ -7,7 +7,7 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kafka import KafkaConsumer, KafkaProducer
@@ -25,7 +25,7 @@ _STOP_SECONDS = 60
 class Served:
     """A broker process and its console."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, options: Sequence[str] = ("--listen", "127.0.0.1:0")) -> None:
         self.process = subprocess.Popen(
             [
                 *(
@@ -33,8 +33,7 @@ class Served:
                     "-m",
                     "ottla",
                     "serve",
-                    "--listen",
-                    "127.0.0.1:0",
+                    *options,
                     "--console",
                     "127.0.0.1:0",
                     "--console-allow-writes",

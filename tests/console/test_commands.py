@@ -77,3 +77,26 @@ def test_records_are_written_and_sent_again_as_the_page_does_it(server: str) -> 
             record = next(consumer)
         assert (record.key, record.value) == (content.key, content.value)
         assert [(header[0], header[1]) for header in record.headers] == list(content.headers)
+
+
+@pytest.mark.slow
+def test_each_of_an_action_does_what_its_button_does(server: str) -> None:
+    printed(
+        action_commands.create_topic(server, "-made", 2, 1, {"retention.ms": "5", "cleanup.policy": "compact"}).ottla
+    )
+    printed(action_commands.add_partitions(server, "-made", 3).ottla)
+    printed(action_commands.set_config(server, "-made", "cleanup.policy", "compact,delete").ottla)
+    printed(action_commands.unset_config(server, "-made", "retention.ms").ottla)
+    told = printed(commands.topic(server, "-made").ottla)
+    assert "PartitionCount: 3" in told
+    assert "compact,delete" in told
+    assert "retention.ms=5" not in told
+    printed(action_commands.reset_offsets(server, GROUP, [], "shift", -1).ottla)
+    assert f"{GROUP}\t{TOPIC}\t1\t1\t" in printed(commands.group(server, GROUP).ottla)
+    printed(action_commands.reset_offsets(server, GROUP, [f"{TOPIC}:1"], "time", 4_070_908_800_000).ottla)
+    assert f"{GROUP}\t{TOPIC}\t1\t3\t3\t0" in printed(commands.group(server, GROUP).ottla)
+    printed(action_commands.delete_records(server, TOPIC, 1, None).ottla)
+    printed(action_commands.delete_group(server, GROUP).ottla)
+    assert GROUP not in printed(commands.groups(server).ottla)
+    printed(action_commands.delete_topic(server, "-made").ottla)
+    assert "-made" not in printed(commands.topics(server).ottla)
