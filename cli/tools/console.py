@@ -13,7 +13,7 @@ from ...base.addresses import join_host_port, split_host_port
 from ...base.seams import SystemClock, TrioWorkers
 from ...base.settings import SettingError
 from ...base.tcp import TcpNetwork
-from ...base.wording import explained, how_to_install
+from ...base.wording import how_to_install
 from .client import Connection, servers
 from .running import ToolError, UsageError
 
@@ -66,7 +66,7 @@ async def _serve(console: ConsoleAlone, host: str, port: int) -> None:
         try:
             await console.bind(host, port)
         except OSError as error:
-            raise ToolError(f"--listen {join_host_port(host, port)}: {explained(error)}") from None
+            raise ToolError(f"--listen {join_host_port(host, port)}: {error.strerror or error}") from None
         print(f"The console is on http://{join_host_port(console.host, console.port)}/", flush=True)
         async with trio.open_nursery() as nursery:
 

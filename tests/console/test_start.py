@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -71,3 +72,12 @@ def test_a_console_that_cannot_be_is_one_line(arguments: list[str], missing: str
     assert line.startswith("ottla: ")
     assert why in line
     assert not (tmp_path / "data").exists()
+
+
+def test_a_console_of_a_cluster_at_an_address_that_is_taken_is_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = [sys.executable, "-m", "ottla", "console", "-b", address, "--listen", address]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
+    assert done.returncode == 1
+    assert done.stderr == f"ottla: --listen {address}: Address already in use\n"
