@@ -246,7 +246,7 @@ function startChoice() {
 // --- keys and the theme ---------------------------------------------------------------------------------------------
 
 const PLACES = { o: "/", t: "/topics", g: "/groups", c: "/connections", r: "/requests", x: "/transactions", l: "/cluster" };
-let went = 0;
+let went = -Infinity; // when g was pressed; the clock of events begins with the page
 
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target.closest("input, select, textarea");
