@@ -7,23 +7,36 @@ transactions go. What lies above the offsets of the map stays as it is.
 
 A batch keeps its offsets and sequence numbers, even when it has lost records. One that has lost all of them is dropped,
 unless it is the last batch of a producer the log still knows, or the last one that was cleaned: such a batch stays as a
-header without records, so that sequence numbers, or the end of the log, are not forgotten. A batch that has lost nothing
-stays byte for byte.
+header without records, so that sequence numbers, or the end of the log, are not forgotten. What other replicas may not
+have, and may be truncated, does not count as the last: there Kafka's cleaner forgets. A batch that has lost nothing stays
+byte for byte.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..wire.compression import NONE
 from ..wire.records import LOG_APPEND_TIME, Record, RecordBatch, RecordsBuilder
 from .cleaned_transactions import CleanedTransactions
 from .offset_map import OffsetMap
+from .producer_snapshot import ProducerState
 from .settings import LONG_MAX
 from .validation import MAX_DECOMPRESSED_BYTES
 
-LastRecords = dict[int, tuple[int, int]]
-"""Producer id -> (last offset of its newest data, -1 for none; producer epoch)."""
+LastRecords = dict[int, tuple[int | None, int]]
+"""Producer id -> (last offset of its newest committed data, -1 for none, None where that is not known; producer epoch)."""
+
+
+def last_records(producers: Iterable[ProducerState], high_watermark: int, log_end_offset: int) -> LastRecords:
+    """What the producers' last batches are, once everything from the high watermark on may have been truncated."""
+    found: LastRecords = {}
+    for state in producers:
+        committed = [batch.last_offset for batch in state.batches if batch.last_offset < high_watermark]
+        is_over = not state.batches and log_end_offset <= high_watermark  # else its end may be among what is truncated
+        found[state.producer_id] = (max(committed, default=-1 if is_over else None), state.producer_epoch)
+    return found
 
 
 @dataclass(slots=True)
@@ -68,6 +81,8 @@ class BatchFilter:
         if batch.producer_id < 0 or batch.producer_id not in self.last_records:
             return False
         last_data_offset, producer_epoch = self.last_records[batch.producer_id]
+        if last_data_offset is None:
+            return True
         if last_data_offset >= 0:
             return batch.last_offset == last_data_offset
         return batch.is_control and batch.producer_epoch == producer_epoch

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from ..wire.records import RecordBatch
-from .batch_filter import BatchFilter, LastRecords
+from .batch_filter import BatchFilter, last_records
 from .cleaned_transactions import CleanedTransactions
 from .disk import Disk
 from .files import CLEANED_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX
@@ -148,12 +148,9 @@ class Cleaning:
 
     async def _clean_group(self, group: list[LogSegment], transactions: CleanedTransactions) -> None:
         log = self._log
-        last_records: LastRecords = {
-            state.producer_id: (state.batches[-1].last_offset if state.batches else -1, state.producer_epoch)
-            for state in log.producer_state.producers.values()
-        }
+        known = last_records(log.producer_state.producers.values(), log.high_watermark, log.log_end_offset)
         batch_filter = BatchFilter(
-            self._map, transactions, last_records, self._end_offset, log.settings.delete_retention_ms, self._now_ms
+            self._map, transactions, known, self._end_offset, log.settings.delete_retention_ms, self._now_ms
         )
         async with self._new_segment(group[0].base_offset) as cleaned:
             transactions.redirect(cleaned.aborted.append)

@@ -239,6 +239,29 @@ async def test_producers_survive(world):
     assert world.append(log, ("k", "4" + "x" * 100), base_sequence=4, **header).is_duplicate
 
 
+@pytest.mark.parametrize("uncommitted", [1, 6])
+async def test_producers_survive_a_truncation_after_it(world, uncommitted):
+    """Their last committed batch keeps its header, though there were others behind it, which were truncated."""
+    log = await compacted(world)
+    header = {"producer_id": 8, "producer_epoch": 3}
+    for n in range(5):
+        world.append(log, ("k0", f"{n}" + "x" * 100), base_sequence=n, **header)
+    fill(world, log, 20, keys=1)
+    world.append(log, ("k", "x" * 100))
+    committed = log.high_watermark
+    for n in range(5, 5 + uncommitted):
+        log.append_as_leader(world.batch([("k", f"{n}")], base_sequence=n, **header), 0, world.clock.now)
+    await clean(world)
+    log.truncate_to(committed)
+    world.kill()
+    for name in world.files():
+        if name.endswith(".snapshot"):
+            world.disk.remove(f"{world.path}/t-0/{name}")
+    log = await compacted(world)
+    (state,) = log.active_producers()
+    assert (state.producer_id, state.producer_epoch, state.last_sequence) == (8, 3, 4)
+
+
 async def test_min_compaction_lag(world):
     log = await compacted(world, min_compaction_lag_ms=1000)
     start = world.clock.now

@@ -16,6 +16,7 @@ SEEDS = range(150)
 KEPT = {
     282: "a move is cancelled, and the replica that stays has just lost what it had not flushed",
     1739: "a process dies while it empties a log, whose partition is then moved elsewhere",
+    1929: "a producer's last committed batch is compacted, and the one behind it is truncated in an election",
 }
 """What was found by a seed that is none of those."""
 PARTS = 30
