@@ -1,7 +1,8 @@
 """Data folders of one broker: where new replicas go, and which are moved from a full folder to one with room.
 
 A move within a broker copies as many bytes as one between brokers, so it is done only where it is worth it: from a folder whose
-volume is fuller than ``CAPACITY_SHARE``, to one that stays below. Brokers that don't tell how full a volume is are left alone.
+volume is fuller than the cluster's ``disk_limit``, to one that stays below. Brokers that don't tell how full a volume is are
+left alone.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .goals import CAPACITY_SHARE
 from .model import Broker, Cluster, Key, Partition
 from .plan import Move
 
@@ -28,13 +28,13 @@ class FolderMove(NamedTuple):
 class _Volumes:
     """How many bytes are taken in each folder of a broker, and how many may be."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, disk_limit: float) -> None:
         self.taken: dict[str, int] = {}
         self.limit: dict[str, int] = {}
         for folder in broker.folders:
             if folder.total is not None and folder.usable is not None:
                 self.taken[folder.path] = folder.total - folder.usable
-                self.limit[folder.path] = round(folder.total * CAPACITY_SHARE)
+                self.limit[folder.path] = round(folder.total * disk_limit)
 
     @property
     def are_known(self) -> bool:
@@ -49,7 +49,7 @@ class _Volumes:
 
 def folders_for_new(cluster: Cluster, moves: Iterable[Move]) -> dict[tuple[str, int, int], str]:
     """The folder with the most room for each replica that comes to a broker with several, by topic, partition and broker."""
-    volumes = {broker.broker_id: _Volumes(broker) for broker in cluster.brokers}
+    volumes = {broker.broker_id: _Volumes(broker, cluster.disk_limit) for broker in cluster.brokers}
     found = {}
     for move in moves:
         for broker in move.adding:
@@ -66,7 +66,7 @@ def folder_moves(cluster: Cluster, going: Iterable[Move] = ()) -> list[FolderMov
     leaving = {(move.key, broker) for move in going for broker in move.removing}
     found = []
     for broker in cluster.brokers:
-        volumes = _Volumes(broker)
+        volumes = _Volumes(broker, cluster.disk_limit)
         if broker.receives and volumes.are_known:
             there = [
                 p for p in cluster.partitions if volumes.taken.get(p.folders.get(broker.broker_id, "")) is not None

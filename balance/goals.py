@@ -10,13 +10,10 @@ import enum
 import math
 from collections.abc import Sequence
 
-from .model import Broker, Cluster
+from .model import DISK_LIMIT, Broker, Cluster
 
 ANY = 1 << 80
 """An upper bound that nothing reaches."""
-
-CAPACITY_SHARE = 0.8
-"""How full a volume may get, as Cruise Control's disk.capacity.threshold."""
 
 MARGIN = 0.9
 """How much of the tolerance a plan uses, so that its outcome stays within it while the load changes (Cruise Control's)."""
@@ -57,14 +54,14 @@ def even(total: int, brokers: int, tolerance: float) -> tuple[int, int]:
     return min(lower, math.floor(mean)), max(upper, math.ceil(mean))
 
 
-def capacity_of(broker: Broker, own_bytes: int) -> int:
+def capacity_of(broker: Broker, own_bytes: int, disk_limit: float = DISK_LIMIT) -> int:
     """How many bytes of replicas a broker may have; other files on its volumes count as taken."""
     if not broker.folders or any(folder.total is None or folder.usable is None for folder in broker.folders):
         return ANY
     volumes = {(folder.total, folder.usable) for folder in broker.folders}  # folders on one volume tell the same of it
     total = sum(total or 0 for total, _ in volumes)
     usable = sum(usable or 0 for _, usable in volumes)
-    return max(own_bytes + usable - round(total * (1 - CAPACITY_SHARE)), 0)
+    return max(own_bytes + usable - round(total * (1 - disk_limit)), 0)
 
 
 def racks_of(cluster: Cluster) -> dict[int, str | None]:

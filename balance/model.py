@@ -14,6 +14,9 @@ Key = tuple[str, int]
 Replicas = tuple[int, ...]
 """Ids of brokers; the first is preferred to lead."""
 
+DISK_LIMIT = 0.8
+"""How full a volume may get, as Cruise Control's disk.capacity.threshold."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Folder:
@@ -66,10 +69,11 @@ class Partition:
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """The whole of it."""
+    """The whole of it. ``disk_limit`` is how full a volume may get, as a share of it."""
 
     brokers: tuple[Broker, ...]
     partitions: tuple[Partition, ...]
+    disk_limit: float = DISK_LIMIT
 
     def __post_init__(self) -> None:
         known = {broker.broker_id for broker in self.brokers}

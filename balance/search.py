@@ -19,6 +19,8 @@ _TRIED = 12
 _TARGETS = 6
 _PASSES = 4
 _PARTNERS = 4
+_MIDDLES = 12
+_LARGE = 1000
 
 Score = tuple[float, ...]
 Found = tuple[Score, Sequence[Change]]
@@ -45,6 +47,8 @@ class _Search:
     def __init__(self, state: State, may_go_on: Callable[[], bool], note: Note) -> None:
         self._state, self._may_go_on, self._note = state, may_go_on, note
         self._candidates: Candidates | None = None
+        self._may_copy = True
+        self._is_large = len(state.partitions) >= _LARGE
 
     def run(self) -> None:
         by_goal = {measure.goal: number for number, measure in enumerate(self._state.measures)}
@@ -88,7 +92,8 @@ class _Search:
         if not measure.cost:
             return
         self._candidates = Candidates(self._state, measure)
-        for _ in range(_PASSES):
+        for way in range(_PASSES):
+            self._may_copy = measure.replica is not None or way > 0  # leaders first change without a copy
             stuck: set[int] = set()
             has_moved = False
             while self._may_go_on():
@@ -97,25 +102,39 @@ class _Search:
                 )
                 if broker is None or not measure.outside(broker):
                     break
-                found = self._best_single(number, broker) or self._best_pair(number, broker)
+                found = (
+                    self._best_single(number, broker, is_wide=False)
+                    or self._best_single(number, broker, is_wide=True)
+                    or self._best_pair(number, broker)
+                )
                 if found is None:
                     stuck.add(broker)
                     continue
                 self._apply(found[1], _reason(measure, broker))
                 has_moved = True
-            if not has_moved:
+            if not has_moved and self._may_copy:
                 break
         self._candidates = None
 
-    def _best_single(self, number: int, broker: int) -> Found | None:
+    def _best_single(self, number: int, broker: int, *, is_wide: bool) -> Found | None:
+        """One change, to or from the few brokers where it helps most, or else to or from any."""
         measure = self._state.measures[number]
         best: Found | None = None
-        for high, low in self._ways(measure, broker):
-            for change in self._changes(measure, high, low, _TRIED):
+        for high, low in self._ways(measure, broker, is_wide=is_wide):
+            for change in self._changes(measure, high, low, _PARTNERS if is_wide or self._is_large else _TRIED):
                 best = self._better(best, number, [change])
-            if best is not None and best[0][0] == math.inf:
+                if best is not None and self._is_large and self._is_good_enough(best[0], measure, change, high, low):
+                    return best
+            if best is not None and (best[0][0] == math.inf or is_wide):
                 break
         return best
+
+    def _is_good_enough(self, score: Score, measure: Measure, change: Change, high: int, low: int) -> bool:
+        """Nothing could bring more for its bytes, and no later goal is harmed: in a large cluster the search is over then."""
+        _, helped, gain, _ = score
+        weight = self._weight(measure, change[0], high)
+        most = min(weight, max(measure.outside(high), 0)) + min(weight, max(-measure.outside(low), 0))
+        return helped >= 0 and gain >= most
 
     def _best_pair(self, number: int, broker: int) -> Found | None:
         """Two changes that help together: an exchange, or one that makes room for the other."""
@@ -129,6 +148,8 @@ class _Search:
                 for other in back:
                     if other[0] != change[0]:
                         best = self._better(best, number, [change, other])
+                if best is not None and self._is_large:
+                    return best
             if best is not None:
                 return best
         return self._best_chain(number, broker) if measure.leader and not measure.replica else None
@@ -137,7 +158,7 @@ class _Search:
         """Leadership goes on from a broker in between, where no replica of the one is on the other."""
         measure = self._state.measures[number]
         for high, low in self._ways(measure, broker):
-            for middle in self._state.receivers:
+            for middle in self._by_room(measure)[:_MIDDLES]:
                 if middle not in (high, low):
                     for change in self._changes(measure, high, middle, _PARTNERS):
                         for other in self._changes(measure, middle, low, _PARTNERS):
@@ -160,7 +181,7 @@ class _Search:
             ratio = math.inf if copied <= 0 else round(gain / copied, 2)
             score: Score = (ratio, -self._harm(effects, number), gain, effects[number] / -1)
         else:
-            score = (math.inf if copied <= 0 else 0, -self._harm(effects, number), gain, -copied)
+            score = (math.inf if copied <= 0 else 0, -max(self._harm(effects, number), 0), gain, -copied)
         return max(best, (score, changes)) if best is not None else (score, changes)
 
     def _gain(self, measure: Measure, changes: Sequence[Change]) -> int:
@@ -187,13 +208,14 @@ class _Search:
                 total += effects[later] / (scale * scale)
         return round(total, 6)
 
-    def _ways(self, measure: Measure, broker: int) -> Iterator[tuple[int, int]]:
+    def _ways(self, measure: Measure, broker: int, *, is_wide: bool = False) -> Iterator[tuple[int, int]]:
         """From which broker to which: from one above its bounds to those with room, to one below from those with most."""
         order = self._by_room(measure)
         if measure.outside(broker) > 0:
-            yield from ((broker, low) for low in self._some(order) if low != broker)
+            yield from ((broker, low) for low in (order if is_wide else self._some(order)) if low != broker)
         elif broker in self._state.receivers:
-            yield from ((high, broker) for high in self._some(order[::-1]) if high != broker)
+            order.reverse()
+            yield from ((high, broker) for high in (order if is_wide else self._some(order)) if high != broker)
 
     def _some(self, order: list[int]) -> Iterable[int]:
         """The first few, and the first of each rack."""
@@ -209,6 +231,8 @@ class _Search:
 
     def _wanted(self, measure: Measure, high: int, low: int) -> int:
         """How much would best go from one broker to the other: what brings both inside their bounds."""
+        if measure.goal in (Goal.LEAVING, Goal.REPLICAS, Goal.LEADERS):
+            return 1  # what each weighs
         need = max(measure.outside(high), -measure.outside(low), 1)
         room = min(measure.load[high] - measure.lower[high], measure.upper[low] - measure.load[low])
         return max(min(need, room), 1)
@@ -233,7 +257,7 @@ class _Search:
     def _change(self, measure: Measure, partition: int, high: int, low: int) -> Replicas | None:
         replicas = self._state.replicas[partition]
         if low not in replicas:
-            return replaced(replicas, high, low)
+            return replaced(replicas, high, low) if self._may_copy else None
         if measure.leader is not None and replicas[0] == high:
             return led_by(replicas, low)
         return None
@@ -246,7 +270,9 @@ class _Search:
         for other in self._state.measures:
             if other.goal is Goal.BYTES and measure.replica is not other.replica:
                 need = min(max(other.outside(high), 0), max(other.upper[low] - other.load[low], 0))
-                return need // max(abs(measure.outside(high)), abs(measure.outside(low)), 1)
+                count = max(min(measure.outside(high), -measure.outside(low)), 1)
+                average = other.load[high] // max(self._state.measures[0].load[high], 1)
+                return min(need // count, average)
         return 0
 
     def _apply(self, changes: Sequence[Change], reason: str) -> None:

@@ -15,11 +15,15 @@ from .model import Cluster, Replicas, why_fixed
 Change = tuple[int, Replicas]
 """A partition's index, and the replicas it is to have."""
 
+_Split = tuple[int, list[int], list[int], tuple[int, int] | None]
+"""A partition's index, who gets it, who loses it, and who leads it instead of whom."""
+
 
 class Measure:
-    """One goal as a load of brokers: what a replica weighs on its broker, and what a leader does besides, by partition."""
+    """One goal as a load of brokers: what a replica weighs on its broker, or what a leader does, by partition."""
 
     def __init__(self, goal: Goal, replica: list[int] | None, leader: list[int] | None, brokers: Sequence[int]) -> None:
+        assert (replica is None) != (leader is None)
         self.goal, self.replica, self.leader = goal, replica, leader
         self.load = dict.fromkeys(brokers, 0)
         self.lower = dict.fromkeys(brokers, 0)
@@ -27,8 +31,9 @@ class Measure:
 
     def weight(self, partition: int, *, leads: bool) -> int:
         """What this partition weighs on a broker that has it."""
-        found = self.replica[partition] if self.replica else 0
-        return found + self.leader[partition] if leads and self.leader else found
+        if self.replica is not None:
+            return self.replica[partition]
+        return self.leader[partition] if leads and self.leader else 0
 
     def outside(self, broker: int) -> int:
         """How far a broker is outside its bounds: above 0 over them, below 0 under them."""
@@ -51,13 +56,13 @@ class Measure:
 
     def changes(self, partition: int, old: Replicas, new: Replicas) -> list[tuple[int, int]]:
         """Brokers and what is added to their load when a partition gets other replicas."""
-        found = []
-        if self.replica and (weight := self.replica[partition]):
+        if self.replica is not None:
+            weight = self.replica[partition]
             found = [(broker, -weight) for broker in old if broker not in new]
-            found += [(broker, weight) for broker in new if broker not in old]
-        if self.leader and old[0] != new[0] and (weight := self.leader[partition]):
-            found += [(old[0], -weight), (new[0], weight)]
-        return found
+            return found + [(broker, weight) for broker in new if broker not in old]
+        if self.leader is not None and old[0] != new[0]:
+            return [(old[0], -self.leader[partition]), (new[0], self.leader[partition])]
+        return []
 
 
 class State:
@@ -92,7 +97,7 @@ class State:
             measure.upper |= {broker_id: 0 for broker_id, broker in self.brokers.items() if broker.is_leaving}
         elif goal is Goal.CAPACITY:
             for broker in self.receivers:
-                measure.upper[broker] = capacity_of(self.brokers[broker], measure.load[broker])
+                measure.upper[broker] = capacity_of(self.brokers[broker], measure.load[broker], self.cluster.disk_limit)
         elif self.receivers:
             counted = [broker for broker, known in self.brokers.items() if known.receives or known.is_leaving]
             bounds = even(sum(measure.load[broker] for broker in counted), len(self.receivers), tolerance)
@@ -115,6 +120,8 @@ class State:
 
     def rack_lack(self, replicas: Replicas) -> int:
         """In how many more racks these replicas could be."""
+        if self._rack_count == 1:
+            return 0
         there = {self.racks[broker] for broker in replicas if self.brokers[broker].receives}
         return min(len(replicas), self._rack_count) - len(there)
 
@@ -132,9 +139,10 @@ class State:
         gets better.
         """
         found = []
+        looked_at = [self._split(*change) for change in changes]
         for number, measure in enumerate(self.measures):
             total = 0
-            for broker, change in self._moved(measure, changes):
+            for broker, change in self._moved(measure, looked_at):
                 if change > 0 and number < self.hard and measure.load[broker] + change > measure.upper[broker]:
                     return None
                 total += measure.cost_of(broker, change)
@@ -143,15 +151,29 @@ class State:
             found.append(total)
         return found
 
-    def _moved(self, measure: Measure, changes: Sequence[Change]) -> Iterable[tuple[int, int]]:
+    def _split(self, partition: int, new: Replicas) -> _Split:
+        """This is done once for all measures, because it is done for every change that is considered."""
+        old = self.replicas[partition]
+        gone = [broker for broker in old if broker not in new]
+        come = [broker for broker in new if broker not in old]
+        return partition, come, gone, (new[0], old[0]) if new[0] != old[0] else None
+
+    def _moved(self, measure: Measure, changes: Sequence[_Split]) -> Iterable[tuple[int, int]]:
         """What is added to loads by changes together, each broker once."""
-        if len(changes) == 1 and (measure.replica is None or measure.leader is None):
-            partition, new = changes[0]
-            return measure.changes(partition, self.replicas[partition], new)
+        found: list[tuple[int, int]] = []
+        for partition, come, gone, leaders in changes:
+            if measure.replica is not None:
+                weight = measure.replica[partition]
+                found += [(broker, weight) for broker in come]
+                found += [(broker, -weight) for broker in gone]
+            elif leaders is not None and measure.leader is not None:
+                weight = measure.leader[partition]
+                found += [(leaders[0], weight), (leaders[1], -weight)]
+        if len(changes) == 1:
+            return found
         sums: dict[int, int] = {}
-        for partition, new in changes:
-            for broker, change in measure.changes(partition, self.replicas[partition], new):
-                sums[broker] = sums.get(broker, 0) + change
+        for broker, change in found:
+            sums[broker] = sums.get(broker, 0) + change
         return sums.items()
 
     def moved_bytes(self, partition: int, new: Replicas) -> int:

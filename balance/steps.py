@@ -28,7 +28,10 @@ class Steps(NamedTuple):
 def steps_of(cluster: Cluster, plan: Plan, at_once: int) -> Steps:
     """Moves in the plan's order as far as goes; those that copy nothing are last."""
     used = {broker_id: load.bytes for broker_id, load in plan.before.items()}
-    limits = {broker_id: capacity_of(broker, used[broker_id]) for broker_id, broker in cluster.by_id.items()}
+    limits = {
+        broker_id: capacity_of(broker, used[broker_id], cluster.disk_limit)
+        for broker_id, broker in cluster.by_id.items()
+    }
     waiting: Sequence[Move] = [move for move in plan.moves if move.adding]
     steps: list[tuple[Move, ...]] = []
     while waiting:

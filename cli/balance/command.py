@@ -38,6 +38,7 @@ class Options:
     goals: str | None
     leaving: Sequence[int]
     tolerance: float
+    disk_limit: float
     throttle: int | None
     at_once: int
     window: Window
@@ -70,7 +71,7 @@ def balance(connection: Connection, options: Options, *, is_dry: bool, as_json: 
 
 def propose(admin: Admin, options: Options, chosen: Sequence[Goal]) -> Proposal:
     """What is to be done, by what the cluster is like now. Raises ToolError."""
-    cluster = look(admin, options.leaving, options.window)
+    cluster = look(admin, options.leaving, options.disk_limit, options.window)
     goals = [goal for goal in chosen if options.window.seconds > 0 or goal not in _NETWORK]
     until = time.monotonic() + _SEARCH_S
     plan = find_plan(cluster, goals, options.tolerance, lambda: time.monotonic() < until)
@@ -86,7 +87,7 @@ def _execute(admin: Admin, options: Options, proposal: Proposal, *, as_json: boo
         within = move_folders(admin, proposal.folder_moves, stop)
         if not stop:
             elect(admin, proposal.plan.elections)
-    now = look(admin, options.leaving, Window(0))
+    now = look(admin, options.leaving, options.disk_limit, Window(0))
     after = _with_rates(now, proposal.cluster)
     reached = loads(after, [p.replicas for p in after.partitions], [p.leader for p in after.partitions])
     if as_json:

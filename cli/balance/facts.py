@@ -24,7 +24,7 @@ class _Folders(NamedTuple):
     replicas: dict[Key, tuple[str, int]]
 
 
-def look(admin: Admin, leaving: Collection[int], window: Window) -> Cluster:
+def look(admin: Admin, leaving: Collection[int], disk_limit: float, window: Window) -> Cluster:
     """The cluster as it is, measured for as long as the window says. Raises ToolError, KafkaError."""
     layout = Layout(admin)
     on_disk = {broker: _folders(admin, broker) for broker in sorted(layout.racks)}
@@ -52,7 +52,7 @@ def look(admin: Admin, leaving: Collection[int], window: Window) -> Cluster:
                 where,
             )
         )
-    return Cluster(brokers, tuple(partitions))
+    return Cluster(brokers, tuple(partitions), disk_limit)
 
 
 def _brokers(layout: Layout, leaving: Collection[int], on_disk: Mapping[int, _Folders]) -> tuple[Broker, ...]:

@@ -296,6 +296,7 @@ def balance(
     tolerance: Annotated[
         int, typer.Option(metavar="PERCENT", min=1, max=100, help="How far from the mean a broker may be.")
     ] = 10,
+    disk_limit: Annotated[int, typer.Option(metavar="PERCENT", min=1, max=100, help="How full a disk may get.")] = 80,
     window: Annotated[
         float,
         typer.Option(metavar="SECONDS", min=0, help="How long to measure rates; with 0 there are no network goals."),
@@ -316,7 +317,7 @@ def balance(
     """Move replicas and leaders so that brokers have about the same, with as few bytes to copy as goes; any Kafka since 2.4.
 
     It shows what brokers have before and after, and each move with its reason, and does it in steps, throttled. No
-    move takes a replica out of a rack that its partition needs, or fills a disk above 80 %. Goals that come first
+    move takes a replica out of a rack that its partition needs, or fills a disk above its limit. Goals that come first
     are not given up for later ones.
 
     Ctrl-C ends it when the step under way is done, and once more cancels that step. The same command goes on, also after it was
@@ -337,6 +338,7 @@ def balance(
         goals,
         drain or (),
         tolerance / 100,
+        disk_limit / 100,
         throttle,
         at_once,
         rates.Window(window, tuple(metrics or ())),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import signal
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -13,12 +15,16 @@ from kafka import KafkaProducer
 import ottla
 from ottla.cli.tools.client import Admin
 from ottla.cli.tools.moves import Layout
+from ottla.compat_tests.session import eventually
 from ottla.testing.cluster import Cluster
 
 from .conftest import Command
+from .test_moves import throttles
 
 pytestmark = pytest.mark.slow
 SIZE = 10_000
+BALANCE = ("cluster", "balance", "--disk-limit", "100")
+"""Whatever else is on the disk of the machine that runs the tests."""
 _numbers = itertools.count()
 
 
@@ -72,19 +78,114 @@ def loads(found: Any, which: str, when: str = "after") -> list[int]:
     return [broker[when][which] for broker in found["brokers"]]
 
 
+def replicas_of(admin: Admin, name: str) -> dict[int, tuple[int, ...]]:
+    return {number: p.replicas for (topic, number), p in Layout(admin).partitions.items() if topic == name}
+
+
 def test_an_empty_broker_gets_its_share(
     cluster: Cluster, command: Command, admin: Admin, topic: Callable[..., str]
 ) -> None:
     brokers = [[1, 2], [2, 3], [1, 3], [1, 2]]
     name = topic([brokers[n % 4] for n in range(40)], [1 + n % 4 for n in range(40)])
-    dry = command.json("cluster", "balance", "--dry-run", "--window", "0")
+    dry = command.json(*BALANCE, "--dry-run", "--window", "0")
     assert not Layout(admin).moves
-    done = command.run("cluster", "balance", "--window", "0", "--throttle", "50000000", "--json")
+    done = command.run(*BALANCE, "--window", "0", "--throttle", "50000000", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["moves"] == dry["moves"] and found["moves"]
     assert not within(loads(found, "bytes", "before"))
     assert within(loads(found, "bytes")) and within(loads(found, "leaders"))
-    again = command.json("cluster", "balance", "--dry-run", "--window", "0")
+    again = command.json(*BALANCE, "--dry-run", "--window", "0")
     assert again["balanced"], again
     assert cluster.isr_of(name, 0)
+
+
+def test_a_broker_is_drained_and_a_rack_is_kept(command: Command, admin: Admin, topic: Callable[..., str]) -> None:
+    name = topic([[1, 2], [2, 3], [3, 4], [4, 1]] * 4, [2] * 16)
+    found = command.run(*BALANCE, "--drain", "3", "--window", "0", "--json")
+    assert found.returncode == 0, found.stderr
+    after = json.loads(found.stdout)
+    assert loads(after, "replicas")[2] == 0
+    assert all(3 not in replicas for replicas in replicas_of(admin, name).values())
+    assert all(move["why"] for move in after["moves"])
+    assert "there is no broker 9" in command.refused(*BALANCE, "--drain", "9", "--window", "0")
+
+
+def test_ctrl_c_ends_it_after_the_step_and_the_same_command_goes_on(
+    command: Command, admin: Admin, topic: Callable[..., str]
+) -> None:
+    name = topic([[1, 2]] * 12, [3] * 12)
+    options = (*BALANCE, "--window", "0", "--goals", "replicas", "--at-once", "1")
+    whole = command.json(*options, "--dry-run")
+    began = command.start(*options, "--throttle", "20000", "--json")
+    eventually(lambda: bool(Layout(admin).moves))
+    began.send_signal(signal.SIGINT)
+    output, errors = began.communicate(timeout=60)
+    assert (began.returncode, json.loads(output)["stopped"]) == (130, True), errors
+    assert "the same command goes on" in errors.decode()
+    assert not Layout(admin).moves and not throttles(admin, name)
+    rest = command.json(*options, "--dry-run")
+    assert 0 < len(rest["moves"]) < len(whole["moves"])
+    assert rest["bytes"] < whole["bytes"]
+    done = command.run(*options, "--json")
+    assert done.returncode == 0, done.stderr
+    assert within(loads(json.loads(done.stdout), "replicas"))
+
+
+def test_a_second_ctrl_c_cancels_what_is_on_its_way(command: Command, admin: Admin, topic: Callable[..., str]) -> None:
+    name = topic([[1, 2]] * 4, [3] * 4)
+    before = replicas_of(admin, name)
+    began = command.start(*BALANCE, "--window", "0", "--goals", "replicas", "--throttle", "1")
+    eventually(lambda: bool(Layout(admin).moves))
+    began.send_signal(signal.SIGINT)
+    assert began.stderr is not None
+    while b"once more" not in began.stderr.readline():
+        pass
+    began.send_signal(signal.SIGINT)
+    _, errors = began.communicate(timeout=60)
+    assert began.returncode == 130, errors
+    assert not Layout(admin).moves and not throttles(admin, name)
+    assert {n: {*replicas} for n, replicas in replicas_of(admin, name).items()} == {n: {*r} for n, r in before.items()}
+
+
+def test_the_run_after_one_that_was_killed_goes_on_and_removes_its_throttle(
+    command: Command, admin: Admin, topic: Callable[..., str]
+) -> None:
+    name = topic([[1, 2]] * 4, [3] * 4)
+    options = (*BALANCE, "--window", "0", "--goals", "replicas")
+    began = command.start(*options, "--throttle", "1")
+    eventually(lambda: bool(Layout(admin).moves))
+    began.kill()
+    began.communicate(timeout=60)
+    assert throttles(admin, name)
+    done = command.run(*options, "--throttle", "100000000", "--json")
+    assert done.returncode == 0, done.stderr
+    assert "on the way already" in done.stderr
+    assert within(loads(json.loads(done.stdout), "replicas"))
+    assert not Layout(admin).moves and not throttles(admin, name)
+
+
+def test_a_throttle_without_a_move_is_removed(command: Command, admin: Admin, topic: Callable[..., str]) -> None:
+    """It was killed after the moves had ended."""
+    name = topic([[1]], [1])
+    command("configs", "set", "--topic", name, "leader.replication.throttled.replicas=0:1")
+    command("configs", "set", "--broker", "1", "leader.replication.throttled.rate=1")
+    done = command.run(*BALANCE, "--window", "0", "--goals", "leaders")
+    assert done.returncode == 0 and "removes the throttle" in done.stderr
+    assert not throttles(admin, name)
+
+
+def test_rates_are_measured(cluster: Cluster, command: Command, topic: Callable[..., str]) -> None:
+    name = topic([[1, 2], [1, 2]], [1, 1])
+    began = command.start(*BALANCE, "--dry-run", "--window", "4", "--json")
+    with KafkaProducer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+        while began.poll() is None:
+            producer.send(name, bytes(SIZE), partition=0).get(timeout=20)
+            time.sleep(0.05)
+    output, errors = began.communicate(timeout=60)
+    assert began.returncode == 0, errors
+    assert loads(json.loads(output), "network_in", "before")[0] > SIZE
+
+
+def test_goals_that_are_none(command: Command) -> None:
+    assert "there is no goal 'cpu'" in command.refused(*BALANCE, "--goals", "racks,cpu", code=2)
