@@ -181,9 +181,10 @@ class Terminal:
 
 
 def pattern(expected: str) -> re.Pattern[str]:
-    """What the page shows as a pattern: … is any text, blanks are any number of them."""
+    """What the page shows as a pattern: … is any text, alone any lines; blanks are any number of them."""
     lines = [line.rstrip() for line in expected.splitlines() if line.strip()]
-    return re.compile("\n".join(re.sub(r"(\\ )+", " +", re.escape(line)).replace("…", ".*") for line in lines))
+    parts = (re.sub(r"(\\ )+", " +", re.escape(line)).replace("…", ".*") for line in lines)
+    return re.compile("\n".join("(?s:.*)" if part == ".*" else part for part in parts))
 
 
 def follow(page: Path, terminal: Terminal) -> None:
