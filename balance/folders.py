@@ -26,11 +26,12 @@ class FolderMove(NamedTuple):
 
 
 class _Volumes:
-    """How many bytes are taken in each folder of a broker, and how many may be."""
+    """How many bytes are taken in each folder of a broker, and how many may be; and how many replicas it is ``given``."""
 
     def __init__(self, broker: Broker, disk_limit: float) -> None:
         self.taken: dict[str, int] = {}
         self.limit: dict[str, int] = {}
+        self.given: dict[str, int] = {}
         for folder in broker.folders:
             if folder.total is not None and folder.usable is not None:
                 self.taken[folder.path] = folder.total - folder.usable
@@ -44,7 +45,7 @@ class _Volumes:
         return self.taken[path] - self.limit[path]
 
     def roomiest(self) -> str:
-        return min(self.taken, key=lambda path: (self.over(path), path))
+        return min(self.taken, key=lambda path: (self.over(path), self.given.get(path, 0), path))
 
 
 def folders_for_new(cluster: Cluster, moves: Iterable[Move]) -> dict[tuple[str, int, int], str]:
@@ -57,6 +58,7 @@ def folders_for_new(cluster: Cluster, moves: Iterable[Move]) -> dict[tuple[str, 
             if there.are_known:
                 path = there.roomiest()
                 there.taken[path] += move.size
+                there.given[path] = there.given.get(path, 0) + 1
                 found[*move.key, broker] = path
     return found
 

@@ -157,8 +157,12 @@ def move_folders(admin: Admin, moves: Sequence[FolderMove], stop: Stop) -> list[
         topic, number = move.key
         _say(f"broker {move.broker_id}: {topic}-{number} to {move.after}, {size_text(move.size)}")
         _alter_folders(admin, {(topic, number, move.broker_id): move.after}, allowed=(0,))
-        while _is_on_its_way(admin, move):
+        while (where := _folders_of(admin, move))[1]:
             time.sleep(_PAUSE_S)
+        if move.after not in where[0]:
+            raise ToolError(
+                f"{topic}-{number} did not get to {move.after} on broker {move.broker_id}; its log says why"
+            )
         done.append(move)
     return done
 
@@ -173,14 +177,15 @@ def _alter_folders(admin: Admin, wanted: Mapping[tuple[str, int, int], str], all
         raise ToolError("; ".join(refused))
 
 
-def _is_on_its_way(admin: Admin, move: FolderMove) -> bool:
+def _folders_of(admin: Admin, move: FolderMove) -> tuple[set[str], set[str]]:
+    """The folder that a replica is in, and the one that it is being moved to, while it is."""
     (told,) = admin.describe_log_dirs({move.key[0]: [move.key[1]]}, brokers=[move.broker_id])
-    return not any(
-        folder["log_dir"] == move.after and not partition["is_future_key"]
-        for folder in told["log_dirs"]
-        for topic in folder["topics"]
-        for partition in topic["partitions"]
-    )
+    found: tuple[set[str], set[str]] = (set(), set())
+    for folder in told["log_dirs"]:
+        for topic in folder["topics"]:
+            for partition in topic["partitions"]:
+                found[bool(partition["is_future_key"])].add(folder["log_dir"])
+    return found
 
 
 def elect(admin: Admin, keys: Iterable[Key]) -> None:
