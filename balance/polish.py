@@ -16,8 +16,8 @@ from .state import Change, State
 _MOST_TRIED = 40_000
 _MOST_PAIRS = 20_000
 _MOST_TOGETHER = 3
-_FEW = 40
-"""So few changes are tried three at a time."""
+_FEW = 5
+"""Of so few partitions three are tried at a time, and all orders of their replicas."""
 _FEW_ORDERS = 12
 
 
@@ -65,7 +65,7 @@ def _try_pairs(state: State, may_go_on: Callable[[], bool], note: Note) -> None:
 def _first_better(state: State, movable: Sequence[int], may_go_on: Callable[[], bool]) -> Sequence[Change] | None:
     singles = [(partition, new) for partition in movable for new in _alternatives(state, partition)]
     singles = [change for change in singles if state.may(*change)]
-    most = _MOST_TOGETHER if len(singles) <= _FEW else 2
+    most = _MOST_TOGETHER if len(movable) <= _FEW else 2
     found = itertools.chain.from_iterable(itertools.combinations(singles, count) for count in range(1, most + 1))
     for changes in found:
         if len({partition for partition, _ in changes}) < len(changes):
@@ -81,7 +81,7 @@ def _alternatives(state: State, partition: int) -> Iterator[tuple[int, ...]]:
     """Other replicas that a partition could have: all where these are few, else those that differ in one place."""
     now, before = state.replicas[partition], state.before[partition]
     brokers = sorted({*state.receivers, *now})
-    if math.perm(len(brokers), len(now)) <= _FEW_ORDERS:
+    if len(state.partitions) <= _FEW and math.perm(len(brokers), len(now)) <= _FEW_ORDERS:
         yield from (replicas for replicas in itertools.permutations(brokers, len(now)) if replicas != now)
         return
     if now != before:
