@@ -7,7 +7,6 @@ any step. A small cluster is looked through in pairs of changes, a large one onl
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterator, Sequence
 
 from .search import Note, led_by, replaced
@@ -15,10 +14,6 @@ from .state import Change, State
 
 _MOST_TRIED = 40_000
 _MOST_PAIRS = 20_000
-_MOST_TOGETHER = 3
-_FEW = 5
-"""Of so few partitions three are tried at a time, and all orders of their replicas."""
-_FEW_ORDERS = 12
 
 
 def polish(state: State, may_go_on: Callable[[], bool], note: Note) -> None:
@@ -65,11 +60,11 @@ def _try_pairs(state: State, may_go_on: Callable[[], bool], note: Note) -> None:
 def _first_better(state: State, movable: Sequence[int], may_go_on: Callable[[], bool]) -> Sequence[Change] | None:
     singles = [(partition, new) for partition in movable for new in _alternatives(state, partition)]
     singles = [change for change in singles if state.may(*change)]
-    most = _MOST_TOGETHER if len(movable) <= _FEW else 2
-    found = itertools.chain.from_iterable(itertools.combinations(singles, count) for count in range(1, most + 1))
+    found: Iterator[tuple[Change, ...]] = itertools.chain(
+        ((change,) for change in singles),
+        (pair for pair in itertools.combinations(singles, 2) if pair[0][0] != pair[1][0]),
+    )
     for changes in found:
-        if len({partition for partition, _ in changes}) < len(changes):
-            continue
         if not may_go_on():
             return None
         if _is_better(state, changes):
@@ -78,12 +73,7 @@ def _first_better(state: State, movable: Sequence[int], may_go_on: Callable[[], 
 
 
 def _alternatives(state: State, partition: int) -> Iterator[tuple[int, ...]]:
-    """Other replicas that a partition could have: all where these are few, else those that differ in one place."""
     now, before = state.replicas[partition], state.before[partition]
-    brokers = sorted({*state.receivers, *now})
-    if len(state.partitions) <= _FEW and math.perm(len(brokers), len(now)) <= _FEW_ORDERS:
-        yield from (replicas for replicas in itertools.permutations(brokers, len(now)) if replicas != now)
-        return
     if now != before:
         yield before
     for broker in now:

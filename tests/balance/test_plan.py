@@ -162,7 +162,7 @@ def every(cluster: Cluster) -> Iterator[tuple[Replicas, ...]]:
 
 
 @settings(max_examples=12, deadline=None, derandomize=True)
-@given(small(), st.sampled_from([CHOICE, (Goal.RACKS, Goal.BYTES), (Goal.RACKS, Goal.BYTES, Goal.LEADERS)]))
+@given(small(), st.sampled_from([(Goal.RACKS, Goal.BYTES), (Goal.RACKS, Goal.BYTES, Goal.LEADERS)]))
 def test_hardly_more_is_moved_than_the_least_that_does_it(cluster: Cluster, goals: Sequence[Goal]) -> None:
     plan = find_plan(cluster, goals)
     state = State(cluster, goals, 0.09)
