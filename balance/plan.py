@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
-from .goals import ANY, CHOICE, MARGIN, Goal, even
+from .goals import CHOICE, MARGIN, Goal
 from .model import Cluster, Key, Replicas, why_fixed
 from .polish import polish
 from .search import search
@@ -110,7 +110,7 @@ def find_plan(
         _elections(cluster) if Goal.LEADERS in state.goals else (),
         loads(cluster, state.before, [p.leader for p in cluster.partitions]),
         loads(cluster, state.replicas, [replicas[0] for replicas in state.replicas]),
-        tuple(_missed(state, tolerance)),
+        tuple(_missed(state)),
         left,
         is_whole,
     )
@@ -140,16 +140,8 @@ def loads(cluster: Cluster, replicas: Sequence[Replicas], leaders: Sequence[int 
     return {broker: Load(*load) for broker, load in found.items()}
 
 
-def _missed(state: State, tolerance: float) -> list[Goal]:
-    """What is outside the tolerance that was asked for, of which the search uses a part."""
-    missed = []
-    for measure in state.measures:
-        if measure.goal not in state.goals or not measure.cost:
-            continue
-        counted = [broker for broker in state.receivers if measure.upper[broker] != ANY]
-        lower, upper = even(sum(measure.load[b] for b in counted), max(len(counted), 1), tolerance)
-        if measure.goal.is_hard or any(not lower <= measure.load[broker] <= upper for broker in counted):
-            missed.append(measure.goal)
+def _missed(state: State) -> list[Goal]:
+    missed = [measure.goal for measure in state.measures if measure.cost and measure.goal in state.goals]
     if Goal.RACKS in state.goals and any(state.rack_lack(replicas) > 0 for replicas in state.replicas):
         missed.append(Goal.RACKS)
     return [goal for goal in state.goals if goal in missed]

@@ -54,8 +54,18 @@ def planned(cluster: Cluster, plan: Plan) -> Cluster:
     """The cluster when all is done, and every replica in sync."""
     now = after(cluster, plan)
     moved = {move.key for move in plan.moves}
+    freed = {broker: load.bytes - plan.after[broker].bytes for broker, load in plan.before.items()}
     return dataclasses.replace(
         cluster,
+        brokers=tuple(
+            dataclasses.replace(
+                broker,
+                folders=tuple(
+                    Folder(f.path, f.total, (f.usable or 0) + freed[broker.broker_id]) for f in broker.folders
+                ),
+            )
+            for broker in cluster.brokers
+        ),
         partitions=tuple(
             dataclasses.replace(p, replicas=now[p.key], leader=now[p.key][0], isr=frozenset(now[p.key]))
             if p.key in moved
