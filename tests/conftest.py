@@ -47,17 +47,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("on_demand")]
     root = Path(__file__).parent
-    files = {item: item.path.relative_to(root) for item in items if root in item.path.parents}
+    # By identity: an item's hash is that of its name, which pytest-xdist changes on the way.
+    files = {id(item): item.path.relative_to(root) for item in items if root in item.path.parents}
     is_in_lanes = config.getoption("loadgroup", False)  # in a process of pytest-xdist
     if is_in_lanes:
-        for item, file in files.items():
-            if (lane := lanes.lane(file)) is not None:
+        for item in items:
+            if id(item) in files and (lane := lanes.lane(files[id(item)])) is not None:
                 item.add_marker(pytest.mark.xdist_group(lane))
     yield
     if is_in_lanes:
-        lane_of = [(item.nodeid, lanes.lane(files[item])) for item in items if item in files]
+        lane_of = [(item.nodeid, lanes.lane(files[id(item)])) for item in items if id(item) in files]
         assert all(lane is None or name.endswith(f"@{lane}") for name, lane in lane_of), "pytest-xdist sees no lanes"
-        items.sort(key=lambda item: lanes.order(files[item]) if item in files else -1)
+        items.sort(key=lambda item: lanes.order(files[id(item)]) if id(item) in files else -1)
     # Last what is in small pieces, for the processes to end together.
     items.sort(key=lambda item: item.get_closest_marker("computes") is not None)
 
