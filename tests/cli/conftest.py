@@ -54,7 +54,11 @@ class Command:
     def run(self, *arguments: str, given: str | bytes = b"") -> subprocess.CompletedProcess[str]:
         """The command with ``given`` as its standard input, ended."""
         given = given.encode() if isinstance(given, str) else given
-        done = forkserver().run(arguments, given, self.environment, LIMIT_S)
+        if self.environment.get("PYTHONPATH") == os.environ.get("PYTHONPATH"):
+            done = forkserver().run(arguments, given, self.environment, LIMIT_S)
+        else:  # which Python reads when it starts
+            command = [sys.executable, "-m", "ottla", *arguments]
+            done = subprocess.run(command, input=given, capture_output=True, env=self.environment, timeout=LIMIT_S)
         return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def __call__(self, *arguments: str, given: str | bytes = b"") -> str:

@@ -312,7 +312,7 @@ def test_an_old_version_of_tls_is_refused() -> None:
 @pytest.mark.parametrize("name", ["crl", "ocsp"])
 def test_what_is_asked_for_revoked_certificates_is_not_passed_over(name: str) -> None:
     ZooKeeperSettings.from_properties({f"zookeeper.ssl.{name}.enable": "false"})
-    with pytest.raises(SettingError, match=rf"zookeeper\.ssl\.{name}\.enable: revoked certificates are not looked for"):
+    with pytest.raises(SettingError, match=rf"zookeeper\.ssl\.{name}\.enable: revoked certificates are not detected"):
         ZooKeeperSettings.from_properties({f"zookeeper.ssl.{name}.enable": "true"})
 
 
