@@ -8,7 +8,7 @@ address to send anything to.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import trio
@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from ..base.errors import KafkaError
 from ..broker.view.view import NotFoundError
-from .asking import in_words
+from .asking import Kafka, in_words
 from .commands import Command
 from .forms import RefusedFormError, read_form
 from .questions import WrongQuestionError
@@ -27,6 +27,8 @@ from .render import Renderer
 _AT_ONCE = 4
 Given = Mapping[str, str]
 """What is known: the parts of the address, its query, and the fields of a form."""
+Server = Callable[[], str]
+"""The address that clients connect to first, as commands have it."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,6 +90,17 @@ class Action(Protocol):
         ...
 
 
+class KafkaAction:
+    """What actions made of requests have in common. ``fields``: an action whose address says everything has none."""
+
+    def __init__(self, kafka: Kafka, server: Server) -> None:
+        self._kafka = kafka
+        self._server = server
+
+    def fields(self, given: Given) -> Sequence[Field]:
+        return ()
+
+
 class ActionPages:
     """The addresses of actions."""
 
@@ -118,7 +131,7 @@ class ActionPages:
             plan = await action.plan({**sent, **path})
         except (WrongQuestionError, NotFoundError, KafkaError) as error:
             if problem is None:
-                problem, status = _problem(error)
+                problem, status = problem_of(error)
         return await self._renderer.page(
             "action.html",
             status,
@@ -136,7 +149,7 @@ class ActionPages:
             sent = await read_form(request)
             done = await action.carry_out({**sent, **_path(request)})
         except (RefusedFormError, WrongQuestionError, NotFoundError, KafkaError) as error:
-            return await self._plan(action, sent, _path(request), *_problem(error))
+            return await self._plan(action, sent, _path(request), *problem_of(error))
         return await self._renderer.page("done.html", title=action.title, here=action.here, done=done)
 
 
@@ -144,7 +157,7 @@ def _path(request: Request) -> dict[str, str]:
     return {name: str(value) for name, value in request.path_params.items()}
 
 
-def _problem(error: Exception) -> tuple[str, int]:
+def problem_of(error: Exception) -> tuple[str, int]:
     """What the page says, and its status."""
     if isinstance(error, KafkaError):
         status = 403 if error.code.name.endswith("_AUTHORIZATION_FAILED") else 409

@@ -10,24 +10,17 @@ from ..security.acl import Operation
 from ..wire.messages.describe_producers import DescribeProducersRequest, ProducerState, TopicRequest
 from ..wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 from . import action_commands
-from .actions import Done, Field, Given, Plan, number
-from .asking import Kafka, Leader, check
+from .actions import Done, Field, Given, KafkaAction, Plan, number
+from .asking import Leader, check
 from .questions import WrongQuestionError
 from .rights import Rights
-from .topic_actions import Server, topic_address
+from .topic_actions import topic_address
 
 
-class AbortTransaction:
+class AbortTransaction(KafkaAction):
     """An abort marker for one partition, in the place of a coordinator that does not write it."""
 
     title, here = "Abort a transaction", "Topics"
-
-    def __init__(self, kafka: Kafka, server: Server) -> None:
-        self._kafka = kafka
-        self._server = server
-
-    def fields(self, given: Given) -> Sequence[Field]:
-        return ()
 
     async def plan(self, given: Given) -> Plan | None:
         topic, partition = given.get("topic", ""), _partition(given)

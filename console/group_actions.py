@@ -21,11 +21,11 @@ from ..wire.messages.offset_commit import (
 )
 from ..wire.messages.offset_fetch import OffsetFetchRequest
 from . import action_commands
-from .actions import Done, Field, Given, Plan, check_typed, number
-from .asking import GroupCoordinator, Kafka, check
+from .actions import Done, Field, Given, KafkaAction, Plan, check_typed, number
+from .asking import GroupCoordinator, check
 from .offsets import Bounds, Key, at_time, bounds
 from .questions import WrongQuestionError, moment_ms
-from .topic_actions import Server, described
+from .topic_actions import described
 
 _MOST_PARTITIONS = 2000
 _LATEST_MS = 253_402_300_800_000  # the year 10000
@@ -77,14 +77,10 @@ def read_reset(given: Given) -> Reset:
     return Reset(given.get("id", ""), tuple(given.get("topics", "").split()), way, at)
 
 
-class ResetOffsets:
+class ResetOffsets(KafkaAction):
     """Other offsets for a group."""
 
     title, here = "Reset offsets", "Groups"
-
-    def __init__(self, kafka: Kafka, server: Server) -> None:
-        self._kafka = kafka
-        self._server = server
 
     def fields(self, given: Given) -> Sequence[Field]:
         return (
@@ -225,17 +221,10 @@ def _shown(text: str) -> dict[Key, int]:
     return found
 
 
-class DeleteGroup:
+class DeleteGroup(KafkaAction):
     """A group, with the offsets that it has committed."""
 
     title, here = "Delete a group", "Groups"
-
-    def __init__(self, kafka: Kafka, server: Server) -> None:
-        self._kafka = kafka
-        self._server = server
-
-    def fields(self, given: Given) -> Sequence[Field]:
-        return ()
 
     async def plan(self, given: Given) -> Plan | None:
         group = given.get("id", "")

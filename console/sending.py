@@ -23,8 +23,8 @@ from ..broker.view.view import NotFoundError
 from ..wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ..wire.records import Record, build_batch
 from . import action_commands
-from .actions import number
-from .asking import Kafka, Leader, check, in_words
+from .actions import number, problem_of
+from .asking import Kafka, Leader, check
 from .forms import RefusedFormError, read_form
 from .questions import WrongQuestionError
 from .record_forms import KINDS, Content, Place, content_of, fields_of, places_of
@@ -203,6 +203,6 @@ def _partition(key: bytes | None, count: int, now_ms: int) -> int:
 
 
 def _problem(error: Exception) -> tuple[str, int]:
-    if isinstance(error, KafkaError):
-        return f"Kafka's answer: {in_words(error)}", 409
-    return str(error), 403 if isinstance(error, RefusedFormError) else 404 if isinstance(error, NotFoundError) else 400
+    """As for an action; but what Kafka refuses is 409 whatever the reason, for the form may be sent again to another topic."""
+    why, status = problem_of(error)
+    return why, 409 if isinstance(error, KafkaError) else status

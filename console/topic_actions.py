@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from urllib.parse import quote
 
 from ..base.errors import ErrorCode, KafkaError
@@ -19,7 +19,7 @@ from ..wire.messages.incremental_alter_configs import (
 )
 from ..wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 from . import action_commands
-from .actions import Done, Field, Given, Plan, check_typed, number
+from .actions import Done, Field, Given, KafkaAction, Plan, check_typed, number
 from .asking import AnyBroker, Controller, Kafka, Leader, check
 from .offsets import Bounds, bounds
 from .questions import WrongQuestionError
@@ -30,18 +30,11 @@ _SET, _DELETE = 0, 1
 _MOST_PARTITIONS = 100_000
 _MOST_REPLICAS = (1 << 15) - 1
 
-Server = Callable[[], str]
-"""The address that clients connect to first, as commands have it."""
 
-
-class CreateTopic:
+class CreateTopic(KafkaAction):
     """A new topic."""
 
     title, here = "Create a topic", "Topics"
-
-    def __init__(self, kafka: Kafka, server: Server) -> None:
-        self._kafka = kafka
-        self._server = server
 
     def fields(self, given: Given) -> Sequence[Field]:
         return (
@@ -91,14 +84,10 @@ class CreateTopic:
             check(result.error_code, result.error_message)
 
 
-class AddPartitions:
+class AddPartitions(KafkaAction):
     """More partitions for a topic."""
 
     title, here = "Add partitions", "Topics"
-
-    def __init__(self, kafka: Kafka, server: Server) -> None:
-        self._kafka = kafka
-        self._server = server
 
     def fields(self, given: Given) -> Sequence[Field]:
         return (Field("count", "Partitions in all", given.get("count", ""), "number"),)
@@ -134,14 +123,10 @@ class AddPartitions:
             check(result.error_code, result.error_message)
 
 
-class ConfigureTopic:
+class ConfigureTopic(KafkaAction):
     """A setting of a topic, set or given back to its default."""
 
     title, here = "Change a setting", "Topics"
-
-    def __init__(self, kafka: Kafka, server: Server) -> None:
-        self._kafka = kafka
-        self._server = server
 
     def fields(self, given: Given) -> Sequence[Field]:
         ways = (("set", "set it"), ("delete", "back to the default"))
@@ -198,14 +183,10 @@ def _change(given: Given) -> AlterableConfig:
     return AlterableConfig(name=name, config_operation=_SET, value=given.get("value", "").strip())
 
 
-class DeleteRecords:
+class DeleteRecords(KafkaAction):
     """The oldest records of one partition, up to an offset."""
 
     title, here = "Delete records", "Topics"
-
-    def __init__(self, kafka: Kafka, server: Server) -> None:
-        self._kafka = kafka
-        self._server = server
 
     def fields(self, given: Given) -> Sequence[Field]:
         return (
@@ -214,9 +195,7 @@ class DeleteRecords:
         )
 
     async def plan(self, given: Given) -> Plan | None:
-        topic = await described(self._kafka, given["topic"])
-        if topic.is_internal:
-            raise _internal(given["topic"])
+        await _alterable(self._kafka, given["topic"])
         if not given.get("partition", "").strip() or not given.get("offset", "").strip():
             return None
         partition, offset = _records(given)
@@ -235,9 +214,7 @@ class DeleteRecords:
 
     async def carry_out(self, given: Given) -> Done:
         name = given["topic"]
-        topic = await described(self._kafka, name)
-        if topic.is_internal:
-            raise _internal(name)
+        await _alterable(self._kafka, name)
         check_typed(given, name)
         number, offset = _records(given)
         partition = DeleteRecordsPartition(partition_index=number, offset=-1 if offset is None else offset)
@@ -267,22 +244,13 @@ def _records(given: Given) -> tuple[int, int | None]:
     return partition, offset
 
 
-class DeleteTopic:
+class DeleteTopic(KafkaAction):
     """A topic with all that is in it."""
 
     title, here = "Delete a topic", "Topics"
 
-    def __init__(self, kafka: Kafka, server: Server) -> None:
-        self._kafka = kafka
-        self._server = server
-
-    def fields(self, given: Given) -> Sequence[Field]:
-        return ()
-
     async def plan(self, given: Given) -> Plan | None:
-        topic = await described(self._kafka, given["topic"])
-        if topic.is_internal:
-            raise _internal(given["topic"])
+        topic = await _alterable(self._kafka, given["topic"])
         count = len(topic.partitions)
         return Plan(
             f"The topic {given['topic']} is deleted, with its {count} partitions and all that is in them.",
@@ -294,9 +262,7 @@ class DeleteTopic:
 
     async def carry_out(self, given: Given) -> Done:
         name = given["topic"]
-        topic = await described(self._kafka, name)
-        if topic.is_internal:
-            raise _internal(name)
+        await _alterable(self._kafka, name)
         check_typed(given, name)
         request = DeleteTopicsRequest(topic_names=[name], timeout_ms=TIMEOUT_MS)
         response = await self._kafka.ask(request, Controller())
@@ -316,8 +282,12 @@ async def described(kafka: Kafka, name: str) -> MetadataResponseTopic:
     return topic
 
 
-def _internal(name: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is the brokers' own: the console leaves it alone.")
+async def _alterable(kafka: Kafka, name: str) -> MetadataResponseTopic:
+    """A topic whose records may be deleted. Raises NotFoundError, KafkaError, for one of the brokers' own, too."""
+    topic = await described(kafka, name)
+    if topic.is_internal:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is the brokers' own: the console leaves it alone.")
+    return topic
 
 
 def topic_address(name: str) -> str:
