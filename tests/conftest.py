@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 from collections.abc import Generator
@@ -77,6 +78,17 @@ def short_lived_jvms() -> Generator[None, None, None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(jvm.VARIABLE, jvm.options())
         yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_loop_left() -> Generator[None, None, None]:
+    """A loop of asyncio that a file's tests leave running would end ``asyncio.run`` in those of the next one."""
+    yield
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    pytest.fail(f"{loop} still runs")
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
-    """A ``playwright.sync_api.Browser``."""
+    """A ``playwright.sync_api.Browser``. Its driver's asyncio loop runs in the process until the browser is closed."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
     if CHROMIUM is None:
         pytest.skip("there is no chromium (tools/setup.sh test installs Debian's)")
