@@ -248,13 +248,24 @@ class ProducerStateManager:
         return AbortedTransaction(state.producer_id, first, marker_offset, stable_end)
 
     def replay(self, batches: Iterable[RecordBatch], end_offset: int) -> None:
-        """Bring the state from ``map_end_offset`` to ``end_offset`` by the batches between; what they raise, this does."""
+        """Bring the state from ``map_end_offset`` to ``end_offset`` by the batches between; what they raise, this does.
+
+        Whatever verification they ended has ended when they were appended: one that is under way now began after them, and
+        stands (Kafka drops it, and a transaction whose leader truncates at that moment is aborted).
+        """
+        under_way, self.verifications = self.verifications, {}
+        try:
+            self._replay(batches, end_offset)
+        finally:
+            self.verifications = under_way
+        self.map_end_offset = end_offset
+
+    def _replay(self, batches: Iterable[RecordBatch], end_offset: int) -> None:
         for batch in batches:
             if batch.last_offset >= end_offset:
                 break
             if batch.producer_id >= 0:
                 self.update(batch)
-        self.map_end_offset = end_offset
 
     def expire(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that have been idle for ``expiration_ms`` and are in no transaction."""
@@ -320,10 +331,10 @@ class ProducerStateManager:
         self.verifications = other.verifications
 
     def _forget(self) -> None:
+        """Forget what the log said. What a coordinator was asked stands: only a marker, or the first batch, ends that."""
         self.producers = {}
         self.ongoing = {}
         self.unreplicated.clear()
-        self.verifications = {}
 
     def remove_snapshot(self, offset: int) -> None:
         """Remove one file, if it is there. Raises OSError."""
@@ -340,8 +351,12 @@ class ProducerStateManager:
             self.remove_snapshot(offset)
 
     def truncate_fully(self, offset: int) -> None:
-        """Forget every producer and remove every snapshot; the log starts again at ``offset``. Raises OSError."""
+        """Forget every producer and remove every snapshot; the log starts again at ``offset``. Raises OSError.
+
+        Markers between may be skipped, so verifications are forgotten, too.
+        """
         self._forget()
+        self.verifications.clear()
         for old in list(self.snapshots):
             self.remove_snapshot(old)
         self.map_end_offset = self.last_snapshot_offset = offset

@@ -119,6 +119,20 @@ async def test_what_is_outside_of_a_transaction_is_refused(world):
     assert log.log_end_offset == 2
 
 
+async def test_a_truncation_ends_no_verification_that_is_under_way(world):
+    """Seed 1388: a leader loses its session, truncates what was not committed, and leads again before its coordinator answers."""
+    log = await world.log()
+    producer = Producer(world, log, 1)
+    producer.begin("a")
+    producer.end(commit=True)
+    world.append(log, "of a leader that was not followed")
+    asked = log.producer_state.begin_verification(1, 0, producer.sequence, world.clock.now)
+    log.truncate_to(2)
+    log.producer_state.confirm(1, asked)
+    assert producer.send("b") == 2
+    assert log.last_stable_offset == 2
+
+
 async def test_the_first_batch_comes_first(world):
     log = await world.log()
     producer = Producer(world, log, 1)

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.computes
 SEEDS = range(150)
 KEPT = {
     282: "a move is cancelled, and the replica that stays has just lost what it had not flushed",
+    1388: "a leader truncates while it asks a coordinator about the first batch of a transaction",
     1739: "a process dies while it empties a log, whose partition is then moved elsewhere",
     1929: "a producer's last committed batch is compacted, and the one behind it is truncated in an election",
 }
