@@ -9,6 +9,7 @@ serves producers, consumers and admin clients; one that none of them knows is an
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ from kafka.protocol.admin import DescribeLogDirsRequest
 from ...base.addresses import split_host_port, with_ports
 from ...base.files import read_file
 from ...security.client_security import ClientSecurity, is_about_security, kafka_python_options, read_client_security
+from .plain_probe import answers_plainly
 from .running import ToolError, UsageError
 
 _CONNECT_S = 5.0
@@ -271,19 +273,23 @@ def check_reachable(
     has_failed: bool = False,
 ) -> None:
     """Raises ToolError at once when none of the addresses takes a connection, or the first that does refuses a client with
-    kafka-python's ``options`` for good; the clients would try for long.
+    kafka-python's ``options`` for good; the clients would try for long. Without options only the connection is tried.
 
-    Without TLS and SASL there is hardly a reason for that, so it is looked for only once a client ``has_failed``.
+    ``has_failed``: such a client has tried for long.
     """
     why = "no address given"
     for host, port in map(split_host_port, _addresses(bootstrap_server)):
+        connect = functools.partial(socket.create_connection, (host, port), timeout=connect_s)
         try:
-            with socket.create_connection((host, port), timeout=connect_s) as connection:
-                if options and (has_failed or options.get("security_protocol", "PLAINTEXT") != "PLAINTEXT"):
-                    from .entrance import check_entrance  # it loads parts of the codec
-
-                    check_entrance(connection, host, port, options, has_failed=has_failed)
+            if options is None:
+                connect().close()
                 return
+            is_plain = options.get("security_protocol", "PLAINTEXT") == "PLAINTEXT"
+            if has_failed or not is_plain or not answers_plainly(connect):
+                from .entrance import check_entrance  # it loads parts of the codec
+
+                check_entrance(connect, host, port, options, has_failed=has_failed)
+            return
         except OSError as error:
             why = (error.strerror or str(error)).lower()
     raise ToolError(

@@ -74,19 +74,50 @@ def test_a_certificate_of_another_authority(broker: ottla.Broker, tmp_path: Path
     assert "ssl.truststore.location" in said
 
 
+@pytest.fixture(scope="module")
+def tls_broker() -> Iterator[ottla.Broker]:
+    with ottla.Broker(tls=True) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def sasl_broker() -> Iterator[ottla.Broker]:
+    with ottla.Broker(users={"alice": "hers"}) as broker:
+        yield broker
+
+
 def test_another_security_protocol_than_the_listener_has(
-    broker: ottla.Broker, open_broker: ottla.Broker, tmp_path: Path
+    broker: ottla.Broker,
+    open_broker: ottla.Broker,
+    tls_broker: ottla.Broker,
+    sasl_broker: ottla.Broker,
+    tmp_path: Path,
 ) -> None:
-    inside = broker.client_properties("alice")
-    for protocol in ("PLAINTEXT", "SSL"):
-        said = refusal(tmp_path, broker, inside | SOON | {"security.protocol": protocol})
-        assert said.startswith(
-            "HERE closes the connection at a request: its listener may have another security.protocol"
-        )
-    said = refusal(tmp_path, open_broker, inside | SOON)
-    assert said.startswith("HERE closes the connection in the TLS handshake: its listener may have another")
-    said = refusal(tmp_path, open_broker, inside | {"security.protocol": "SASL_PLAINTEXT"})
-    assert said.startswith("HERE does not want SASL: ")
+    """At once: kafka-python would be given 10 minutes here."""
+    patient = {"bootstrap.timeout.ms": "600000"}
+    inside = broker.client_properties("alice") | patient
+    tls = "HERE answers with TLS, and security.protocol is"
+    assert refusal(tmp_path, tls_broker, patient).startswith(f"{tls} PLAINTEXT: it has to be SSL, or SASL_SSL")
+    assert refusal(tmp_path, broker, patient).startswith(f"{tls} PLAINTEXT: it has to be SSL, or SASL_SSL")
+    sasl_only = inside | {"security.protocol": "SASL_PLAINTEXT"}
+    assert refusal(tmp_path, broker, sasl_only).startswith(f"{tls} SASL_PLAINTEXT: it has to be SASL_SSL (")
+    said = refusal(tmp_path, sasl_broker, patient)
+    assert said.startswith("HERE wants SASL (") and all(mechanism in said for mechanism in MECHANISMS)
+    assert "and security.protocol is PLAINTEXT: it has to be SASL_PLAINTEXT (" in said
+    said = refusal(tmp_path, broker, inside | {"security.protocol": "SSL"})
+    assert "and security.protocol is SSL: it has to be SASL_SSL (" in said
+    for listener in (open_broker, sasl_broker):
+        said = refusal(tmp_path, listener, inside)
+        assert said.startswith("HERE does not speak TLS, and security.protocol is SASL_SSL (")
+    assert refusal(tmp_path, open_broker, sasl_only).startswith("HERE does not want SASL: ")
+
+
+def test_a_port_that_only_closes_connections(tmp_path: Path) -> None:
+    """Not for good, as far as can be known: the client is let try."""
+    with ottla.Broker() as closing_one:
+        closing_one.faults.add(api="ApiVersions", drop=True, count=None)
+        said = refusal(tmp_path, closing_one, SOON)
+    assert said.startswith("HERE closes the connection at a request: its listener may have another security.protocol")
 
 
 def test_a_connection_that_is_closed_once_is_no_refusal(open_broker: ottla.Broker, tmp_path: Path) -> None:
