@@ -70,7 +70,10 @@ def produce(
 
 
 def consume(connection: Connection, topic: str, *, num_records: int | None, timeout_ms: int, as_json: bool) -> None:
-    """Read from the beginning to where the topic ends now, and print the figures. Raises ToolError."""
+    """Read from the beginning to where the topic ends now, and print the figures. Raises ToolError.
+
+    Of ``num_records`` not one more is read; kafka-consumer-perf-test (ConsumerPerformance) counts the whole last poll.
+    """
     consumer = connection.consumer(group_id=None, enable_auto_commit=False, allow_auto_create_topics=False)
     try:
         numbers = consumer.partitions_for_topic(topic)
@@ -94,11 +97,12 @@ def _read(
 ) -> None:
     latencies = array("d")
     records = size = 0
+    most = consumer.config["max_poll_records"]
     with progress(f"consuming {topic}", wanted) as show:
         start = last = time.perf_counter()
         while records < wanted and any(consumer.position(where) < end for where, end in ends.items()):
             before = time.perf_counter()
-            polled = consumer.poll(timeout_ms=500)
+            polled = consumer.poll(timeout_ms=500, max_records=min(wanted - records, most))
             now = time.perf_counter()
             if not polled:
                 if (now - last) * 1000 >= timeout_ms:

@@ -71,6 +71,8 @@ def test_perf(command: Command, topic: str) -> None:
     read = command.json("perf", "consume", topic)
     assert (read["records"], read["bytes"]) == (500, 32000)
     assert command("perf", "consume", topic).startswith("500 records read in ")
+    some = command.json("perf", "consume", topic, "-n", "100")
+    assert (some["records"], some["bytes"]) == (100, 6400)
 
 
 def test_perf_of_numbered_records(command: Command, topic: str) -> None:
