@@ -130,7 +130,7 @@ def reset_offsets(connection: Connection, scope: Scope, target: Target, *, as_js
         _export(moves, with_groups=len(groups) > 1)
     elif moves or not refused:
         print_rows(COLUMNS, [(m.group, *m.where, m.current, m.new) for m in moves], as_json=as_json)
-        if moves and not scope.execute:
+        if moves and not scope.execute and not scope.dry_run:
             tell_of_execute()
     if refused:
         raise ToolError(" ".join(refused))

@@ -46,10 +46,9 @@ def print_rows(columns: Sequence[Column], rows: Sequence[Row], *, as_json: bool 
 
 
 def tell_of_execute() -> None:
-    """Tell a person who sees what would be done that it is not; scripts know what they have asked for."""
-    if is_terminal():
-        sys.stdout.flush()
-        print("Nothing is changed: --execute does it.", file=sys.stderr)
+    """Tell who sees what would be done, or has a script see it, that it is not; on the standard error."""
+    sys.stdout.flush()
+    print("Nothing is changed: --execute does it.", file=sys.stderr)
 
 
 def as_object(columns: Sequence[Column], row: Row) -> dict[str, Any]:

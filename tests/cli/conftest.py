@@ -21,6 +21,7 @@ import ottla
 from .forked import Forkserver
 
 LIMIT_S = 120
+PLAN_ONLY = "Nothing is changed: --execute does it."
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -62,9 +63,10 @@ class Command:
         return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
     def __call__(self, *arguments: str, given: str | bytes = b"") -> str:
-        """What the command printed; it has to succeed, and to say nothing on standard error but how much it has written."""
+        """What the command printed; it has to succeed, and to say nothing on standard error but how much it has written, or
+        that what it printed is only a plan."""
         done = self.run(*arguments, given=given)
-        said = re.sub(r"\A\d+ records? written to .*\n", "", done.stderr) if arguments[0] == "produce" else done.stderr
+        said = re.sub(rf"\A(\d+ records? written to .*|{PLAN_ONLY})\n", "", done.stderr)
         assert (done.returncode, said) == (0, "")
         return done.stdout
 

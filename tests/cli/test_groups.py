@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 
 import ottla
 
-from .conftest import Command
+from .conftest import PLAN_ONLY, Command
 
 pytestmark = pytest.mark.slow
 
@@ -97,6 +97,12 @@ def test_a_reset_is_shown_and_only_done_when_told(
     assert committed(admin, group) == {(topic, 0): 3}
     assert command.rows(*reset, "--execute") == shown
     assert committed(admin, group) == {(topic, 0): offset}
+
+
+def test_a_plan_in_a_pipe_is_told_to_be_one(command: Command, topic: str, group: str) -> None:
+    reset = ("groups", "reset-offsets", group, "--topic", topic, "--to-earliest")
+    said = {(): PLAN_ONLY + "\n", ("--json",): PLAN_ONLY + "\n", ("--dry-run",): "", ("--export",): "", ("--execute",): ""}
+    assert {options: command.run(*reset, *options).stderr for options in said} == said
 
 
 def test_a_reset_of_everything_by_file(
