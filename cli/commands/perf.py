@@ -82,7 +82,9 @@ def consume(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     num_records: Annotated[
         int | None,
-        typer.Option("--num-records", "-n", metavar="N", min=1, help="Records to read, and not one more. [all there are]"),
+        typer.Option(
+            "--num-records", "-n", metavar="N", min=1, help="Records to read, and not one more. [all there are]"
+        ),
     ] = None,
     timeout_ms: Annotated[
         int, typer.Option(metavar="MS", min=1, help="End when no record comes for this long.")

@@ -32,8 +32,6 @@ _ATTEMPTS = 6
 _PAUSE_S = 0.1
 _UNREACHED = (kafka.errors.KafkaConnectionError, kafka.errors.NodeNotReadyError)
 _BOOTSTRAP_MS = 10_000
-REFUSED = "refused"
-"""Where ``Admin.describe_configs`` has the refusals, each with the error's code and the broker's words or None."""
 _RENAMED = {
     "compression.type": "compression_type",
     "max.in.flight.requests.per.connection": "max_in_flight_requests_per_connection",
@@ -49,6 +47,13 @@ _IGNORED = frozenset(
 )
 _KNOWN = {*KafkaAdminClient.DEFAULT_CONFIG, *KafkaConsumer.DEFAULT_CONFIG, *KafkaProducer.DEFAULT_CONFIG}
 _TEXT = frozenset({"client_id", "group_id", "transactional_id", "sasl_plain_username", "sasl_plain_password"})
+
+
+class Described(dict[str, Any]):
+    """What ``Admin.describe_configs`` gives: kafka-python's entries by type and name of a resource, none where describing it was
+    refused; ``refused`` are these refusals, each with the error's code and the broker's words or None."""
+
+    refused: Sequence[tuple[int, str | None]] = ()
 
 
 class Admin(KafkaAdminClient):  # type: ignore[misc]
@@ -80,11 +85,11 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
                 await self._net.sleep(_PAUSE_S)
 
     @classmethod
-    def _describe_configs_process_responses(cls, responses: Any, config_filter: Any = "modified") -> dict[str, Any]:
-        """As the client has it, which says nothing of refusals; here those are beside the types of resources."""
-        described: dict[str, Any] = super()._describe_configs_process_responses(responses, config_filter)
+    def _describe_configs_process_responses(cls, responses: Any, config_filter: Any = "modified") -> Described:
+        """As the client has it, which says nothing of refusals."""
+        described = Described(super()._describe_configs_process_responses(responses, config_filter))
         results = [result for response in responses for result in response.results]
-        described[REFUSED] = [(each.error_code, each.error_message) for each in results if each.error_code]
+        described.refused = [(each.error_code, each.error_message) for each in results if each.error_code]
         return described
 
     async def _async_describe_log_dirs(self, topic_partitions: Any = (), brokers: Any = None) -> Any:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
 from ...base.wording import meant
-from .client import REFUSED, Admin
+from .client import Admin, Described
 from .running import ToolError, refusal
 
 _ERROR = re.compile(r"\[Error (-?\d+)\] \w+:? ?(.*)", re.DOTALL)
@@ -45,9 +44,9 @@ def apply_changes(admin: Admin, resources: Sequence[ConfigResource]) -> None:
         raise ToolError("; ".join(refused))
 
 
-def check_described(described: dict[str, Any], whose: str) -> None:
-    """Raises ToolError where a broker has refused to describe the settings; else only those are left."""
-    for code, words in described.pop(REFUSED):
+def check_described(described: Described, whose: str) -> None:
+    """Raises ToolError where a broker has refused to describe the settings."""
+    for code, words in described.refused:
         raise ToolError(f"{whose}: {refusal(code, words)}")
 
 

@@ -101,7 +101,13 @@ def test_a_reset_is_shown_and_only_done_when_told(
 
 def test_a_plan_in_a_pipe_is_told_to_be_one(command: Command, topic: str, group: str) -> None:
     reset = ("groups", "reset-offsets", group, "--topic", topic, "--to-earliest")
-    said = {(): PLAN_ONLY + "\n", ("--json",): PLAN_ONLY + "\n", ("--dry-run",): "", ("--export",): "", ("--execute",): ""}
+    said = {
+        (): PLAN_ONLY + "\n",
+        ("--json",): PLAN_ONLY + "\n",
+        ("--dry-run",): "",
+        ("--export",): "",
+        ("--execute",): "",
+    }
     assert {options: command.run(*reset, *options).stderr for options in said} == said
 
 

@@ -7,7 +7,16 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from kafka.admin import ACL, ACLOperation, ACLPermissionType, ResourcePattern, ResourceType
+from kafka.admin import (
+    ACL,
+    ACLOperation,
+    ACLPermissionType,
+    ConfigResource,
+    ConfigResourceType,
+    ResourcePattern,
+    ResourceType,
+)
+from kafka.errors import TopicAuthorizationFailedError
 
 import ottla
 from ottla.cli.tools import configs, consume, log_dirs, perf, produce
@@ -63,6 +72,13 @@ def test_settings_that_may_not_be_described_are_no_empty_list(
         refusal(configs.describe, bob, entity, show_all=True, as_json=False) == f"{entity}: {why}_AUTHORIZATION_FAILED)"
     )
     assert "_AUTHORIZATION_FAILED)" in refusal(configs.unset_configs, bob, entity, ["retention.ms"])
+
+
+def test_refusals_are_not_among_the_settings(bob: Connection) -> None:
+    with closing(bob.admin()) as admin:
+        described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, "shown")])
+    assert described == {"topic": {"shown": {}}}
+    assert [code for code, _ in described.refused] == [TopicAuthorizationFailedError.errno]
 
 
 def test_data_folders_that_may_not_be_described_are_no_empty_list(bob: Connection) -> None:

@@ -102,8 +102,7 @@ def throttles(admin: KafkaAdminClient, name: str) -> dict[str, str]:
     """What limits replication: of the topic, and of broker 1."""
     asked = [ConfigResource(ConfigResourceType.TOPIC, name), ConfigResource(ConfigResourceType.BROKER, "1")]
     found = {}
-    described = admin.describe_configs(asked, config_filter="all")
-    for by_name in (described["topic"], described["broker"]):
+    for by_name in admin.describe_configs(asked, config_filter="all").values():
         for entries in by_name.values():
             found |= {
                 setting: entry["value"]
