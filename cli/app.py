@@ -23,6 +23,17 @@ app = typer.Typer(
 )
 
 
+LogLevel = Annotated[
+    str,
+    typer.Option(metavar="LEVELS", help="debug, info, warning or error; AREA=LEVEL after a comma is for one area."),
+]
+LogFormat = Annotated[str, typer.Option(metavar="FORMAT", help="text, or json: an object in a line for each event.")]
+Trace = Annotated[
+    str | None,
+    typer.Option(metavar="API,…", help="Log a line for each request of these APIs: produce,fetch or all."),
+]
+
+
 def _show_version(value: bool) -> None:
     if value:
         from .. import __version__
@@ -77,17 +88,9 @@ def serve(
         str | None,
         typer.Option(metavar="HOST:PORT[,…][/PATH]", help="Join the cluster whose state is in this ZooKeeper."),
     ] = None,
-    log_level: Annotated[
-        str,
-        typer.Option(metavar="LEVELS", help="debug, info, warning or error; AREA=LEVEL after a comma is for one area."),
-    ] = "info",
-    log_format: Annotated[
-        str, typer.Option(metavar="FORMAT", help="text, or json: an object in a line for each event.")
-    ] = "text",
-    trace: Annotated[
-        str | None,
-        typer.Option(metavar="API,…", help="Log a line for each request of these APIs: produce,fetch or all."),
-    ] = None,
+    log_level: LogLevel = "info",
+    log_format: LogFormat = "text",
+    trace: Trace = None,
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C.
 
