@@ -164,9 +164,11 @@ def _ready(server: BrokerServer) -> None:
     if server.console_address is not None:
         logger.info("the console is on http://%s/", server.console_address)
     assert server.assembly is not None
+    # The first address stands bare, for scripts that take it from here.
+    places = ", ".join([server.bootstrap_servers, *map(str, server.endpoints[1:])])
     folders = ", ".join(str(Path(path).absolute()) for path in server.data_dirs)
     print(
-        f"Ottla {__version__} is ready on {server.bootstrap_servers}, cluster {server.assembly.cluster_id}, data in {folders}",
+        f"Ottla {__version__} is ready on {places}, cluster {server.assembly.cluster_id}, data in {folders}",
         flush=True,
     )
 

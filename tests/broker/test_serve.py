@@ -18,7 +18,7 @@ from kafka.errors import KafkaError
 from ottla.testing.held_port import HeldPort
 
 LIMIT_S = 120
-READY = re.compile(r"is ready on (\S+), cluster (\S+), data in (.+)")
+READY = re.compile(r"is ready on (\S+),(?: (\S+),)* cluster (\S+), data in (.+)")
 
 
 class Served:
@@ -36,7 +36,7 @@ class Served:
         line = self.process.stdout.readline()
         match = READY.search(line)
         assert match, self.process.communicate()[1]
-        self.address, self.cluster_id, self.data_dir = match.groups()
+        self.address, self.second, self.cluster_id, self.data_dir = match.groups()
 
     def stop(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """Exit code and what was logged."""
@@ -106,6 +106,18 @@ def test_what_was_written_is_there_after_a_restart(
     consumer.close()
     assert values == [str(number).encode() for number in range(100)]
     assert again.stop()[0] == 0
+
+
+def test_the_ready_line_names_every_listener(serve: Callable[..., Served], tmp_path: Path) -> None:
+    listeners = "PLAINTEXT://127.0.0.1:0,OUTSIDE://127.0.0.1:0"
+    properties = f"listeners={listeners}", "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,OUTSIDE:PLAINTEXT"
+    overrides = [word for each in properties for word in ("--override", each)]
+    served = serve(*overrides, "--data-dir", str(tmp_path))
+    name, _, outside = served.second.partition("://")
+    assert (name, served.address == outside) == ("OUTSIDE", False)
+    for address in (served.address, outside):
+        with KafkaAdminClient(bootstrap_servers=address) as admin:
+            assert admin.list_topics() == []
 
 
 def test_a_stop_does_not_wait_for_long_polls(served: Served) -> None:
