@@ -8,7 +8,7 @@ start, then the default. A setting whose default comes from another property (``
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -53,14 +53,13 @@ class ConfigEntry(NamedTuple):
         return self.kind in (Kind.PASSWORD, Kind.UNKNOWN)  # an unknown property may have a password in it
 
 
-def topic_entries(config: Config, overrides: Mapping[str, str]) -> list[ConfigEntry]:
-    """Every topic-level setting of a topic with these overrides, by name."""
+def topic_entries(config: Config, overrides: Mapping[str, str], wanted: Set[str] = frozenset()) -> list[ConfigEntry]:
+    """The topic-level settings of a topic with these overrides, by name: the ``wanted`` ones, or all where none is named."""
     settings = config.settings(LogSettings)
     effective = settings.with_topic_overrides(overrides) if overrides else settings
-    return [
-        _topic_entry(config, name, declared, effective, name in overrides)
-        for name, declared in sorted(LogSettings.topic_settings().items())
-    ]
+    known = LogSettings.topic_settings()
+    names = sorted(known.keys() & wanted if wanted else known)
+    return [_topic_entry(config, name, known[name], effective, name in overrides) for name in names]
 
 
 def _topic_entry(

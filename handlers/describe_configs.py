@@ -35,12 +35,19 @@ from .rights import TOPIC, allowed_names
 logger = logging.getLogger(__name__)
 
 _CONFIG_SECONDS = 5.0
+_RESOURCES_PER_SLICE = 25
+"""After so many other requests have a turn: all settings of a topic take about 0.2 ms."""
 
 
 async def handle(call: Call, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     if not call.broker.is_alone:
         await _load_topics(call, request)
-    return DescribeConfigsResponse(results=[_describe(call, request, resource) for resource in request.resources])
+    results = []
+    for count, resource in enumerate(request.resources, 1):
+        results.append(_describe(call, request, resource))
+        if count % _RESOURCES_PER_SLICE == 0:
+            await trio.lowlevel.checkpoint()
+    return DescribeConfigsResponse(results=results)
 
 
 async def _load_topics(call: Call, request: DescribeConfigsRequest) -> None:
@@ -63,10 +70,10 @@ async def _load_topics(call: Call, request: DescribeConfigsRequest) -> None:
 
 def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
     try:
-        entries = _entries(call, resource)
+        wanted = frozenset(resource.configuration_keys or ())
+        entries = _entries(call, resource, wanted)
     except KafkaError as error:
         return _result(resource, error)
-    wanted = set(resource.configuration_keys or ())
     return DescribeConfigsResult(
         error_message="",
         resource_type=resource.resource_type,
@@ -75,13 +82,14 @@ def _describe(call: Call, request: DescribeConfigsRequest, resource: DescribeCon
     )
 
 
-def _entries(call: Call, resource: DescribeConfigsResource) -> list[ConfigEntry]:
+def _entries(call: Call, resource: DescribeConfigsResource, wanted: frozenset[str]) -> list[ConfigEntry]:
+    """Those of a topic are not even made if they are not wanted: they are asked for of thousands of topics."""
     broker, name = call.broker, resource.resource_name
     check_right(call, Operation.DESCRIBE_CONFIGS, resource.resource_type, name)
     match resource.resource_type:
         case ResourceType.TOPIC:
             check_topic(broker, name)
-            return topic_entries(broker.config, broker.configs.overrides(TOPICS, name))
+            return topic_entries(broker.config, broker.configs.overrides(TOPICS, name), wanted)
         case ResourceType.BROKER:
             if not name:
                 return default_broker_entries(broker.config, broker.config.parsed())
