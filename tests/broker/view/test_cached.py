@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 import trio
 import trio.testing
 
@@ -24,6 +27,15 @@ class Slow:
         return self.count
 
 
+@asynccontextmanager
+async def in_background(kept: Kept[int]) -> AsyncIterator[None]:
+    """``kept`` is read by a task of its own, as a view's is."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(kept.run)
+        yield
+        nursery.cancel_scope.cancel()
+
+
 def many(value: int) -> int:
     return 9000
 
@@ -31,8 +43,7 @@ def many(value: int) -> int:
 async def test_who_asks_waits_a_tenth_of_a_second_at_most(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow(3.0)
     kept = Kept(slow.read, many)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(kept.run)
+    async with in_background(kept):
         await trio.sleep(3.5)
         await trio.sleep(100)
         began = trio.current_time()
@@ -40,33 +51,28 @@ async def test_who_asks_waits_a_tenth_of_a_second_at_most(autojump_clock: trio.t
         assert trio.current_time() - began <= PATIENCE_SECONDS + 0.001
         await trio.sleep(3.5)
         assert await kept.get() == 2, "asked for, it was read"
-        nursery.cancel_scope.cancel()
 
 
 async def test_what_is_read_in_time_is_new(autojump_clock: trio.testing.MockClock) -> None:
     quick = Slow(0.01)
     kept = Kept(quick.read, many)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(kept.run)
+    async with in_background(kept):
         await trio.sleep(2)
         assert [await kept.get(), await kept.get()] == [2, 2]
         await trio.sleep(2 * KEPT_SECONDS + 1)
         assert quick.count == 4, "it is read when nobody asks, too"
-        nursery.cancel_scope.cancel()
 
 
 async def test_a_reading_that_fails_leaves_what_there_was(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow(0.01)
     kept = Kept(slow.read, many)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(kept.run)
+    async with in_background(kept):
         await trio.sleep(2)
         slow.fails = True
         assert await kept.get() == 1
         slow.fails = False
         await trio.sleep(2)
         assert await kept.get() == 2
-        nursery.cancel_scope.cancel()
 
 
 async def test_without_its_background_it_is_read_by_who_asks(autojump_clock: trio.testing.MockClock) -> None:
@@ -80,8 +86,6 @@ async def test_without_its_background_it_is_read_by_who_asks(autojump_clock: tri
 async def test_what_is_of_few_things_is_new_however_long_it_took(autojump_clock: trio.testing.MockClock) -> None:
     slow = Slow(3.0)
     kept = Kept(slow.read, lambda value: 1000)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(kept.run)
+    async with in_background(kept):
         await trio.sleep(100)
         assert await kept.get() == 2
-        nursery.cancel_scope.cancel()
