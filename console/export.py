@@ -22,7 +22,7 @@ import functools
 import io
 import json
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -162,22 +162,39 @@ def _time(timestamp: int) -> str | None:
 # --- JSON lines and CSV -----------------------------------------------------------------------------------------------
 
 
+class _Contents(NamedTuple):
+    """What a line has of a record, whatever the file; ``time`` is that of ``timestamp`` as text, where there is one."""
+
+    time: str | None
+    key: Content
+    value: Content
+    headers: Sequence[Mapping[str, Any]]
+
+
+def _contents(topic: str, question: Question, decoding: Decoding, record: FoundRecord) -> _Contents:
+    return _Contents(
+        _time(record.timestamp) if record.timestamp >= 0 else None,
+        content(record.key, question.keys, decoding, topic),
+        content(record.value, question.show, decoding, topic),
+        _headers(record, decoding, topic),
+    )
+
+
 def _json_lines(topic: str, question: Question, decoding: Decoding, found: Sequence[FoundRecord]) -> bytes:
     lines = []
     for each in found:
-        key = content(each.key, question.keys, decoding, topic)
-        value = content(each.value, question.show, decoding, topic)
+        time, key, value, headers = _contents(topic, question, decoding, each)
         line = {
             "topic": topic,
             "partition": each.partition,
             "offset": str(each.offset),
             "timestamp": str(each.timestamp),
-            "time": _time(each.timestamp) if each.timestamp >= 0 else None,
+            "time": time,
             "key": key.value,
             "key_as": key.kind,
             "value": value.value,
             "value_as": value.kind,
-            "headers": _headers(each, decoding, topic),
+            "headers": headers,
             "transaction": each.fate.value or None,
         }
         lines.append(_dumps(line))
@@ -204,14 +221,12 @@ def _dumps(value: Any) -> str:
 def _csv(topic: str, question: Question, decoding: Decoding, found: Sequence[FoundRecord]) -> bytes:
     lines = []
     for each in found:
-        key = content(each.key, question.keys, decoding, topic)
-        value = content(each.value, question.show, decoding, topic)
+        time, key, value, headers = _contents(topic, question, decoding, each)
         row = [
             *(topic, str(each.partition), str(each.offset)),
-            # Those two are numbers of the broker's, and no text of a record's: -1 stays -1.
-            *(str(each.timestamp), (_time(each.timestamp) if each.timestamp >= 0 else None) or ""),
+            *(str(each.timestamp), time or ""),  # numbers of the broker's, and no text of a record's: -1 stays -1
             *(_cell(key), key.kind, _cell(value), value.kind),
-            *(_dumps(_headers(each, decoding, topic)) if each.headers else "", each.fate.value),
+            *(_dumps(headers) if headers else "", each.fate.value),
         ]
         lines.append(_csv_line(row))
     return b"".join(lines)
