@@ -8,10 +8,11 @@ action was written for (``HIGHEST``).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..wire.api_keys import ApiKey
 from ..wire.schema import Message
 
@@ -61,6 +62,13 @@ class Kafka(Protocol):
 
         Raises KafkaError where no answer is to be had: no such partition, no leader or coordinator, a broker that cannot be
         reached, or a visitor without the right.
+        """
+        ...
+
+    async def by_leader(self, partitions: Iterable[TopicPartition]) -> Sequence[Sequence[TopicPartition]]:
+        """Those that have the same leader together; what is asked about them goes to ``Leader`` of any of them.
+
+        Raises KafkaError where one is not there, or has no leader.
         """
         ...
 

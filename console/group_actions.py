@@ -12,6 +12,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..wire.messages.delete_groups import DeleteGroupsRequest
 from ..wire.messages.describe_groups import DescribeGroupsRequest
 from ..wire.messages.offset_commit import (
@@ -23,7 +24,7 @@ from ..wire.messages.offset_fetch import OffsetFetchRequest
 from . import action_commands
 from .actions import Done, Field, Given, KafkaAction, Plan, check_typed, number
 from .asking import GroupCoordinator, check
-from .offsets import Bounds, Key, at_time, bounds
+from .offsets import Bounds, at_time, bounds
 from .questions import WrongQuestionError, moment_ms
 from .topic_actions import described
 
@@ -42,7 +43,7 @@ WAYS = (
 class Move(NamedTuple):
     """A partition's committed offset, None for none, and what it is to be."""
 
-    key: Key
+    key: TopicPartition
     current: int | None
     found: Bounds
     new: int
@@ -103,7 +104,7 @@ class ResetOffsets(KafkaAction):
             "Reset offsets",
             action_commands.reset_offsets(self._server(), group, reset.topics, reset.way, reset.at),
             columns=("Partition", "Current", "Start", "End", "New"),
-            rows=[(f"{m.key[0]}-{m.key[1]}", m.current, *m.found, m.new) for m in moves],
+            rows=[(m.key, m.current, *m.found, m.new) for m in moves],
             hidden={
                 "offsets": "\n".join(f"{topic}:{partition}:{m.new}" for m in moves for topic, partition in [m.key])
             },
@@ -155,8 +156,12 @@ class ResetOffsets(KafkaAction):
         return [Move(key, current.get(key), at, min(max(goals[key], at.start), at.end)) for key, at in found.items()]
 
     async def _goals(
-        self, reset: Reset, keys: Sequence[Key], current: Mapping[Key, int], found: Mapping[Key, Bounds]
-    ) -> Mapping[Key, int]:
+        self,
+        reset: Reset,
+        keys: Sequence[TopicPartition],
+        current: Mapping[TopicPartition, int],
+        found: Mapping[TopicPartition, Bounds],
+    ) -> Mapping[TopicPartition, int]:
         match reset.way:
             case "earliest":
                 return {key: at.start for key, at in found.items()}
@@ -168,24 +173,24 @@ class ResetOffsets(KafkaAction):
                 offsets = await at_time(self._kafka, keys, reset.at)
                 return {key: found[key].end if offset < 0 else offset for key, offset in offsets.items()}
             case _:
-                for topic, partition in keys:
-                    if (topic, partition) not in current:
+                for key in keys:
+                    if key not in current:
                         raise WrongQuestionError(
-                            f"Cannot shift offset for partition {topic}-{partition} since there is no current committed offset."
+                            f"Cannot shift offset for partition {key} since there is no current committed offset."
                         )
                 return {key: current[key] + reset.at for key in keys}
 
-    async def _committed(self, group: str) -> dict[Key, int]:
+    async def _committed(self, group: str) -> dict[TopicPartition, int]:
         response = await self._kafka.ask(OffsetFetchRequest(group_id=group, topics=None), GroupCoordinator(group))
         check(response.error_code)
         return {
-            (topic.name, partition.partition_index): partition.committed_offset
+            TopicPartition(topic.name, partition.partition_index): partition.committed_offset
             for topic in response.topics
             for partition in topic.partitions
             if partition.committed_offset >= 0
         }
 
-    async def _chosen(self, topics: Sequence[str]) -> list[Key]:
+    async def _chosen(self, topics: Sequence[str]) -> list[TopicPartition]:
         """Raises NotFoundError, WrongQuestionError."""
         keys = []
         for text in topics:
@@ -195,7 +200,7 @@ class ResetOffsets(KafkaAction):
             missing = sorted({*chosen} - {*there})
             if missing:
                 raise WrongQuestionError(f"There is no {name}-{missing[0]}.")
-            keys += [(name, number) for number in chosen]
+            keys += [TopicPartition(name, number) for number in chosen]
         return sorted({*keys})
 
 
@@ -206,16 +211,16 @@ def _numbers(text: str, numbers: str) -> list[int]:
     return [int(part) for part in parts]
 
 
-def _shown(text: str) -> dict[Key, int]:
+def _shown(text: str) -> dict[TopicPartition, int]:
     """The offsets that a plan had. Raises WrongQuestionError."""
-    found: dict[Key, int] = {}
+    found: dict[TopicPartition, int] = {}
     for line in text.splitlines():
         topic, _, rest = line.partition(":")
         partition, _, offset = rest.partition(":")
         numbers = partition, offset
         if not topic or not all(part.isascii() and part.isdigit() and len(part) <= 19 for part in numbers):
             raise WrongQuestionError("Nothing was done: the offsets that were shown did not come along.")
-        found[topic, int(partition)] = int(offset)
+        found[TopicPartition(topic, int(partition))] = int(offset)
     if not 0 < len(found) <= _MOST_PARTITIONS:
         raise WrongQuestionError("Nothing was done: the offsets that were shown did not come along.")
     return found

@@ -1,16 +1,17 @@
-"""Where partitions begin and end, and where in them a time is, asked of their leaders."""
+"""Where partitions begin and end, and where in them a time is, asked of their leaders: of each for all that it leads."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ..base.partitions import TopicPartition
 from ..wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from .asking import Kafka, Leader, check
 
-Key = tuple[str, int]
-"""A topic and a partition."""
 _LATEST, _EARLIEST = -1, -2
+_AT_ONCE = 500
+"""So many partitions a request is about, for a broker answers it without a pause."""
 
 
 class Bounds(NamedTuple):
@@ -20,26 +21,35 @@ class Bounds(NamedTuple):
     end: int
 
 
-async def bounds(kafka: Kafka, keys: Iterable[Key]) -> dict[Key, Bounds]:
-    """Raises KafkaError."""
-    keys = list(keys)
-    starts = await _offsets(kafka, dict.fromkeys(keys, _EARLIEST))
-    ends = await _offsets(kafka, dict.fromkeys(keys, _LATEST))
-    return {key: Bounds(starts[key], ends[key]) for key in keys}
+async def bounds(kafka: Kafka, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Bounds]:
+    """In the same order. Raises KafkaError."""
+    partitions = list(partitions)
+    starts = await _offsets(kafka, partitions, _EARLIEST)
+    ends = await _offsets(kafka, partitions, _LATEST)
+    return {each: Bounds(starts[each], ends[each]) for each in partitions}
 
 
-async def at_time(kafka: Kafka, keys: Iterable[Key], time_ms: int) -> dict[Key, int]:
+async def at_time(kafka: Kafka, partitions: Iterable[TopicPartition], time_ms: int) -> Mapping[TopicPartition, int]:
     """The offset of the first record as new as that; -1 where there is none. Raises KafkaError."""
-    return await _offsets(kafka, dict.fromkeys(keys, max(time_ms, 0)))
+    return await _offsets(kafka, list(partitions), max(time_ms, 0))
 
 
-async def _offsets(kafka: Kafka, wanted: Mapping[Key, int]) -> dict[Key, int]:
-    found: dict[Key, int] = {}
-    for (topic, number), timestamp in wanted.items():
-        partition = ListOffsetsPartition(partition_index=number, timestamp=timestamp)
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[partition])])
-        response = await kafka.ask(request, Leader(topic, number))
-        result = response.topics[0].partitions[0]
-        check(result.error_code)
-        found[topic, number] = result.offset
+async def _offsets(kafka: Kafka, partitions: Sequence[TopicPartition], timestamp: int) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
+    for led in await kafka.by_leader(partitions):
+        for start in range(0, len(led), _AT_ONCE):
+            part = led[start : start + _AT_ONCE]
+            response = await kafka.ask(_request(part, timestamp), Leader(*part[0]))
+            for topic in response.topics:
+                for result in topic.partitions:
+                    check(result.error_code)
+                    found[TopicPartition(topic.name, result.partition_index)] = result.offset
     return found
+
+
+def _request(partitions: Iterable[TopicPartition], timestamp: int) -> ListOffsetsRequest:
+    topics: dict[str, ListOffsetsTopic] = {}
+    for name, number in partitions:
+        topic = topics.setdefault(name, ListOffsetsTopic(name=name, partitions=[]))
+        topic.partitions.append(ListOffsetsPartition(partition_index=number, timestamp=timestamp))
+    return ListOffsetsRequest(replica_id=-1, topics=list(topics.values()))

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import trio
 
 from ..base.errors import ErrorCode, KafkaError, ProtocolError
 from ..base.network import Part
+from ..base.partitions import TopicPartition
 from ..broker.dispatch import answer
 from ..broker.view.view import ViewedBroker
 from ..handlers.call import Call, CloseConnection
@@ -57,6 +59,14 @@ class OwnBroker:
             return await _ask_here(call, request)
         return await self._ask_there(call, request, node)
 
+    async def by_leader(self, partitions: Iterable[TopicPartition]) -> Sequence[Sequence[TopicPartition]]:
+        """See ``asking.Kafka``."""
+        services = self._services()
+        found: dict[int, list[TopicPartition]] = {}
+        for each in partitions:
+            found.setdefault(_leader(services, *each), []).append(each)
+        return list(found.values())
+
     def _services(self) -> Services:
         assembly = self._broker.assembly
         if assembly is None or not assembly.is_started:
@@ -81,13 +91,7 @@ class OwnBroker:
                     raise KafkaError(ErrorCode.NOT_CONTROLLER, "No broker is the controller just now.")
                 return services.metadata.controller_id
             case Leader(topic, number):
-                cached = services.metadata.topic(topic)
-                partition = None if cached is None else cached.partitions.get(number)
-                if partition is None:
-                    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {topic}-{number}.")
-                if partition.leader < 0:
-                    raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{number} has no leader.")
-                return partition.leader
+                return _leader(services, topic, number)
             case GroupCoordinator(group):
                 return await self._coordinator(services, group)
 
@@ -125,6 +129,17 @@ class OwnBroker:
                 if may(call, Operation.DESCRIBE, TOPIC, topic.name, log_if_denied=False)
             ]
         return response
+
+
+def _leader(services: Services, topic: str, number: int) -> int:
+    """Raises KafkaError where there is none."""
+    cached = services.metadata.topic(topic)
+    partition = None if cached is None else cached.partitions.get(number)
+    if partition is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no {topic}-{number}.")
+    if partition.leader < 0:
+        raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{number} has no leader.")
+    return partition.leader
 
 
 async def _nothing() -> None:

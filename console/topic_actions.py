@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from ..base.errors import ErrorCode, KafkaError
+from ..base.partitions import TopicPartition
 from ..broker.view.view import NotFoundError
 from ..wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ..wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -228,7 +229,8 @@ class DeleteRecords(KafkaAction):
         return Done(what, topic_address(name), name)
 
     async def _bounds(self, topic: str, partition: int) -> Bounds:
-        return (await bounds(self._kafka, [(topic, partition)]))[topic, partition]
+        key = TopicPartition(topic, partition)
+        return (await bounds(self._kafka, [key]))[key]
 
 
 def _records(given: Given) -> tuple[int, int | None]:

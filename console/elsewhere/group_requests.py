@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...base.errors import ErrorCode, KafkaError, known_code
+from ...base.partitions import TopicPartition
 from ...broker.view.groups import assigned
 from ...broker.view.rows import MemberRow
 from ...wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
@@ -18,7 +19,7 @@ from ...wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordi
 from ...wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ...wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 from .cluster_client import ClusterClient, of_each
-from .topic_requests import Failed, Key
+from .topic_requests import Failed
 
 _AT_ONCE = 100
 _MANY_GROUPS = 8
@@ -61,7 +62,7 @@ class Described(NamedTuple):
 class GroupSeen(NamedTuple):
     listed: Listed
     described: Described
-    committed: Mapping[Key, Committed]
+    committed: Mapping[TopicPartition, Committed]
 
 
 async def groups(client: ClusterClient, failed: Failed) -> dict[str, GroupSeen]:
@@ -165,7 +166,9 @@ def member_rows(seen: GroupSeen) -> list[MemberRow]:
     return rows
 
 
-async def _committed(client: ClusterClient, broker: int, group_ids: Sequence[str]) -> dict[str, dict[Key, Committed]]:
+async def _committed(
+    client: ClusterClient, broker: int, group_ids: Sequence[str]
+) -> dict[str, dict[TopicPartition, Committed]]:
     """What groups of one coordinator have committed. Raises OSError, KafkaError."""
     version = await client.version(broker, OffsetFetchRequest, _NEWEST_WITH_NAMES)
     if version >= _MANY_GROUPS:
@@ -184,9 +187,9 @@ async def _committed(client: ClusterClient, broker: int, group_ids: Sequence[str
     return found
 
 
-def _offsets(topics: Any) -> dict[Key, Committed]:
+def _offsets(topics: Any) -> dict[TopicPartition, Committed]:
     return {
-        (topic.name, each.partition_index): Committed(each.committed_offset, each.metadata or "")
+        TopicPartition(topic.name, each.partition_index): Committed(each.committed_offset, each.metadata or "")
         for topic in topics
         for each in topic.partitions
         if not each.error_code and each.committed_offset >= 0

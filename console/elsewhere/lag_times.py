@@ -10,13 +10,14 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from ...base.errors import KafkaError
+from ...base.partitions import TopicPartition
 from ...base.seams import Workers
 from ...broker.view.lag_times import first_timestamp
 from ...broker.view.rows import GroupPartitionRow
 from ...wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from .cluster_client import READING, ClusterClient, of_each
 from .record_log import NEWEST_WITH_NAMES, fetched_batches
-from .topic_requests import Failed, Key
+from .topic_requests import Failed
 
 _MOST = 100
 """Of so many partitions of a group it is looked up: those with the largest lag."""
@@ -27,15 +28,15 @@ _MAX_BYTES = 4 << 20
 async def lag_times(
     client: ClusterClient,
     workers: Workers,
-    leaders: Mapping[int, Sequence[Key]],
+    leaders: Mapping[int, Sequence[TopicPartition]],
     rows: Sequence[GroupPartitionRow],
     now_ms: int,
     failed: Failed,
 ) -> list[GroupPartitionRow]:
     """The rows with their lag in time."""
     behind = sorted((row for row in rows if row.lag), key=lambda row: -(row.lag or 0))[:_MOST]
-    wanted = {(row.topic, row.number): max(row.committed or 0, row.start or 0) for row in behind}
-    found: dict[Key, int] = {}
+    wanted = {TopicPartition(row.topic, row.number): max(row.committed or 0, row.start or 0) for row in behind}
+    found: dict[TopicPartition, int] = {}
 
     async def ask(leader: int) -> None:
         asked = [key for key in leaders[leader] if key in wanted]
@@ -47,28 +48,28 @@ async def lag_times(
 
     await of_each(leaders, ask, failed)
     return [
-        dataclasses.replace(row, lag_ms=max(now_ms - found[row.topic, row.number], 0))
-        if (row.topic, row.number) in found
-        else row
+        row
+        if (time := found.get(TopicPartition(row.topic, row.number))) is None
+        else dataclasses.replace(row, lag_ms=max(now_ms - time, 0))
         for row in rows
     ]
 
 
-def _topics(asked: Sequence[Key], wanted: Mapping[Key, int]) -> list[FetchTopic]:
+def _topics(asked: Sequence[TopicPartition], wanted: Mapping[TopicPartition, int]) -> list[FetchTopic]:
     topics: dict[str, FetchTopic] = {}
-    for name, number in asked:
-        topic = topics.setdefault(name, FetchTopic(topic=name, partitions=[]))
+    for key in asked:
+        topic = topics.setdefault(key.topic, FetchTopic(topic=key.topic, partitions=[]))
         topic.partitions.append(
-            FetchPartition(partition=number, fetch_offset=wanted[name, number], partition_max_bytes=_PARTITION_BYTES)
+            FetchPartition(partition=key.partition, fetch_offset=wanted[key], partition_max_bytes=_PARTITION_BYTES)
         )
     return list(topics.values())
 
 
-def _timestamps(response: FetchResponse, wanted: Mapping[Key, int]) -> dict[Key, int]:
+def _timestamps(response: FetchResponse, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
     found = {}
     for topic in response.responses:
         for each in topic.partitions:
-            key = topic.topic, each.partition_index
+            key = TopicPartition(topic.topic, each.partition_index)
             if not each.records or key not in wanted:
                 continue
             try:

@@ -13,6 +13,7 @@ import trio
 
 from ...base.errors import ErrorCode, KafkaError, known_code
 from ...base.network import Part
+from ...base.partitions import TopicPartition
 from ...base.seams import Workers
 from ...broker.view.record_log import Batches
 from ...log.transaction_index import AbortedTransaction
@@ -20,7 +21,7 @@ from ...wire.messages.fetch import AbortedTransaction as BegunTransaction
 from ...wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
 from ...wire.records import RecordBatch, iter_complete_batches
 from .cluster_client import READING, ClusterClient, of_each
-from .topic_requests import EARLIEST, LATEST, ClusterState, Key, Offset, cluster_state, offsets
+from .topic_requests import EARLIEST, LATEST, ClusterState, Offset, cluster_state, offsets
 
 NEWEST_WITH_NAMES = 12
 """The version of Fetch after which topics have ids in place of names."""
@@ -41,7 +42,7 @@ _MOVED = (
 class FetchedLog:
     """One partition, by its leader; where the leader has moved, it is looked for."""
 
-    def __init__(self, client: ClusterClient, workers: Workers, key: Key, leader: int) -> None:
+    def __init__(self, client: ClusterClient, workers: Workers, key: TopicPartition, leader: int) -> None:
         self.start = self.end = self.last_stable = 0
         self._client = client
         self._workers = workers
@@ -49,8 +50,8 @@ class FetchedLog:
         self._leader: int | None = leader
 
     @property
-    def key(self) -> Key:
-        return self._topic, self.number
+    def key(self) -> TopicPartition:
+        return TopicPartition(self._topic, self.number)
 
     def take(self, start: int, end: int, last_stable: int) -> None:
         """Know where the log starts and ends."""
@@ -106,7 +107,7 @@ class FetchedLog:
     async def _find_leader(self) -> int:
         """Raises KafkaError (LEADER_NOT_AVAILABLE), OSError."""
         if self._leader is None:
-            state = await cluster_state(self._client, self._topic)
+            state = await cluster_state(self._client, [self._topic])
             leaders = [*state.leaders([self.key])]
             if not leaders:
                 raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{self._topic}-{self.number} has no leader")
@@ -123,7 +124,7 @@ async def fetched_logs(
     """
     by_leader = {
         leader: [FetchedLog(client, workers, key, leader) for key in keys]
-        for leader, keys in cluster.leaders([(topic, number) for number in numbers]).items()
+        for leader, keys in cluster.leaders([TopicPartition(topic, number) for number in numbers]).items()
     }
     failures: dict[int, Exception] = {}
     await of_each(by_leader, lambda leader: _see_ends(client, leader, by_leader[leader]), failures.__setitem__)
@@ -146,8 +147,8 @@ async def _see_ends(client: ClusterClient, leader: int, logs: Sequence[FetchedLo
 
 
 async def _asked(
-    client: ClusterClient, leader: int, keys: Sequence[Key], timestamp: int, *, is_committed: bool = False
-) -> dict[Key, Offset]:
+    client: ClusterClient, leader: int, keys: Sequence[TopicPartition], timestamp: int, *, is_committed: bool = False
+) -> dict[TopicPartition, Offset]:
     """Raises KafkaError, OSError."""
 
     failures: dict[int, Exception] = {}

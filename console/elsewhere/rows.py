@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from ...base.partitions import TopicPartition
 from ...base.wording import counted
 from ...broker.view.pace import Pace
 from ...broker.view.rows import (
@@ -20,7 +21,7 @@ from ...broker.view.rows import (
 )
 from .group_requests import GroupSeen
 from .record_log import FetchedLog
-from .topic_requests import Kept, Key, TopicState
+from .topic_requests import Kept, TopicState
 
 
 class Ends(NamedTuple):
@@ -37,25 +38,27 @@ class Ends(NamedTuple):
 NO_ENDS = Ends(None, None, None)
 
 
-def rates(before: Mapping[Key, Ends], now: Mapping[Key, Ends], seconds: float) -> dict[str, float]:
+def rates(
+    before: Mapping[TopicPartition, Ends], now: Mapping[TopicPartition, Ends], seconds: float
+) -> dict[str, float]:
     """Records a second by topic; a partition that was made anew, or was not known before, counts as nothing."""
     grown: Counter[str] = Counter()
-    for (topic, number), ends in now.items():
-        old = before.get((topic, number), NO_ENDS).end
+    for key, ends in now.items():
+        old = before.get(key, NO_ENDS).end
         if ends.end is not None and old is not None and ends.end > old:
-            grown[topic] += ends.end - old
+            grown[key.topic] += ends.end - old
     return {topic: count / seconds for topic, count in grown.items()}
 
 
 def topic_row(
     topic: TopicState,
-    ends: Mapping[Key, Ends],
-    sizes: Mapping[Key, int],
+    ends: Mapping[TopicPartition, Ends],
+    sizes: Mapping[TopicPartition, int],
     kept: Kept | None,
     rates: Rates,
     max_lag: int | None,
 ) -> TopicRow:
-    keys = [(topic.name, number) for number in topic.partitions]
+    keys = [TopicPartition(topic.name, number) for number in topic.partitions]
     known = [ends[key] for key in keys if key in ends]
     told = [sizes[key] for key in keys if key in sizes]
     newest = [each.newest_ms for each in known if each.newest_ms is not None and each.newest_ms >= 0]
@@ -82,8 +85,8 @@ def topic_row(
 def partition_rows(
     topic: TopicState,
     logs: Mapping[int, FetchedLog],
-    ends: Mapping[Key, Ends],
-    sizes: Mapping[Key, int],
+    ends: Mapping[TopicPartition, Ends],
+    sizes: Mapping[TopicPartition, int],
     producers: Iterable[ProducerRow],
 ) -> list[PartitionRow]:
     open_transactions = Counter(row.partition for row in producers if row.transaction_start is not None)
@@ -94,7 +97,7 @@ def partition_rows(
         if log is None:
             rows.append(PartitionRow(*known))
         else:
-            key = topic.name, number
+            key = TopicPartition(topic.name, number)
             newest_ms = ends.get(key, NO_ENDS).newest_ms
             about = None, sizes.get(key), None, newest_ms, open_transactions[number]
             rows.append(PartitionRow(*known, log.start, log.end, log.last_stable, *about))
@@ -108,7 +111,7 @@ class GroupRows(NamedTuple):
     max_lags: Mapping[str, int]
 
 
-async def group_rows(groups: Iterable[GroupSeen], ends: Mapping[Key, Ends], pace: Pace) -> GroupRows:
+async def group_rows(groups: Iterable[GroupSeen], ends: Mapping[TopicPartition, Ends], pace: Pace) -> GroupRows:
     max_lags: dict[str, int] = {}
     rows = []
     for seen in groups:
@@ -118,7 +121,7 @@ async def group_rows(groups: Iterable[GroupSeen], ends: Mapping[Key, Ends], pace
     return GroupRows(rows, max_lags)
 
 
-def _group_row(seen: GroupSeen, ends: Mapping[Key, Ends], max_lags: dict[str, int]) -> GroupRow:
+def _group_row(seen: GroupSeen, ends: Mapping[TopicPartition, Ends], max_lags: dict[str, int]) -> GroupRow:
     lags = []
     unknown = lost = 0
     for key, committed in seen.committed.items():
@@ -147,7 +150,7 @@ def _group_row(seen: GroupSeen, ends: Mapping[Key, Ends], max_lags: dict[str, in
 
 
 async def reader_rows(
-    groups: Iterable[GroupSeen], topic: str, ends: Mapping[Key, Ends], pace: Pace
+    groups: Iterable[GroupSeen], topic: str, ends: Mapping[TopicPartition, Ends], pace: Pace
 ) -> tuple[list[ReaderRow], int | None]:
     """The groups that have committed offsets of a topic, and the largest lag of one of them in one partition."""
     rows = []
@@ -165,11 +168,11 @@ async def reader_rows(
 
 
 def group_partition_rows(
-    seen: GroupSeen, members: Sequence[MemberRow], ends: Mapping[Key, Ends]
+    seen: GroupSeen, members: Sequence[MemberRow], ends: Mapping[TopicPartition, Ends]
 ) -> list[GroupPartitionRow]:
     """What the group has committed, and what its members have without a commit, by topic and number."""
     owners = {
-        (topic, number): member.member_id
+        TopicPartition(topic, number): member.member_id
         for member in members
         for topic, numbers in member.assigned or ()
         for number in numbers

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ...base.errors import ErrorCode, KafkaError
+from ...base.partitions import TopicPartition
 from ...broker.view.rows import ConfigRow, ProducerRow
 from ...broker.view.topics import id_text
 from ...handlers.config_entries import Source
@@ -30,8 +31,6 @@ from ...wire.messages.list_offsets import (
 from ...wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
 from .cluster_client import ClusterClient, of_each
 
-Key = tuple[str, int]
-"""A topic and the number of a partition."""
 Failed = Callable[[int, Exception], None]
 
 LATEST, EARLIEST, LARGEST_TIMESTAMP = -1, -2, -3
@@ -69,20 +68,20 @@ class ClusterState(NamedTuple):
     brokers: Mapping[int, Node] = {}
     topics: Mapping[str, TopicState] = {}
 
-    def leaders(self, keys: Iterable[Key]) -> dict[int, list[Key]]:
+    def leaders(self, keys: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
         """Those of the partitions that have a leader, by it."""
-        found: dict[int, list[Key]] = {}
-        for topic, number in keys:
-            state = self.topics.get(topic)
-            partition = None if state is None else state.partitions.get(number)
+        found: dict[int, list[TopicPartition]] = {}
+        for key in keys:
+            state = self.topics.get(key.topic)
+            partition = None if state is None else state.partitions.get(key.partition)
             if partition is not None and partition.leader is not None:
-                found.setdefault(partition.leader, []).append((topic, number))
+                found.setdefault(partition.leader, []).append(key)
         return found
 
 
-async def cluster_state(client: ClusterClient, topic: str | None = None) -> ClusterState:
-    """The cluster with all of its topics, with one, or with none for "". The client follows it. Raises OSError, KafkaError."""
-    asked = None if topic is None else [MetadataRequestTopic(name=topic)] if topic else []
+async def cluster_state(client: ClusterClient, topics: Iterable[str] | None = None) -> ClusterState:
+    """The cluster with these topics, or with all of them. The client follows it. Raises OSError, KafkaError."""
+    asked = None if topics is None else [MetadataRequestTopic(name=name) for name in topics]
     request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
     response: MetadataResponse = await client.ask_any(request)
     client.follow(response)
@@ -113,14 +112,14 @@ class Offset(NamedTuple):
 
 async def offsets(
     client: ClusterClient,
-    by_leader: Mapping[int, Sequence[Key]],
+    by_leader: Mapping[int, Sequence[TopicPartition]],
     timestamp: int,
     failed: Failed,
     *,
     is_committed: bool = False,
-) -> dict[Key, Offset]:
+) -> dict[TopicPartition, Offset]:
     """The offsets at a timestamp, or one of the special ones; ``is_committed``: before open transactions only."""
-    found: dict[Key, Offset] = {}
+    found: dict[TopicPartition, Offset] = {}
 
     async def ask(leader: int) -> None:
         for part in _parts(by_leader[leader], _AT_ONCE):
@@ -142,27 +141,27 @@ async def offsets(
             for topic in response.topics:
                 for each in topic.partitions:
                     if not each.error_code:
-                        found[topic.name, each.partition_index] = Offset(each.offset, each.timestamp)
+                        found[TopicPartition(topic.name, each.partition_index)] = Offset(each.offset, each.timestamp)
 
     await of_each(by_leader, ask, failed)
     return found
 
 
-def _by_topic(keys: Iterable[Key]) -> dict[str, list[int]]:
+def _by_topic(keys: Iterable[TopicPartition]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for name, number in keys:
         found.setdefault(name, []).append(number)
     return found
 
 
-def _parts(keys: Sequence[Key], size: int) -> Iterator[Sequence[Key]]:
+def _parts(keys: Sequence[TopicPartition], size: int) -> Iterator[Sequence[TopicPartition]]:
     for start in range(0, len(keys), size):
         yield keys[start : start + size]
 
 
-async def sizes(client: ClusterClient, cluster: ClusterState, failed: Failed) -> dict[Key, int]:
+async def sizes(client: ClusterClient, cluster: ClusterState, failed: Failed) -> dict[TopicPartition, int]:
     """Bytes of the leaders' replicas; nothing where the console may not ask (DESCRIBE on the cluster)."""
-    found: dict[Key, int] = {}
+    found: dict[TopicPartition, int] = {}
 
     async def ask(broker: int) -> None:
         response: DescribeLogDirsResponse = await client.ask(broker, DescribeLogDirsRequest(topics=None))
@@ -172,7 +171,7 @@ async def sizes(client: ClusterClient, cluster: ClusterState, failed: Failed) ->
                 for each in topic.partitions:
                     partition = None if state is None else state.partitions.get(each.partition_index)
                     if partition is not None and partition.leader == broker and not each.is_future_key:
-                        found[topic.name, each.partition_index] = each.partition_size
+                        found[TopicPartition(topic.name, each.partition_index)] = each.partition_size
 
     await of_each(cluster.brokers, ask, failed)
     return found
@@ -225,7 +224,9 @@ def _setting(entry: DescribeConfigsResourceResult) -> ConfigRow:
     return ConfigRow(entry.name, value, source, entry.documentation or "")
 
 
-async def producers(client: ClusterClient, by_leader: Mapping[int, Sequence[Key]], failed: Failed) -> list[ProducerRow]:
+async def producers(
+    client: ClusterClient, by_leader: Mapping[int, Sequence[TopicPartition]], failed: Failed
+) -> list[ProducerRow]:
     """The producers that the leaders remember; none where they are older than KIP-664, or may not be asked."""
     rows: list[ProducerRow] = []
 

@@ -18,6 +18,7 @@ from typing import NamedTuple, TypeVar
 import trio
 
 from ...base.errors import KafkaError
+from ...base.partitions import TopicPartition
 from ...base.seams import Clock, Workers
 from ...base.wording import counted
 from ...broker.view.cached import Cached
@@ -39,7 +40,7 @@ from .lag_times import lag_times
 from .record_log import fetched_logs
 from .refreshed import Refreshed
 from .rows import Ends, GroupRows
-from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, Kept, Key
+from .topic_requests import EARLIEST, LARGEST_TIMESTAMP, LATEST, ClusterState, Kept
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class Seen(NamedTuple):
     """The cluster and its partitions' ends; ``rates`` are records a second by topic, since it was seen before."""
 
     state: ClusterState = ClusterState()
-    ends: Mapping[Key, Ends] = {}
+    ends: Mapping[TopicPartition, Ends] = {}
     rates: Mapping[str, float] = {}
 
 
@@ -81,7 +82,7 @@ class ClusterView:
         self._starts_at = -float("inf")
         self._seen: Refreshed[Seen] = Refreshed(self._see, _ENDS_EVERY, Seen(), idle_period=_ENDS_WHILE_IDLE)
         self._groups: Refreshed[Mapping[str, GroupSeen]] = Refreshed(self._see_groups, _GROUPS_EVERY, {})
-        self._sizes: Refreshed[Mapping[Key, int]] = Refreshed(self._see_sizes, _SIZES_EVERY, {})
+        self._sizes: Refreshed[Mapping[TopicPartition, int]] = Refreshed(self._see_sizes, _SIZES_EVERY, {})
         self._kept: Refreshed[Mapping[str, Kept]] = Refreshed(self._see_kept, _SETTINGS_EVERY, {})
         self._consoles: Refreshed[Mapping[int, str]] = Refreshed(self._see_consoles, _SETTINGS_EVERY, {})
         self._group_rows = Cached(self._make_group_rows)
@@ -163,7 +164,7 @@ class ClusterView:
         """Ends of all partitions; starts now and then; the newest time of those that have grown."""
         now, before = trio.current_time(), self._seen
         known = before.value.ends
-        keys = [(topic.name, number) for topic in state.topics.values() for number in topic.partitions]
+        keys = [TopicPartition(topic.name, number) for topic in state.topics.values() for number in topic.partitions]
         ends = await topic_requests.offsets(self._client, state.leaders(keys), LATEST, self._failed)
         grown = [
             key
@@ -189,7 +190,7 @@ class ClusterView:
     async def _see_groups(self) -> Mapping[str, GroupSeen] | None:
         return await self._tried(group_requests.groups(self._client, self._failed))
 
-    async def _see_sizes(self) -> Mapping[Key, int] | None:
+    async def _see_sizes(self) -> Mapping[TopicPartition, int] | None:
         return await self._tried(topic_requests.sizes(self._client, self._seen.value.state, self._failed))
 
     async def _see_kept(self) -> Mapping[str, Kept] | None:
@@ -286,7 +287,7 @@ class ClusterView:
         state = (await self._seen.get()).state
         self._check_there()
         if name not in state.topics:
-            state = await topic_requests.cluster_state(self._client, name)
+            state = await topic_requests.cluster_state(self._client, [name])
         if name not in state.topics:
             raise NotFoundError(f"There is no topic {name}.")
         return state
@@ -306,7 +307,7 @@ class ClusterView:
         topic = seen.state.topics[name]
         logs = await fetched_logs(self._client, self.workers, seen.state, name, topic.partitions)
         settings = await topic_requests.settings(self._client, name)
-        leaders = seen.state.leaders([(name, number) for number in topic.partitions])
+        leaders = seen.state.leaders([TopicPartition(name, number) for number in topic.partitions])
         producers = await topic_requests.producers(self._client, leaders, self._failed)
         producers.sort(key=lambda row: (row.transaction_start is not None, row.last_ms), reverse=True)
         readers, largest = await rows.reader_rows(self._groups.value.values(), name, seen.ends, self.pace())
@@ -331,7 +332,10 @@ class ClusterView:
             raise NotFoundError(f"There is no group {group_id}.")
         members = group_requests.member_rows(seen)
         given = [
-            (topic, number) for member in members for topic, numbers in member.assigned or () for number in numbers
+            TopicPartition(topic, number)
+            for member in members
+            for topic, numbers in member.assigned or ()
+            for number in numbers
         ]
         leaders = self._seen.value.state.leaders({*seen.committed, *given})
         starts = await topic_requests.offsets(self._client, leaders, EARLIEST, self._failed)

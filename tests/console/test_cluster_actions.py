@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 import pytest
 import trio
 import trio.testing
 
 from ottla.base.errors import KafkaError
+from ottla.base.partitions import TopicPartition
+from ottla.base.seams import InlineWorkers, SystemClock
 from ottla.console.actions import Action
-from ottla.console.asking import Leader
+from ottla.console.asking import Kafka, Leader, To
+from ottla.console.elsewhere.asked_cluster import AskedCluster
+from ottla.console.elsewhere.cluster_client import ClusterClient
+from ottla.console.elsewhere.topic_requests import cluster_state
+from ottla.console.elsewhere.view import ClusterView
 from ottla.console.group_actions import DeleteGroup, ResetOffsets
 from ottla.console.own_broker import OwnBroker
 from ottla.console.topic_actions import AddPartitions, CreateTopic, DeleteRecords, DeleteTopic
 from ottla.console.visitor import Visitor, visited_by
 from ottla.handlers.connection_context import ConnectionContext
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.produce import ProduceRequest
 from ottla.wire.messages.sync_group import SyncGroupRequest
+from ottla.wire.schema import Message
 
 from ..memory_cluster import MemoryCluster, running
 
@@ -73,3 +85,77 @@ async def test_by_the_controller_a_leader_or_a_coordinator(autojump_clock: trio.
                 await do(CreateTopic(OwnBroker(cluster.servers[1]), server), name="t", partitions="2", replicas="1")
                 led = {leader: number for number, leader in (await known(cluster, 1, "t", 2)).items()}
                 await OwnBroker(cluster.servers[1]).ask(SyncGroupRequest(), Leader("t", led[2]))
+
+
+class Counted:
+    """A ``Kafka``, and how often it was asked what."""
+
+    def __init__(self, kafka: Kafka) -> None:
+        self._kafka = kafka
+        self.counts: Counter[type[Message]] = Counter()
+
+    async def ask(self, request: Message, to: To) -> Any:
+        self.counts[type(request)] += 1
+        return await self._kafka.ask(request, to)
+
+    async def by_leader(self, partitions: Iterable[TopicPartition]) -> Sequence[Sequence[TopicPartition]]:
+        return await self._kafka.by_leader(partitions)
+
+
+class CountingClient(ClusterClient):
+    """One that counts what goes to any broker: questions about the cluster, that is."""
+
+    to_any = 0
+
+    async def ask_any(self, request: Message, *, lowest: int = 0, highest: int | None = None) -> Any:
+        self.to_any += 1
+        return await super().ask_any(request, lowest=lowest, highest=highest)
+
+
+async def test_offsets_of_many_partitions_are_asked_of_each_leader_together(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with running(1, 2, offsets_topic_replication_factor="1", offsets_topic_num_partitions="4") as cluster:
+        await cluster.create("orders", *[(1,), (2,)] * 20)
+        await known(cluster, 1, "orders", 40)
+        assert await cluster.produce(2, "orders", 39, b"a", b"b") == 0
+        client = CountingClient(cluster.network, [("broker1", 9092)])
+        await cluster_state(client)
+        view = ClusterView(client, server(), SystemClock(), InlineWorkers())
+        with visited_by(VISITOR):
+            for kafka in (OwnBroker(cluster.servers[1]), AskedCluster(client, view)):
+                counted = Counted(kafka)
+                before = client.to_any
+                plan = await ResetOffsets(counted, server).plan({"id": "g", "topics": "orders", "to": "latest"})
+                assert plan is not None
+                assert len(plan.rows) == 40
+                assert [*plan.rows[39]] == [("orders", 39), None, 0, 2, 2]
+                assert counted.counts[ListOffsetsRequest] == 4, "the first and the last offsets of two leaders"
+                assert client.to_any - before <= 5, "where partitions are is asked for all of them at once"
+        client.close()
+
+
+async def test_a_leader_that_has_moved_is_found(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(1, 2, offsets_topic_replication_factor="1", offsets_topic_num_partitions="1") as cluster:
+        await cluster.create("orders", (1, 2))
+        await known(cluster, 1, "orders", 1)
+        client = ClusterClient(cluster.network, [("broker1", 9092), ("broker2", 9092)])
+        await cluster_state(client)
+        kafka = AskedCluster(client, ClusterView(client, server(), SystemClock(), InlineWorkers()))
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            topics=[
+                ListOffsetsTopic(name="orders", partitions=[ListOffsetsPartition(partition_index=0, timestamp=-1)])
+            ],
+        )
+        response = await kafka.ask(request, Leader("orders", 0))
+        assert response.topics[0].partitions[0].error_code == 0
+        await cluster.stop(1)
+        with trio.fail_after(30):
+            while (await known(cluster, 2, "orders", 1))[0] != 2:
+                await trio.sleep(0.05)
+        await cluster.start(1)
+        await known(cluster, 1, "orders", 1)
+        response = await kafka.ask(request, Leader("orders", 0))
+        assert response.topics[0].partitions[0].error_code == 0, "broker 2 was asked"
+        client.close()
