@@ -25,7 +25,7 @@ from .export import MOST_BYTES, MOST_RECORDS
 from .questions import STARTS, Question, WrongQuestionError, read_question, read_show, rest_text
 from .record_rows import codec_name, shown_as, shown_records
 from .render import Renderer
-from .searches import Searches, address
+from .searches import Searches, address, look
 from .tail import tail_address
 from .texts import Shown
 
@@ -66,9 +66,7 @@ class RecordPages:
         logs = await self._searches.logs(topic, question, known)
         search = await self._searches.begin(topic, question, logs)
         live_address = tail_address(topic, question, search.ranges) if question.is_live else None
-        with trio.move_on_after(_PAGE_SECONDS if self._source.inside is not None else _PAGE_SECONDS_ELSEWHERE):
-            while not search.is_done:
-                await search.step()
+        await look(search, _PAGE_SECONDS if self._source.inside is not None else _PAGE_SECONDS_ELSEWHERE)
         found = search.found()
         found = found[: question.count] if not question.has_filter else found
         left = _left_after(search, found, question)
@@ -198,9 +196,7 @@ class RecordPages:
         """Where compaction, or a producer, has left a gap, or deletion the beginning: says which record is the next one."""
         log = none.log
         search = Search([Range(log, none.offset, log.end)], 1, self._source.workers, search_pace(self._source.elapsed))
-        with trio.move_on_after(_PAGE_SECONDS):
-            while not search.is_done:
-                await search.step()
+        await look(search, _PAGE_SECONDS)
         found = search.found()
         following = found[0].offset if found else None
         return await self._renderer.page(

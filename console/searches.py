@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import urlencode
 
+import trio
+
 from ..broker.view.found_records import KEPT_BYTES
 from ..broker.view.record_log import RecordLog
 from ..broker.view.records import Range, Search, search_pace
@@ -15,6 +17,8 @@ from .source import Source
 
 _AT_ONCE = 8
 _KEPT_TO_DECODE = 16 * 1024
+_FIRST_SECONDS = 15.0
+"""For the first window of a page, which may have to come from a broker that does not answer."""
 
 
 class BusyError(Exception):
@@ -78,6 +82,17 @@ class Searches:
             prepare=question.prepare(self.decoding),
             keep=None if keeps_all else keep,
         )
+
+
+async def look(search: Search, seconds: float) -> None:
+    """Look for so long, but through one window at least, however busy the machine is: a page that shows nothing helps nobody."""
+    until = trio.current_time() + seconds
+    with trio.move_on_after(_FIRST_SECONDS):
+        if not search.is_done:
+            await search.step()
+    with trio.move_on_at(until):
+        while not search.is_done:
+            await search.step()
 
 
 async def _first(log: RecordLog, question: Question) -> int:

@@ -10,7 +10,9 @@ from urllib.parse import urlencode
 import h11
 import pytest
 import trio
+import trio.testing
 
+from ottla.broker.view.record_log import Batches, ReplicaLog
 from ottla.broker.view.records import Search
 from ottla.wire.compression import ZSTD
 from ottla.wire.records import Record, build_batch
@@ -296,3 +298,24 @@ async def test_an_offset_without_a_record_leads_to_the_next_one(tmp_path: Path) 
         assert "begins at offset 3" in gone.text
         assert gone.links["The next record, 5"] == "/topics/t/0/5"
         assert "4 offsets" not in (await browser.get("/topics/t/records?partition=0")).page.text
+
+
+async def test_a_page_is_made_of_its_first_window_however_long_that_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    reads = 0
+
+    async def slow(log: ReplicaLog, start: int, end: int, max_bytes: int) -> Batches | None:
+        nonlocal reads
+        await trio.sleep(2)
+        reads += 1
+        return await read(log, start, end, max_bytes)
+
+    async with browsing(tmp_path) as browser:
+        await numbered(browser, 300)
+        read = ReplicaLog.read
+        monkeypatch.setattr(ReplicaLog, "read", slow)
+        page = (await browser.get("/topics/t/records?contains=v29&n=50")).page
+        assert "v299." in page.text
+        assert reads == 1, "there was no time for more"
+        assert [1 for _, attributes in page.elements if "data-search" in attributes], "which goes on by itself"
