@@ -98,7 +98,7 @@ class SendPages:
             content = content_of(fields)
             sent = await self._send(to, number(fields, "partition", "a partition", most=_MOST_PARTITION), content)
         except (RefusedFormError, WrongQuestionError, NotFoundError, KafkaError) as error:
-            return await self._form(topic, fields, *_problem(error))
+            return await self._form(topic, fields, *problem_of(error))
         return await self._renderer.page(
             "sent.html",
             what=f"The record is in {to}-{sent.partition} at offset {sent.offset}.",
@@ -149,7 +149,7 @@ class SendPages:
                 await self._send(to, partition, Content(whole.key, whole.value, tuple(whole.headers)))
                 sent += 1
         except (RefusedFormError, WrongQuestionError, NotFoundError, KafkaError) as error:
-            why, status = _problem(error)
+            why, status = problem_of(error)
             if to and chosen:
                 why = f"{sent} of {counted(len(chosen), 'record')} sent; {chosen[sent]} was not. {why}"
             return await self._several(topic, chosen[sent:], fields, why, status)
@@ -200,9 +200,3 @@ def _partition(key: bytes | None, count: int, now_ms: int) -> int:
     """As Kafka's clients choose: by the key; any without one."""
     hashed = now_ms if key is None else int(murmur2(key))
     return (hashed & 0x7FFFFFFF) % max(count, 1)
-
-
-def _problem(error: Exception) -> tuple[str, int]:
-    """As for an action; but what Kafka refuses is 409 whatever the reason, for the form may be sent again to another topic."""
-    why, status = problem_of(error)
-    return why, 409 if isinstance(error, KafkaError) else status
