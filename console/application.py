@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 
 import trio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from ..base.errors import KafkaError
+from ..broker.http.stream import ClientGoneError
 from ..broker.view.view import NotFoundError
 from .actions import ActionPages
 from .admin_pages import AdminPages
@@ -45,7 +46,12 @@ from .top import Top
 _AT_ONCE = 4
 """So many pages are made at a time; the others wait their turn."""
 
+_Piece = str | bytes | memoryview
 Page = Callable[[Request], Awaitable[Response]]
+
+
+class LostRightError(ClientGoneError):
+    """What was begun may not be read any more: the answer ends in its midst."""
 
 
 def make_application(
@@ -57,81 +63,141 @@ def make_application(
 ) -> Starlette:
     """``kafka``: what actions ask; None for a console that changes nothing. ``decoding``: what records are read with.
     ``rights``: those of visitors, None where whoever runs the console is the one who looks.
-
-    A line says what its address needs (``rights``); ``stream`` is for what may have no end, and so takes no turn.
     """
     inside = source.inside
     if rights is not None:
         source = SeenSource(source, rights)
-    searches = Searches(source, decoding or Decoding())
-    pages, records = Pages(source, renderer), RecordPages(searches, renderer)
-    inner, admin = InsidePages(source, renderer), AdminPages(source, renderer, rights)
-    turns = trio.CapacityLimiter(_AT_ONCE)
-
-    def stream(path: str, page: Page, needs: Sequence[Need], *methods: str) -> Route:
-        async def allowed(request: Request) -> Response:
-            if rights is not None:
-                for need in needs:
-                    need.check(rights, request)
-            return await page(request)
-
-        async def answered(request: Request) -> Response:
-            return await _answered(allowed, request, renderer)
-
-        return Route(path, answered, methods=methods or None)
-
-    def route(path: str, page: Page, needs: Sequence[Need], *methods: str) -> Route:
-        async def in_turn(request: Request) -> Response:
-            async with turns:
-                return await page(request)
-
-        return stream(path, in_turn, needs, *methods)
+    addresses = _Addresses(renderer, rights)
+    routes: list[Route] = []
+    if kafka is not None:
+        routes += _writing(
+            addresses, SendPages(kafka, source, renderer)
+        )  # before a record's parts, which have any name
+        routes += ActionPages(renderer).routes(all_actions(kafka, source, inside, rights))
+    routes += _clients_see(addresses, Pages(source, renderer), Top(source))
+    routes += _records(addresses, Searches(source, decoding or Decoding()), renderer)
+    routes += _a_broker_knows(addresses, InsidePages(source, renderer))
+    routes += _administration(addresses, AdminPages(source, renderer, rights))
+    routes.append(Route("/static/{place:path}", renderer.files.serve))
 
     async def fails(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         return await _problem(renderer, error.status_code, "There is no such page.")
 
-    routes = [
-        route("/", pages.overview, [DESCRIBE_CLUSTER]),
-        route("/history.json", pages.history, [DESCRIBE_CLUSTER]),
-        route("/top.json", Top(source).page, [DESCRIBE_CLUSTER]),
-        route("/topics", pages.topics, LEFT_OUT),
-        route("/topics/{topic}", pages.topic, [DESCRIBE_TOPIC]),
-        route("/topics/{topic}/records", records.records, [READ_TOPIC]),
-        route("/topics/{topic}/{partition:int}/{offset:int}", records.record, [READ_TOPIC]),
-        route("/topics/{topic}/{partition:int}/{offset:int}/{what}", records.download, [READ_TOPIC]),
-        route("/topics/{topic}/tail", Tail(searches, renderer).page, [READ_TOPIC]),
+    return Starlette(routes=routes, exception_handlers={404: fails, 405: fails})
+
+
+class _Addresses:
+    """Makes the routes: what a page needs is looked at before it is made, and what goes wrong is a page of its own."""
+
+    def __init__(self, renderer: Renderer, rights: Rights | None) -> None:
+        self._renderer = renderer
+        self._rights = rights
+        self._turns = trio.CapacityLimiter(_AT_ONCE)
+
+    def page(self, path: str, page: Page, needs: Sequence[Need], *methods: str) -> Route:
+        """``needs``: see ``rights``."""
+
+        async def in_turn(request: Request) -> Response:
+            async with self._turns:
+                return await page(request)
+
+        return self.stream(path, in_turn, needs, *methods)
+
+    def stream(self, path: str, page: Page, needs: Sequence[Need], *methods: str) -> Route:
+        """For what may have no end, and so takes no turn; it ends when its reader has lost a right."""
+
+        async def allowed(request: Request) -> Response:
+            self._check(needs, request)
+            response = await page(request)
+            if isinstance(response, StreamingResponse) and self._rights is not None:
+                response.body_iterator = self._while_allowed(response.body_iterator, needs, request)
+            return response
+
+        async def answered(request: Request) -> Response:
+            return await _answered(allowed, request, self._renderer)
+
+        return Route(path, answered, methods=methods or None)
+
+    def _check(self, needs: Sequence[Need], request: Request) -> None:
+        """Raises KafkaError."""
+        if self._rights is not None:
+            for need in needs:
+                need.check(self._rights, request)
+
+    async def _while_allowed(
+        self, pieces: AsyncIterable[_Piece], needs: Sequence[Need], request: Request
+    ) -> AsyncIterator[_Piece]:
+        """Raises LostRightError."""
+        async for piece in pieces:
+            try:
+                self._check(needs, request)
+            except KafkaError as error:
+                raise LostRightError(in_words(error)) from None
+            yield piece
+
+
+def _writing(addresses: _Addresses, sending: SendPages) -> list[Route]:
+    page = addresses.page
+    return [
+        page("/topics/{topic}/produce", sending.produce, [DESCRIBE_TOPIC], "GET", "POST"),
+        page("/topics/{topic}/{partition:int}/{offset:int}/edit", sending.edit, [READ_TOPIC]),
+        page("/topics/{topic}/send-again", sending.send_again, [READ_TOPIC], "GET", "POST"),
+    ]
+
+
+def _clients_see(addresses: _Addresses, pages: Pages, top: Top) -> list[Route]:
+    page = addresses.page
+    return [
+        page("/", pages.overview, [DESCRIBE_CLUSTER]),
+        page("/history.json", pages.history, [DESCRIBE_CLUSTER]),
+        page("/top.json", top.page, [DESCRIBE_CLUSTER]),
+        page("/topics", pages.topics, LEFT_OUT),
+        page("/topics/{topic}", pages.topic, [DESCRIBE_TOPIC]),
+        page("/groups", pages.groups, LEFT_OUT),
+        page("/group", pages.group, [DESCRIBE_GROUP]),
+        page("/connections", pages.connections, [DESCRIBE_CLUSTER]),
+        page("/requests", pages.requests, [DESCRIBE_CLUSTER]),
+    ]
+
+
+def _records(addresses: _Addresses, searches: Searches, renderer: Renderer) -> list[Route]:
+    page, stream = addresses.page, addresses.stream
+    records = RecordPages(searches, renderer)
+    return [
+        page("/topics/{topic}/records", records.records, [READ_TOPIC]),
+        page("/topics/{topic}/{partition:int}/{offset:int}", records.record, [READ_TOPIC]),
+        page("/topics/{topic}/{partition:int}/{offset:int}/{what}", records.download, [READ_TOPIC]),
+        page("/topics/{topic}/tail", Tail(searches, renderer).page, [READ_TOPIC]),
         stream("/topics/{topic}/search", records.search, [READ_TOPIC]),
         stream("/topics/{topic}/export", Export(searches).page, [READ_TOPIC]),
-        route("/groups", pages.groups, LEFT_OUT),
-        route("/group", pages.group, [DESCRIBE_GROUP]),
-        route("/connections", pages.connections, [DESCRIBE_CLUSTER]),
-        route("/requests", pages.requests, [DESCRIBE_CLUSTER]),
-        route("/topics/{topic}/producers", inner.producers, [READ_TOPIC, DESCRIBE_CLUSTER]),
-        route("/topics/{topic}/consumers", inner.consumers, [DESCRIBE_TOPIC, DESCRIBE_CLUSTER]),
-        route("/topics/{topic}/{partition:int}/log", inner.log, [DESCRIBE_TOPIC, DESCRIBE_CLUSTER]),
-        route("/group/timeline", inner.timeline, [DESCRIBE_GROUP, DESCRIBE_CLUSTER]),
-        route("/applications", inner.applications, [DESCRIBE_CLUSTER]),
-        route("/requests/errors", inner.errors, [DESCRIBE_CLUSTER]),
-        route("/requests/slowest", inner.slowest, [DESCRIBE_CLUSTER]),
-        route("/requests/{number:int}", inner.request, [DESCRIBE_CLUSTER, ALTER_CLUSTER]),
-        route("/transactions", admin.transactions, [DESCRIBE_CLUSTER]),
-        route("/transaction", admin.transaction, [DESCRIBE_CLUSTER, DESCRIBE_TRANSACTION]),
-        route("/acls", admin.acls, [DESCRIBE_CLUSTER]),
-        route("/users", admin.users, [DESCRIBE_CLUSTER]),
-        route("/quotas", admin.quotas, [DESCRIBE_CLUSTER, CLUSTER_CONFIGS]),
-        route("/cluster", admin.cluster, [DESCRIBE_CLUSTER]),
-        Route("/static/{place:path}", renderer.files.serve),
     ]
-    if kafka is not None:
-        sending = SendPages(kafka, source, renderer)
-        routes[:0] = [  # before the download of a record's parts, which has any name
-            route("/topics/{topic}/produce", sending.produce, [DESCRIBE_TOPIC], "GET", "POST"),
-            route("/topics/{topic}/{partition:int}/{offset:int}/edit", sending.edit, [READ_TOPIC]),
-            route("/topics/{topic}/send-again", sending.send_again, [READ_TOPIC], "GET", "POST"),
-            *ActionPages(renderer).routes(all_actions(kafka, source, inside, rights)),
-        ]
-    return Starlette(routes=routes, exception_handlers={404: fails, 405: fails})
+
+
+def _a_broker_knows(addresses: _Addresses, inner: InsidePages) -> list[Route]:
+    page = addresses.page
+    return [
+        page("/topics/{topic}/producers", inner.producers, [READ_TOPIC, DESCRIBE_CLUSTER]),
+        page("/topics/{topic}/consumers", inner.consumers, [DESCRIBE_TOPIC, DESCRIBE_CLUSTER]),
+        page("/topics/{topic}/{partition:int}/log", inner.log, [DESCRIBE_TOPIC, DESCRIBE_CLUSTER]),
+        page("/group/timeline", inner.timeline, [DESCRIBE_GROUP, DESCRIBE_CLUSTER]),
+        page("/applications", inner.applications, [DESCRIBE_CLUSTER]),
+        page("/requests/errors", inner.errors, [DESCRIBE_CLUSTER]),
+        page("/requests/slowest", inner.slowest, [DESCRIBE_CLUSTER]),
+        page("/requests/{number:int}", inner.request, [DESCRIBE_CLUSTER, ALTER_CLUSTER]),
+    ]
+
+
+def _administration(addresses: _Addresses, admin: AdminPages) -> list[Route]:
+    page = addresses.page
+    return [
+        page("/transactions", admin.transactions, [DESCRIBE_CLUSTER]),
+        page("/transaction", admin.transaction, [DESCRIBE_CLUSTER, DESCRIBE_TRANSACTION]),
+        page("/acls", admin.acls, [DESCRIBE_CLUSTER]),
+        page("/users", admin.users, [DESCRIBE_CLUSTER]),
+        page("/quotas", admin.quotas, [DESCRIBE_CLUSTER, CLUSTER_CONFIGS]),
+        page("/cluster", admin.cluster, [DESCRIBE_CLUSTER]),
+    ]
 
 
 async def _answered(page: Page, request: Request, renderer: Renderer) -> Response:

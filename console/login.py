@@ -21,6 +21,7 @@ from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..base.wording import shortened
+from ..broker.http.stream import ClientGoneError
 from ..broker.settings import BrokerSettings
 from ..broker.view.view import ViewedBroker
 from ..handlers.services import Services
@@ -74,13 +75,17 @@ class LogIn:
 
     def _session(self, request: Request) -> Session | None:
         session = self._sessions.find(request.cookies.get(_cookie(request), ""))
-        services = self._services()
-        if session is None or services is None:
+        if session is None or self._services() is None:
             return None
-        if self._passwords.known_of(services, session.principal.name) != session.known:
+        if not self._is_known(session):
             self._sessions.end(session)
             return None
         return session
+
+    def _is_known(self, session: Session) -> bool:
+        """Whether the user's passwords are those that the session began with."""
+        services = self._services()
+        return services is None or self._passwords.known_of(services, session.principal.name) == session.known
 
     def _services(self) -> Services | None:
         assembly = self._broker.assembly
@@ -92,6 +97,9 @@ class LogIn:
 
         async def send_on(message: Message) -> None:
             nonlocal has_begun, is_whole
+            if not self._is_known(session):
+                self._sessions.end(session)
+                await trio.lowlevel.checkpoint_if_cancelled()
             has_begun = True
             is_whole = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
@@ -104,9 +112,8 @@ class LogIn:
                 session.scopes.discard(lasting)
         if lasting.cancelled_caught and not is_whole:
             if has_begun:
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
-            else:
-                await _ask_again(401, "The session has ended.")(scope, receive, send)
+                raise ClientGoneError("the session has ended")  # in the midst of a file, which is not to look whole
+            await _ask_again(401, "The session has ended.")(scope, receive, send)
 
     # --- in and out ---------------------------------------------------------------------------------------------------
 

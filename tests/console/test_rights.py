@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+import h11
 import pytest
+import trio
 
-from ottla.security.acl import CLUSTER_NAME, Operation, ResourceType
+from ottla.broker.view.records import Search
+from ottla.security.acl import CLUSTER_NAME, AclFilter, Operation, ResourceType
 from ottla.wire.records import Record
 
 from .browsing import Browsing, browsing
 from .form_reader import FormReader
-from .secured import SECURED, WRITES, allow, log_in
+from .secured import SECURED, WRITES, allow, log_in, set_password
 
 OP = Operation
 TOPIC, GROUP, CLUSTER = ResourceType.TOPIC, ResourceType.GROUP, ResourceType.CLUSTER
@@ -124,7 +127,7 @@ async def test_who_may_write_but_not_read_writes_and_reads_nothing(tmp_path: Pat
         await log_in(browser, "alice")
         await allow(browser, "alice", OP.DESCRIBE, TOPIC, "orders")
         refused = await browser.post("/topics/orders/produce", await form(browser, "/topics/orders/produce"))
-        assert refused.status == 409
+        assert refused.status == 403
         assert "TOPIC_AUTHORIZATION_FAILED" in refused.page.text
         await allow(browser, "alice", OP.WRITE, TOPIC, "orders")
         sent = await browser.post("/topics/orders/produce", await form(browser, "/topics/orders/produce"))
@@ -139,3 +142,47 @@ async def test_who_may_write_but_not_read_writes_and_reads_nothing(tmp_path: Pat
 
 async def form(browser: Browsing, address: str) -> dict[str, str]:
     return {**FormReader((await browser.get(address)).page.html).fields, "value": "x"}
+
+
+@pytest.mark.parametrize("way", ["a rule", "the password"])
+async def test_what_is_under_way_ends_with_the_right_to_it(
+    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a file the reader sees that it is not whole."""
+    step, goes_on = Search.step, trio.Event()
+
+    async def gated(search: Search) -> None:
+        if search.looked_at:
+            await goes_on.wait()
+        await step(search)
+
+    monkeypatch.setattr(Search, "step", gated)
+    async with browsing(tmp_path, SECURED) as browser:
+        await browser.create("orders")
+        for _ in range(5):
+            browser.put("orders", Record(timestamp=1, value=b"x" * 300_000))
+        await set_password(browser, "carol", "carols-secret")
+        await log_in(browser, "carol")
+        await allow(browser, "carol", OP.READ, TOPIC, "orders")
+        stream, protocol = await browser.open("/topics/orders/export?from=oldest")
+        with trio.fail_after(30):
+            while not isinstance(event := protocol.next_event(), h11.Data):
+                if event is h11.NEED_DATA:
+                    protocol.receive_data(await stream.receive())
+            if way == "a rule":
+                assert browser.services.acls is not None
+                await browser.services.acls.delete([AclFilter(TOPIC, "orders")])
+            else:
+                await set_password(browser, "carol", "another-secret")
+            goes_on.set()
+            received = 0
+            with pytest.raises(h11.RemoteProtocolError, match="without sending complete message body"):
+                while not isinstance(event := protocol.next_event(), h11.EndOfMessage):
+                    if event is h11.NEED_DATA:
+                        protocol.receive_data(await stream.receive())
+                    elif isinstance(event, h11.Data):
+                        received += len(event.data)
+            assert received < 300_000 + 10_000, "of the first record only"
+        stream.close()
+        refused = await browser.get("/topics/orders/export?from=oldest")
+        assert refused.status in (303, 403)
