@@ -64,7 +64,8 @@ def health(
     """Say whether the cluster is healthy, and what is wrong if it is not.
 
     It is when it has a controller, every broker that has replicas is up, and every partition has a leader and all its replicas
-    in sync. Exit status: 0 it is healthy, 1 it is not, or no broker answers. 'ottla cluster wait' waits for it.
+    in sync. Exit status: 0 it is healthy, 1 it is not, no broker answers, or this user may not see all of it: that takes
+    Describe of the cluster, Describe and DescribeConfigs of every topic. 'ottla cluster wait' waits for it.
 
     \b
     Examples:

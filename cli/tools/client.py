@@ -102,6 +102,13 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
             answers.append({"broker": node_id, "log_dirs": [result.to_dict() for result in answer.results]})
         return answers
 
+    def topics_on(self, broker_id: int, timeout_ms: int) -> set[str]:
+        """The topics of which a broker has a partition, whether this user may see them or not. Raises KafkaError."""
+        answer = self._manager.run(self._send, DescribeLogDirsRequest(topics=None), broker_id, timeout_ms)
+        if code := getattr(answer, "error_code", 0):
+            raise kafka.errors.for_code(code)()
+        return {topic.name for folder in answer.results for topic in folder.topics}
+
     def knows(self, request: Any) -> bool:
         """Whether the broker that was met first takes such requests."""
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,22 +20,25 @@ from kafka.admin import (
 from kafka.errors import TopicAuthorizationFailedError
 
 import ottla
-from ottla.cli.tools import configs, consume, log_dirs, perf, produce
+from ottla.cli.tools import configs, consume, health, log_dirs, perf, produce
 from ottla.cli.tools.client import Connection
 from ottla.cli.tools.running import explain
 
 AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-MAY_DESCRIBE_SHOWN = ACL(
-    "User:bob", "*", ACLOperation.DESCRIBE, ACLPermissionType.ALLOW, ResourcePattern(ResourceType.TOPIC, "shown")
-)
+SHOWN = ResourcePattern(ResourceType.TOPIC, "shown")
+CLUSTER = ResourcePattern(ResourceType.CLUSTER, "kafka-cluster")
+
+
+def may(user: str, operation: ACLOperation, what: ResourcePattern) -> ACL:
+    return ACL(f"User:{user}", "*", operation, ACLPermissionType.ALLOW, what)
 
 
 @pytest.fixture(scope="module")
-def bob(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
-    """Bob may describe the topic ``shown``, which has a record, and nothing else."""
+def connections(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Connection]]:
+    """Bob may describe the topic ``shown``, which has a record, and nothing else; carol the cluster, too."""
     folder = tmp_path_factory.mktemp("clients")
     rights = {"authorizer.class.name": AUTHORIZER, "super.users": "User:admin"}
-    with ottla.Broker(users={"admin": "admins", "bob": "bobs"}, properties=rights) as broker:
+    with ottla.Broker(users={"admin": "admins", "bob": "bobs", "carol": "carols"}, properties=rights) as broker:
 
         def connection(user: str) -> Connection:
             file = folder / f"{user}.properties"
@@ -44,10 +48,21 @@ def bob(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Connection]:
         for topic in ("shown", "hidden"):
             broker.create_topic(topic)
         with closing(connection("admin").admin()) as admin:
-            admin.create_acls([MAY_DESCRIBE_SHOWN])
+            admin.create_acls(
+                [
+                    may("bob", ACLOperation.DESCRIBE, SHOWN),
+                    may("carol", ACLOperation.DESCRIBE, SHOWN),
+                    may("carol", ACLOperation.DESCRIBE, CLUSTER),
+                ]
+            )
         with closing(connection("admin").producer()) as producer:
             producer.send("shown", b"x").get(timeout=30)
-        yield connection("bob")
+        yield connection
+
+
+@pytest.fixture
+def bob(connections: Callable[[str], Connection]) -> Connection:
+    return connections("bob")
 
 
 def refusal(tool: Callable[..., object], *arguments: object, **named: object) -> str:
@@ -108,3 +123,21 @@ def test_a_topic_that_may_not_be_written_to(bob: Connection, tmp_path: Path, top
     assert line.startswith(f"a record was not written to {topic}: ")
     assert f"({code}_AUTHORIZATION_FAILED)" in line
     assert "not authorized" in line
+
+
+def test_a_cluster_that_is_not_seen_whole_is_not_healthy(
+    connections: Callable[[str], Connection], capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs = {
+        "bob": "which topics there are: that takes Describe of the cluster (CLUSTER_AUTHORIZATION_FAILED)",
+        "carol": "topic hidden: that takes Describe (TOPIC_AUTHORIZATION_FAILED)",
+    }
+    settings = "min.insync.replicas of topic shown: that takes DescribeConfigs (TOPIC_AUTHORIZATION_FAILED)"
+    for user, unseen in needs.items():
+        line = refusal(health.health, connections(user), as_json=False)
+        assert line == f"this user may not see {unseen}; nor {settings}"
+        assert capsys.readouterr().out.startswith("healthy: not known\n")
+        refusal(health.health, connections(user), as_json=True)
+        found = json.loads(capsys.readouterr().out)
+        assert (found["healthy"], found["not_seen"]) == (None, [unseen, settings])
+    assert health.health(connections("admin"), as_json=False) == health.HEALTHY
