@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .options import HELP, AsJson, Debug, run
+from .options import DEFAULT_SERVER, HELP, AsJson, CommandConfig, CommandProperty, Debug, run
 
 app = typer.Typer(add_completion=False, context_settings=HELP, rich_markup_mode=None)
 
@@ -22,18 +22,24 @@ def top(
     ] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Look once, and end; so it is into a pipe.")] = False,
     as_json: AsJson = False,
+    command_config: CommandConfig = None,
+    command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
     """Show what a broker is doing: traffic, the busiest topics, groups by lag, errors of clients; until Ctrl-C.
 
     The broker has to have its console on, with 'ottla serve --console 127.0.0.1:8080', whose numbers these are.
+    Where that wants a log-in, it is with the password in the client settings, for PLAIN or SCRAM.
 
     \b
     Examples:
       ottla top
       ottla top --console 127.0.0.1:8081 --interval 5
+      ottla top --command-config admin.properties
       ottla top --json | jq -r '.groups[] | [.group_id, .lag] | @tsv'
     """
+    from ..tools.client import Connection
     from ..tools.top import show
 
-    run(debug, show, console, interval, once=once, as_json=as_json)
+    connection = Connection.of(DEFAULT_SERVER, command_config, command_property)
+    run(debug, show, connection, console, interval, once=once, as_json=as_json)

@@ -5,22 +5,20 @@ They come as JSON from the console's ``/top.json``, in which whole numbers are t
 
 from __future__ import annotations
 
-import json
 import re
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...base.addresses import join_host_port, split_host_port
+from ...base.addresses import split_host_port
+from .client import Connection
+from .console_client import ConsoleClient
 from .output import console, is_terminal, print_json, size_text
 from .running import ToolError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_SECONDS = 10.0
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _KEPT_ERRORS = 5
 _LONGEST = 60
@@ -34,51 +32,35 @@ class Field(NamedTuple):
     show: Callable[[Any], str]
 
 
-def show(address: str, interval: float, *, once: bool, as_json: bool) -> None:
-    """Print what the broker is doing, or draw it until interrupted. Raises ToolError."""
+def show(connection: Connection, address: str, interval: float, *, once: bool, as_json: bool) -> None:
+    """Print what the broker is doing, or draw it until interrupted; ``connection`` has the log-in. Raises ToolError."""
     try:
-        place = join_host_port(*split_host_port(address, 8080))
+        host, port = split_host_port(address, 8080)
     except ValueError as error:
         raise UsageError(f"--console: {error}") from None
+    source = ConsoleClient(host, port, connection.security())
     if as_json:
-        print_json(_look(place))
+        print_json(source.look())
     elif once or not is_terminal():
-        console().print(_drawn(_look(place), place))
+        console().print(_drawn(source.look()))
     else:
-        _follow(place, interval)
+        _follow(source, interval)
 
 
-def _follow(place: str, interval: float) -> None:
+def _follow(source: ConsoleClient, interval: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    seen = _look(place)
-    with Live(_drawn(seen, place), console=console(), screen=True, auto_refresh=False) as live:
+    with Live(_drawn(source.look()), console=console(), screen=True, auto_refresh=False) as live:
         while True:
             time.sleep(interval)
             try:
-                live.update(_drawn(_look(place), place), refresh=True)
+                live.update(_drawn(source.look()), refresh=True)
             except ToolError as error:
                 live.update(Text(f"ottla: {error}; looking again"), refresh=True)
 
 
-def _look(place: str) -> dict[str, Any]:
-    """Raises ToolError."""
-    try:
-        with urllib.request.urlopen(f"http://{place}/top.json", timeout=_SECONDS) as answer:
-            seen = json.load(answer)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise ToolError(f"what answers at {place} is no console of Ottla's: it says {error.code}") from None
-    except (OSError, ValueError) as error:
-        why = getattr(error, "reason", error)
-        raise ToolError(f"no console answers at {place} ({why}); 'ottla serve --console {place}' has one") from None
-    if not isinstance(seen, dict) or not seen.keys() >= {"broker", "topics", "groups", "errors"}:
-        raise ToolError(f"what answers at {place} is no console of Ottla's")
-    return seen
-
-
-def _drawn(seen: dict[str, Any], place: str) -> RenderableType:
+def _drawn(seen: dict[str, Any]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 

@@ -8,10 +8,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from kafka import KafkaProducer
 
+from ottla.cli.tools.client import Connection
+from ottla.cli.tools.running import ToolError
+from ottla.cli.tools.top import show
 from ottla.testing.held_port import HeldPort
 
 LIMIT_S = 120
@@ -19,34 +24,68 @@ LIMIT_S = 120
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+@contextmanager
+def serving(folder: Path, *options: str) -> Iterator[tuple[str, str]]:
     """The addresses of a broker and of its console."""
-    folder = tmp_path_factory.mktemp("top")
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "ottla", "serve", "--listen", "127.0.0.1:0", "--console", "127.0.0.1:0"),
-            *("--data-dir", str(folder)),
+            *(sys.executable, "-m", "ottla", "serve", "--console", "127.0.0.1:0", "--data-dir", str(folder)),
+            *options,
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    line = ""
-    while "the console is on" not in line:
-        line = process.stderr.readline()
-        assert line, "the broker has ended"
-    console = line.split("http://")[1].strip().rstrip("/")
-    address = process.stdout.readline().split(" is ready on ")[1].split(",")[0]
-    producer = KafkaProducer(bootstrap_servers=address)
-    for _ in range(100):
-        producer.send("orders", b"x" * 100)
-    producer.close()
-    yield address, console
-    process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=LIMIT_S)
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        line = ""
+        while "the console is on" not in line:
+            line = process.stderr.readline()
+            assert line, "the broker has ended"
+        console = line.split("http://")[1].strip().rstrip("/")
+        yield process.stdout.readline().split(" is ready on ")[1].split(",")[0], console
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LIMIT_S)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The addresses of a broker with a topic, and of its console."""
+    with serving(tmp_path_factory.mktemp("top"), "--listen", "127.0.0.1:0") as (address, console):
+        producer = KafkaProducer(bootstrap_servers=address)
+        for _ in range(100):
+            producer.send("orders", b"x" * 100)
+        producer.close()
+        yield address, console
+
+
+PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of the console of a broker where alice may do everything, and bob nothing."""
+    properties = {
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "security.inter.broker.protocol": "SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f'{PLAIN_LOGIN} user_alice="hers" user_bob="his";',
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:alice",
+    }
+    folder = tmp_path_factory.mktemp("secured")
+    file = folder / "server.properties"
+    file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    with serving(folder / "data", "--config", str(file)) as (_, console):
+        yield console
+
+
+def client(user: str, password: str, protocol: str = "SASL_PLAINTEXT", mechanism: str = "PLAIN") -> Connection:
+    jaas = f'{PLAIN_LOGIN} username="{user}" password="{password}";'
+    properties = {"security.protocol": protocol, "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
+    return Connection("127.0.0.1", None, tuple(f"{name}={value}" for name, value in properties.items()))
 
 
 def top(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -90,3 +129,20 @@ def test_where_there_is_no_console() -> None:
     assert done.returncode == 1
     assert done.stderr.startswith(f"ottla: no console answers at 127.0.0.1:{port.number} (")
     assert f"'ottla serve --console 127.0.0.1:{port.number}' has one" in done.stderr
+
+
+def test_a_console_that_wants_a_log_in(secured: str, capsys: pytest.CaptureFixture[str]) -> None:
+    show(client("alice", "hers"), secured, 1, once=True, as_json=True)
+    assert json.loads(capsys.readouterr().out)["broker"]["broker_id"] == "1"
+    far = secured.replace("127.0.0.1", "0.0.0.0")
+    show(client("alice", "hers"), far, 1, once=True, as_json=True)
+    refused = {
+        (Connection("127.0.0.1"), secured): "wants a log-in: sasl.jaas.config with the name and password of a user",
+        (client("alice", "his"), secured): "does not let alice in: the user name or the password is wrong",
+        (client("bob", "his"), secured): "does not show this to bob: it takes Describe of the cluster",
+        (client("alice", "hers", mechanism="SCRAM-SHA-256"), far): "has no TLS, so the password of alice is not sent",
+        (client("alice", "hers", protocol="SASL_SSL"), far): "has no TLS, so the password of alice is not sent",
+    }
+    for (connection, place), why in refused.items():
+        with pytest.raises(ToolError, match=f"^the console at {place} {why}"):
+            show(connection, place, 1, once=True, as_json=True)
