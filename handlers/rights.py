@@ -8,7 +8,7 @@ Where there is no authorizer everything is allowed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from ..base.errors import ErrorCode, KafkaError
 from ..security.acl import CLUSTER_NAME, SUPPORTED_OPERATIONS, Operation, ResourceType
@@ -16,7 +16,8 @@ from ..wire.api_keys import ApiKey
 from ..wire.headers import key_and_version
 
 if TYPE_CHECKING:
-    from .call import Call
+    from ..security.authorizer import Authorizer
+    from .connection_context import ConnectionContext
 
 T = TypeVar("T")
 
@@ -71,13 +72,31 @@ NOTHING: tuple[Right, ...] = ()
 """No right is needed."""
 
 
+class Guarded(Protocol):
+    """``authorizer``: None where every client may do everything."""
+
+    @property
+    def authorizer(self) -> Authorizer | None: ...
+
+
+class Asker(Protocol):
+    """Of a ``Call``, what its rights depend on: which broker it is made to, by which client, and the request's key."""
+
+    @property
+    def broker(self) -> Guarded: ...
+    @property
+    def connection(self) -> ConnectionContext: ...
+    @property
+    def key(self) -> int: ...
+
+
 def refusal(resource_type: ResourceType) -> KafkaError:
     """The answer to a client that lacks a right."""
     return KafkaError(_CODES[resource_type], _TEXTS[resource_type])
 
 
 def may(
-    call: Call,
+    call: Asker,
     operation: Operation,
     resource_type: ResourceType,
     name: str = CLUSTER_NAME,
@@ -92,7 +111,7 @@ def may(
     return authorizer.allows(call.connection, operation, resource_type, name, log_if_denied, request)
 
 
-def may_with_any(call: Call, operation: Operation, resource_type: ResourceType) -> bool:
+def may_with_any(call: Asker, operation: Operation, resource_type: ResourceType) -> bool:
     """Whether there may be a resource of the type that the client may do this to (KIP-679)."""
     authorizer = call.broker.authorizer
     if authorizer is None:
@@ -101,14 +120,14 @@ def may_with_any(call: Call, operation: Operation, resource_type: ResourceType) 
     return authorizer.allows_by_resource_type(call.connection, operation, resource_type, request)
 
 
-def check(call: Call, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
+def check(call: Asker, operation: Operation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> None:
     """Raises KafkaError, the refusal, when the client may not do this."""
     if not may(call, operation, resource_type, name):
         raise refusal(resource_type)
 
 
 def allowed_names(
-    call: Call,
+    call: Asker,
     operation: Operation,
     resource_type: ResourceType,
     names: Iterable[str],
@@ -122,7 +141,7 @@ def allowed_names(
 
 
 def split(
-    call: Call, operation: Operation, resource_type: ResourceType, asked: Iterable[T], name_of: Callable[[T], str]
+    call: Asker, operation: Operation, resource_type: ResourceType, asked: Iterable[T], name_of: Callable[[T], str]
 ) -> tuple[list[T], list[T]]:
     """What is allowed of ``asked``, and what is not."""
     items = list(asked)
@@ -134,7 +153,7 @@ def split(
     ]
 
 
-def authorized_operations(call: Call, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
+def authorized_operations(call: Asker, resource_type: ResourceType, name: str = CLUSTER_NAME) -> int:
     """What the client may do to the resource, as a bit field whose bits are numbered as ``Operation`` is (KIP-430)."""
     authorizer = call.broker.authorizer
     if authorizer is None:
@@ -142,6 +161,6 @@ def authorized_operations(call: Call, resource_type: ResourceType, name: str = C
     return authorizer.authorized_operations(call.connection, resource_type, name)
 
 
-def cluster_operations(call: Call) -> int:
+def cluster_operations(call: Asker) -> int:
     """The same of the cluster: nothing for a client that may not describe it."""
     return authorized_operations(call, CLUSTER) if may(call, Operation.DESCRIBE, CLUSTER) else 0

@@ -27,7 +27,7 @@ from .rights import (
 )
 
 Handle = Callable[[Any, Any], Awaitable[Any]]
-"""Takes the ``Call`` and the API's request; not imported here, because a call knows the services, and these this table."""
+"""Takes the ``Call`` and the API's request; not imported, because a call knows the services, and they know what is served."""
 ErrorResponse = Callable[[Any, KafkaError], Any]
 
 

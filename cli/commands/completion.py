@@ -50,10 +50,17 @@ def _asked(context: typer.Context, names: Callable[[Admin], list[str]]) -> list[
 
 def _admin(context: typer.Context) -> Admin:
     from ..tools import client
-    from .options import BOOTSTRAP_VARIABLE, CONFIG_VARIABLE, DEFAULT_SERVER
 
-    given: dict[str, Any] = context.params
-    server = given.get("bootstrap_server") or os.environ.get(BOOTSTRAP_VARIABLE) or DEFAULT_SERVER
-    config = given.get("command_config") or os.environ.get(CONFIG_VARIABLE)
-    connection = client.Connection.of(server, Path(config) if config else None, given.get("command_property"))
+    config, properties = _option(context, "command_config"), context.params.get("command_property")
+    connection = client.Connection.of(
+        _option(context, "bootstrap_server"), Path(config) if config else None, properties
+    )
     return connection.admin(limit_s=_LIMIT_S)
+
+
+def _option(context: typer.Context, name: str) -> Any:
+    """As the command takes it: what is on its line, or in its variable, or its default."""
+    if given := context.params.get(name):
+        return given
+    option = next(parameter for parameter in context.command.params if parameter.name == name)
+    return option.value_from_envvar(context) or option.get_default(context)

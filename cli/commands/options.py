@@ -12,8 +12,6 @@ import typer
 from ..lazy import SuggestingGroup
 from . import completion
 
-BOOTSTRAP_VARIABLE = "OTTLA_BOOTSTRAP_SERVERS"
-CONFIG_VARIABLE = "OTTLA_COMMAND_CONFIG"
 HELP = {"help_option_names": ["-h", "--help"]}
 
 BootstrapServer = Annotated[
@@ -22,7 +20,7 @@ BootstrapServer = Annotated[
         "--bootstrap-server",
         "-b",
         metavar="HOST:PORT[,…]",
-        envvar=BOOTSTRAP_VARIABLE,
+        envvar="OTTLA_BOOTSTRAP_SERVERS",
         help="Brokers to ask first; port 9092 if none is given.",
     ),
 ]
@@ -32,7 +30,7 @@ CommandConfig = Annotated[
     typer.Option(
         "--command-config",
         metavar="FILE",
-        envvar=CONFIG_VARIABLE,
+        envvar="OTTLA_COMMAND_CONFIG",
         help="Client settings, a properties file with Kafka's names.",
     ),
 ]

@@ -405,5 +405,5 @@ async def test_other_requests_have_a_turn_while_many_topics_are_described() -> N
         before = turns
         response = await describe_configs.handle(call, DescribeConfigsRequest(resources=resources))
         assert len(response.results) == 200
-        assert turns - before >= 7
+        assert turns - before >= 4, "a turn after every so many topics"
         nursery.cancel_scope.cancel()
