@@ -1,8 +1,8 @@
 """Kafka's wire protocol: bytes to messages and record batches, and back. No I/O, no clock, no threads.
 
-* ``schema`` is how a message is declared, ``messages/`` holds the declarations, one file per API, ``registry`` finds them.
+* ``schema`` has what messages are declared with, ``messages/`` the declarations, one file per API; ``registry`` finds them.
 * ``codec`` decodes and encodes; ``decoder_compiler`` and ``encoder_compiler`` make the function for one version.
-* ``headers`` is what stands before every body, ``coordinator_records`` what the coordinators write to their topics.
-* ``records`` is the batch format v2, ``compression`` its codecs.
+* ``headers`` has the headers of requests and responses, ``coordinator_records`` the records of the coordinators' topics.
+* ``records`` has the record batches of format v2, ``compression`` their codecs.
 * ``python -m ottla.wire`` shows messages and layouts.
 """

@@ -1,11 +1,11 @@
-"""``python -m ottla.wire``: look into messages, and hold the codec against another one.
+"""``python -m ottla.wire``: show messages, and compare the codec with another implementation.
 
 roundtrip  reads lines ``API_KEY VERSION request|response HEX`` (a body without header; HEX may be empty) and answers each
-           with the bytes that encoding the decoded message gives, as hex, or with ``error: ...``
-decode     prints what a broker recorded of a connection that broke the protocol (decode FILE), or a body or a whole frame
+           with the decoded message encoded again, as hex, or with ``error: ...``
+decode     prints what a broker recorded of a connection with a protocol error (decode FILE), or a body or a whole frame
            given as hex (decode request HEX, decode response --key KEY --version N HEX), as JSON
 show       prints the fields of a version
-versions   prints the versions the codec knows; which of them a broker serves is another matter
+versions   prints the versions the codec knows; a broker may serve fewer
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NO_FILE = (*_SIDES, "-h", "--help")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; 0 when it went well, 1 when the bytes or the names given are wrong."""
+    """Run a command. Returns 0, or 1 when the input is malformed, a name is unknown or a file cannot be read."""
     words = sys.argv[1:] if arguments is None else arguments
     recording = words[1] if len(words) == 2 and words[0] == "decode" and words[1] not in _NO_FILE else None
     options = _parser().parse_args(words) if recording is None else None
@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     decoding = commands.add_parser("decode", help="print a message as JSON; decode FILE: recorded requests")
     decoding.add_argument("side", choices=_SIDES)
     decoding.add_argument("hex", help="the bytes, or - for standard input")
-    decoding.add_argument("--key", help="API key, number or name; a request with its header needs none")
+    decoding.add_argument("--key", help="API key, number or name; not needed for a request with its header")
     decoding.add_argument("--version", type=int)
     decoding.add_argument(
         "--frame", action="store_true", help="the bytes begin with a header, with or without the size"
@@ -99,7 +99,7 @@ def parse_key(text: str) -> ApiKey:
 
 
 def roundtrip(lines: Iterable[bytes], out: IO[str]) -> None:
-    """Answer every line at once; nothing that a line holds ends the loop."""
+    """Answer each line as it is read; malformed lines do not end the loop."""
     for line in lines:
         try:
             answer = roundtrip_line(line.decode())

@@ -1,7 +1,7 @@
-"""The numbers of Kafka's APIs, and from which version on each is flexible.
+"""Kafka's API keys, and the first flexible version of each.
 
-Names are those of Kafka's message definitions, so key 23 is OFFSET_FOR_LEADER_EPOCH. Keys 4-7 left Kafka with its
-ZooKeeper mode in 4.0; their numbers stay theirs. A key that is named here is not thereby served.
+Names are those of Kafka's message definitions, so key 23 is OFFSET_FOR_LEADER_EPOCH. Keys 4-7 were removed
+with ZooKeeper mode in Kafka 4.0. Not every key that is listed here is served.
 """
 
 from __future__ import annotations
@@ -174,6 +174,6 @@ _FLEXIBLE_FROM: dict[int, int] = {int(key): _NOT_FLEXIBLE_FROM_THE_START.get(key
 def flexible_from(api_key: int) -> int:
     """The first version of an API with compact lengths and tagged fields, also in its headers (KIP-482).
 
-    It holds for versions that are not declared yet, too. Raises KeyError for a key without a name.
+    Every later version is flexible, too, even if it is not declared here. Raises KeyError for an unknown key.
     """
     return _FLEXIBLE_FROM[api_key]

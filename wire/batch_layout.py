@@ -1,4 +1,4 @@
-"""Where the fields of a record batch's header are (message format v2): the one place that knows.
+"""The layout of a record batch's header (message format v2), for every module that needs it.
 
 The header has 61 bytes, big-endian; the records follow, compressed as one piece or not at all::
 
@@ -10,11 +10,11 @@ The header has 61 bytes, big-endian; the records follow, compressed as one piece
     21 attributes int16              57 record_count int32
     23 last_offset_delta int32       61 records
 
-``batch_length`` counts everything behind itself. ``crc`` is the CRC-32C of everything from ``attributes`` on, so base
+``batch_length`` counts everything after itself. ``crc`` is the CRC-32C of everything from ``attributes`` on, so base
 offset and leader epoch can be stamped without touching it. Attributes: bits 0-2 codec, 3 timestamp type, 4
-transactional, 5 control, 6 delete horizon (``base_timestamp`` then holds the time at which tombstones may go).
+transactional, 5 control, 6 delete horizon (``base_timestamp`` then holds the time from which tombstones may be removed).
 
-Formats 0 and 1 have the same first fields: offset int64, size int32, then a CRC-32 and the magic, which lies at 16, too.
+Formats 0 and 1 have the same first fields: offset int64, size int32, then a CRC-32 and the magic, which is at 16, too.
 Format: https://kafka.apache.org/documentation/#messageformat, KIP-98, KIP-534 (delete horizon).
 """
 
@@ -47,9 +47,9 @@ STAMP = Struct(">qii")
 SPAN = Struct(">qi11xi")
 """Base offset, batch length and last offset delta, from the start of a batch on."""
 LEGACY_HEADER = Struct(">qiIb")
-"""Of a message of format 0 or 1: offset, size, CRC-32, magic."""
+"""The header of a message of format 0 or 1: offset, size, CRC-32, magic."""
 LEGACY_CRC_END = 16
-"""Where the bytes begin that the CRC-32 of a message of format 0 or 1 covers."""
+"""The CRC-32 of a message of format 0 or 1 covers the bytes from here on."""
 assert HEADER.size == BATCH_HEADER_SIZE
 
 _MAX_TIMESTAMP = Struct(">q")
@@ -57,13 +57,13 @@ _LOW_ATTRIBUTES_POSITION = ATTRIBUTES_POSITION + 1
 
 
 def low_attributes(batch: Buffer) -> int:
-    """The low byte of a batch's attributes, which has all the bits above; 0 where no v2 batch begins."""
+    """The low byte of a batch's attributes, which has all the bits that are used; 0 if it is not a batch of format v2."""
     if len(batch) > _LOW_ATTRIBUTES_POSITION and batch[MAGIC_POSITION] == MAGIC:
         return batch[_LOW_ATTRIBUTES_POSITION]
     return 0
 
 
 def max_timestamp_of(header: Buffer) -> int:
-    """The largest timestamp of a batch, ms, by its header alone."""
+    """The largest timestamp of a batch (ms), from its header."""
     timestamp: int = _MAX_TIMESTAMP.unpack_from(header, MAX_TIMESTAMP_POSITION)[0]
     return timestamp

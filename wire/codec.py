@@ -22,7 +22,7 @@ _M = TypeVar("_M", bound=Message)
 def decode(
     message_class: type[_M], version: int, buffer: bytes | bytearray | memoryview, *, ignore_rest: bool = False
 ) -> _M:
-    """The message whose body is the whole of ``buffer``, or with ``ignore_rest`` what it begins with.
+    """Decode the body in ``buffer``; with ``ignore_rest``, other bytes may follow it.
 
     Everything is copied out of the buffer except ``records``, which are views into it. Raises ProtocolError when the bytes
     are malformed or bytes are left over, ValueError when the message has no such version.
@@ -47,7 +47,7 @@ def decode(
 def encode(message: Message, version: int) -> list[Part]:
     """The body of ``message`` as parts; records are parts of their own, never copied, and an empty body has no part.
 
-    Raises ValueError when the message has no such version or holds what the version cannot carry.
+    Raises ValueError when the message has no such version or a value that the version cannot carry.
     """
     message_class = type(message)
     encoder = message_class.encoders.get(version)

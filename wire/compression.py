@@ -1,13 +1,13 @@
 """The compression codecs of record batches: reads what Kafka's clients write and writes what Kafka's clients read.
 
-The codec number stands in bits 0-2 of the batch's attributes; the compressed bytes are all that follows its header.
+The codec number is in bits 0-2 of the batch's attributes; everything after the batch's header is compressed.
 
 - gzip: a gzip container; several members in a row are one stream, and bytes after the last member that do not begin a
   new one are ignored, as Java does.
 - snappy: xerial framing is written: a 16-byte header (magic ``82 "SNAPPY" 00``, version 1, compatible version 1), then
-  blocks of at most 32 KiB, each a big-endian int32 length and raw snappy. Read are framed streams, also several in a
-  row, and one raw snappy block without a frame.
-- lz4: one standard frame with independent blocks of 64 KiB (Kafka refuses linked ones) and no checksums; bytes behind
+  blocks of at most 32 KiB, each a big-endian int32 length and raw snappy. Framed streams, also several in
+  a row, and a single raw snappy block can be read.
+- lz4: one standard frame with independent blocks of 64 KiB (Kafka refuses linked ones) and no checksums; bytes after
   the end mark are ignored, as Java does. The wrong header checksum of message format 0 is not accepted.
 - zstd: one or several frames, with or without a content size in their headers.
 
@@ -39,7 +39,7 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_SIZE = 32 * 1024
 _INPUT_STEP = {GZIP: 4 * 1024, LZ4: 16 * 1024, ZSTD: 512}
-"""Bytes fed at once. A codec can make 1032, 255 or 32768 bytes of one, so 4 to 16 MiB come before the limit is seen."""
+"""Bytes of input per step. One byte can become 1032, 255 or 32768, so a step may give 4 to 16 MiB more than ``limit``."""
 
 
 def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
@@ -50,10 +50,10 @@ def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
 
 
 def decompress(codec: int, data: Buffer, limit: int | None = None) -> bytes:
-    """Return the bytes that ``data`` stands for.
+    """Return ``data`` decompressed.
 
     KafkaError: CORRUPT_MESSAGE when ``data`` is not what the codec writes or ends early, MESSAGE_TOO_LARGE when the
-    result would be longer than ``limit`` bytes, UNSUPPORTED_COMPRESSION_TYPE for a number that names no codec.
+    result would be longer than ``limit`` bytes, UNSUPPORTED_COMPRESSION_TYPE for an unknown codec.
     """
     if not NONE <= codec <= ZSTD:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"no compression codec has the number {codec}")
@@ -73,7 +73,7 @@ def _check_limit(size: int, limit: int | None) -> None:
 
 
 class _Frame(Protocol):
-    """A stream being decompressed: ``unused_data`` is what was fed behind its end, nothing or None without any."""
+    """A stream being decompressed: ``unused_data`` is the input after its end, empty or None if there is none."""
 
     @property
     def eof(self) -> bool: ...
@@ -92,7 +92,7 @@ def _decompress_frames(
     goes_on: Callable[[memoryview], bool],
     malformed: type[Exception] | tuple[type[Exception], ...],
 ) -> bytes:
-    """Decompress a frame, and another one as long as ``goes_on`` says so of the rest of the data."""
+    """Decompress frames; another one follows if ``goes_on`` is true of the rest of the data."""
     view = memoryview(data)
     step = _INPUT_STEP[codec]
     parts: list[bytes] = []
@@ -163,7 +163,7 @@ def _snappy_decompress(data: Buffer, limit: int | None) -> bytes:
 
 
 def _snappy_block(block: memoryview, limit: int | None) -> bytes:
-    """Decompress one raw snappy block, whose head announces the length it has when decompressed."""
+    """Decompress one raw snappy block, which begins with its length when decompressed."""
     import snappy
 
     announced = shift = 0

@@ -1,4 +1,4 @@
-"""Control records: the records of control batches, which say something about the log and never reach a consumer.
+"""Control records: the records of control batches, which brokers write about a log, and consumers do not return.
 
 The key is ``version`` int16 (0) and ``type`` int16. The value of ABORT and COMMIT, the end of a producer's transaction
 in this partition, is ``version`` int16 (0) and ``coordinator_epoch`` int32; an end marker is alone in its batch, which is
@@ -47,9 +47,9 @@ def encode_control_key(record_type: ControlRecordType) -> bytes:
 
 
 def decode_control_key(key: bytes | None) -> ControlRecordType | None:
-    """Return the type a control record's key names; None for a type of the future, which is to be ignored.
+    """Return the type in a control record's key; None for an unknown type, which is to be ignored.
 
-    KafkaError(INVALID_RECORD) when it is no such key.
+    KafkaError(INVALID_RECORD) when the key is malformed.
     """
     if key is None or len(key) < _KEY.size:
         raise KafkaError(ErrorCode.INVALID_RECORD, "the key of a control record is too short")
@@ -67,7 +67,7 @@ def encode_end_marker(marker: EndTransactionMarker) -> bytes:
 
 
 def decode_end_marker(record: Record) -> EndTransactionMarker | None:
-    """Return what an ABORT or COMMIT record says; None for a control record of another type.
+    """Decode an ABORT or COMMIT record; None for a control record of another type.
 
     KafkaError(INVALID_RECORD) when the record is malformed.
     """
@@ -94,7 +94,7 @@ def build_end_marker_batch(
 
 
 def decode_quorum_record(record: Record) -> Message | None:
-    """Return the message in a quorum's control record; None for end markers and types of the future.
+    """Return the message in a quorum's control record; None for end markers and unknown types.
 
     KafkaError(INVALID_RECORD) when the record is malformed.
     """

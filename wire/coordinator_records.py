@@ -1,7 +1,7 @@
-"""The records of ``__consumer_offsets`` and ``__transaction_state``: schemas with an int16 in front.
+"""The records of ``__consumer_offsets`` and ``__transaction_state``: a schema's number or version as int16, then its fields.
 
 A key begins with its record type, which says what kind of record it is; its body has one version only. A value begins with
-the version of its schema. A record without a value is a tombstone. Types that are unknown here belong to newer brokers and
+the version of its schema. A record without a value is a tombstone. Unknown types are those of newer brokers and
 are to be ignored; a known type with an unknown value version is an error, as in Kafka.
 """
 
@@ -79,7 +79,7 @@ def decode_coordinator_key(data: bytes | memoryview) -> Message | None:
 
 
 def decode_coordinator_value(key: Message | None, data: bytes | memoryview) -> Message | None:
-    """The value that stands beside ``key`` in ``__consumer_offsets``; None with a key of unknown type."""
+    """The value of the record with ``key`` in ``__consumer_offsets``; None with a key of unknown type."""
     return None if key is None else _value(offsets_topic_classes(key.api_key)[1], data)
 
 
@@ -92,7 +92,7 @@ def decode_transaction_key(data: bytes | memoryview) -> Message | None:
 
 
 def decode_transaction_value(key: Message | None, data: bytes | memoryview) -> Message | None:
-    """The value that stands beside ``key`` in ``__transaction_state``; None with a key of unknown type."""
+    """The value of the record with ``key`` in ``__transaction_state``; None with a key of unknown type."""
     return None if key is None else _value(transaction_topic_classes(key.api_key)[1], data)
 
 

@@ -1,7 +1,7 @@
-"""Compiles the decoder of one version of a message: source text, made once, run from then on.
+"""Compiles the decoder of one version of a message: Python source text that is compiled once.
 
-The text is straight code: nested structs are inlined, fields of fixed size that stand together, and the length or tag
-count after them, are read by one ``unpack_from``. Every count and length is checked against the bytes that are left
+Nested structs are inlined. Neighbouring fields of fixed size, and the length or tag count after them, are read by one
+``unpack_from``. Every count and length is checked against the bytes that are left
 before anything is allocated; reading past the end raises IndexError or struct.error, which ``codec`` translates.
 
 A decoder is ``run(buf, pos, size) -> (message, position after it)``. ``buf`` is bytes; for a message that holds records it
@@ -101,8 +101,8 @@ class _DecoderCompiler:
     def _sized(self, code: str, nullable: bool, target: str, read: Any, string: str | None = None) -> None:
         """Emit the length, the null case and what ``read`` emits for the rest.
 
-        ``string`` is the label of one: in flexible versions its length could be larger than in others, but must not be. That is
-        looked at only where the length has more than one byte.
+        ``string`` is the label of a string: flexible versions can encode longer ones than other versions, but must not. That is
+        checked only where the length has more than one byte.
         """
         length = self.source.variable()
         self._pending.append(("B" if self._flexible else code, length))
@@ -161,7 +161,7 @@ class _DecoderCompiler:
         self._emit(f"pos += {count} * {size}")
 
     def _nested_struct(self, cls: type[Struct], nullable: bool, target: str, is_tagged: bool = False) -> None:
-        """A nullable struct has a marker in front: -1 or 1, but as the value of a tagged field 0 or 1."""
+        """A marker precedes a nullable struct: -1 or 1, but as the value of a tagged field 0 or 1."""
         inner = self.source.variable()
         if not nullable:
             self.struct(cls, inner)

@@ -1,4 +1,4 @@
-"""Messages and their layouts for people: JSON of a message, a tree of a version's fields."""
+"""Messages and their layouts in readable form: a message as JSON, the fields of a version as a tree."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class _EncoderCompiler:
             self._bytes(wire_type.name == "string", nullable, expression)
 
     def _length(self, code: str, length: str) -> None:
-        """Emit a length that lies in the variable ``length``, -1 for null."""
+        """Emit a length that is in the variable ``length``, -1 for null."""
         if not self._flexible:
             self._pending.append((code, length))
             self.flush()
@@ -174,7 +174,7 @@ class _EncoderCompiler:
         self.source.dedent()
 
     def _tag_section(self, tagged: list[FieldSpec], value: str) -> None:
-        """Emit the tag section; without anything to write it is a zero byte of the pack before it."""
+        """Emit the tag section; if there are no tagged fields, it is a zero byte, packed with the fields before it."""
         pending = self._pending.copy()
         self._pending.clear()
         empty = [f"not {value}.unknown_tagged_fields"]

@@ -1,6 +1,6 @@
-"""The errors that a response tells of, wherever in it they stand, found by one compiled function per message.
+"""Finds the error codes in a response, by one compiled function for each class of response.
 
-An error stands in an int16 field ``error_code``, of the response itself or of any struct in it.
+They are the int16 fields ``error_code`` of the response and of all structs in it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from .source import Source, is_struct
 _FIELD = "error_code"
 
 FindErrors = Callable[[Message], Sequence[int]]
-"""From a response to its error codes other than NONE, in order."""
+"""Returns the error codes of a response other than NONE, in order."""
 
 
 _finders: dict[type[Message], FindErrors] = {}
 
 
 def error_finder(message_class: type[Message]) -> FindErrors:
-    """The function that looks through messages of this class."""
+    """The function that finds the errors in messages of this class."""
     find = _finders.get(message_class)
     if find is None:
         find = _finders[message_class] = _compile(message_class)
@@ -55,7 +55,7 @@ def _look_into(source: Source, struct: type[Struct], name: str) -> None:
 
 
 def _struct_in(wire_type: WireType) -> type[Struct] | None:
-    """The struct that a field is, or is a list of."""
+    """The type of a field, or of its elements, if it is a struct."""
     if isinstance(wire_type, Array):
         wire_type = wire_type.element
     return wire_type if is_struct(wire_type) else None

@@ -7,7 +7,7 @@ response  v0: correlation id; v1 adds tagged fields
 
 The flexible header goes with the flexible versions of a body, with one exception: an ApiVersions response always has
 header v0, because the client cannot know yet which versions the broker speaks (KIP-511). The client id keeps its 16-bit
-length in every header, so that the first three fields and it can be read before the version is understood.
+length in every header, so that it can be read, like the three fields before it, also when the version is unknown.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class RequestHeader:
 
 
 def request_header_version(api_key: int, version: int) -> int:
-    """0, 1 or 2. Raises KeyError for a key without a name."""
+    """0, 1 or 2. Raises KeyError for an unknown key."""
     if version >= flexible_from(api_key):
         return 2
     return 0 if api_key == ApiKey.CONTROLLED_SHUTDOWN and version == 0 else 1
 
 
 def response_header_version(api_key: int, version: int) -> int:
-    """0 or 1. Raises KeyError for a key without a name."""
+    """0 or 1. Raises KeyError for an unknown key."""
     return int(api_key != ApiKey.API_VERSIONS and version >= flexible_from(api_key))
 
 
 def decode_request_header(buffer: bytes | bytearray | memoryview) -> tuple[RequestHeader, int]:
     """The header at the start of a frame, and the offset of the body.
 
-    Unknown tagged fields are skipped. Raises ProtocolError when the header is malformed or its API key has no name.
+    Unknown tagged fields are skipped. Raises ProtocolError when the header is malformed or its API key is unknown.
     """
     key, correlation_id, length = start_of_request(buffer)
     api_key, version = key_and_version(key)
@@ -65,7 +65,7 @@ def decode_request_header(buffer: bytes | bytearray | memoryview) -> tuple[Reque
 
 
 def key_and_version(key: int) -> tuple[int, int]:
-    """The two 16-bit numbers, with their signs, that ``start_of_request`` gives as one."""
+    """The two 16-bit numbers, with their signs, that ``start_of_request`` returns as one."""
     return _KEY_AND_VERSION.unpack(key.to_bytes(4))
 
 
@@ -105,7 +105,7 @@ def _skip_tags(buffer: bytes | bytearray | memoryview, position: int) -> int:
 
 
 def encode_request_header(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """The header a client puts before a body. Raises KeyError for a key without a name."""
+    """The header that a client sends before a body. Raises KeyError for an unknown key."""
     start = _START.pack(api_key, version, correlation_id)
     header_version = request_header_version(api_key, version)
     if header_version == 0:
@@ -116,7 +116,7 @@ def encode_request_header(api_key: int, version: int, correlation_id: int, clien
 
 
 def response_header_encoder(api_key: int, version: int) -> Callable[[int], bytes]:
-    """What makes the header before the answer to a request of this key and version, given its correlation id."""
+    """A function that encodes the header of responses to requests of this key and version, given their correlation ids."""
     return (_FLEXIBLE_RESPONSE if response_header_version(api_key, version) else _CORRELATION_ID).pack
 
 

@@ -1,4 +1,4 @@
-"""Messages as the JSON that Apache Kafka's own converters make of them.
+"""Messages as the JSON that Apache Kafka's own converters produce.
 
 Fields come in the order of their declaration, in camel case; bytes are base64, uuids Kafka's text form. A tagged field is
 left out while it has its default. ``kafka_json_text`` is the compact text that Kafka's tools print.

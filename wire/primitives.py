@@ -1,4 +1,4 @@
-"""What compiled codecs call for the uncommon cases: long varints, tagged fields, errors.
+"""Functions that compiled codecs call in uncommon cases: long varints, tagged fields, errors.
 
 Unsigned varints carry seven bits a byte, the lowest first; the protocol never uses more than five bytes.
 """
@@ -18,11 +18,10 @@ SHORT_VARINTS = tuple(bytes((value,)) for value in range(128))
 """The varints of one byte, by value."""
 
 LONGEST_STRING = 0x7FFF
-"""In bytes: what older versions can say is all that newer ones may, as in the readers that Kafka generates."""
+"""In bytes: what older versions can encode. Newer ones could encode more, but must not, as in Kafka's generated readers."""
 
 MOST_UNKNOWN_TAGS = 1000
-"""Of one struct. Kafka takes any number; but they cost whoever reads them more than whoever sends them, who need not have shown
-who it is yet."""
+"""Of one struct. Kafka accepts any number; but they cost the broker more than the client, which may not be authenticated yet."""
 
 EMPTY_TAG_SECTION = b"\x00"
 
@@ -71,7 +70,7 @@ def read_unknown_tags(buffer: bytes | memoryview, position: int, count: int, siz
 
 
 def check_tags(fields: Sequence[tuple[int, bytes]]) -> None:
-    """Refuse a tag that is there twice. Their order is left to the sender, as Kafka does."""
+    """Raise ProtocolError for a tag that is there twice. The fields may have any order, as in Kafka."""
     if len({tag for tag, _ in fields}) != len(fields):
         raise ProtocolError("a tagged field is there twice")
 
@@ -90,32 +89,32 @@ def write_tags(fields: list[tuple[int, bytes]]) -> bytes:
 
 
 def data_size(data: Any) -> int:
-    """Bytes of a records field: of a bytes-like object or of a file slice."""
+    """The size of a records field in bytes: a bytes-like object or a file slice."""
     return len(data) if isinstance(data, bytes | bytearray) else data.nbytes
 
 
 def refuse_length(label: str, length: int, available: int) -> NoReturn:
-    """A length or count that cannot be."""
+    """Raise ProtocolError for an impossible length or count."""
     if length < 0:
         raise ProtocolError(f"{label} must not be null")
     raise ProtocolError(f"{label} announces {length}, but {available} bytes are left")
 
 
 def refuse_string(label: str, length: int) -> NoReturn:
-    """A string that is longer than any may be."""
+    """Raise ProtocolError for a string that is longer than is allowed."""
     raise ProtocolError(f"{label} has {length} bytes, and a string {LONGEST_STRING} at most")
 
 
 def refuse_tags(count: int) -> NoReturn:
-    """A struct that consists of what it does not declare."""
-    raise ProtocolError(f"{count} are more tagged fields than there can be, {MOST_UNKNOWN_TAGS}")
+    """Raise ProtocolError for a struct with more tagged fields than are allowed."""
+    raise ProtocolError(f"a struct has {count} tagged fields, more than {MOST_UNKNOWN_TAGS}")
 
 
 def refuse_tag(label: str, tag: int, surplus: int) -> NoReturn:
-    """A known tagged field whose value and announced size disagree."""
+    """Raise ProtocolError for a known tagged field whose value does not have the announced size."""
     raise ProtocolError(f"tagged field {tag} of {label} is {surplus} bytes longer than it says")
 
 
 def refuse_value(label: str, version: int) -> NoReturn:
-    """A value that this version cannot carry."""
+    """Raise ValueError for a value that this version cannot carry."""
     raise ValueError(f"{label} is set, but version {version} does not have it")

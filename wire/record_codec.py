@@ -1,4 +1,4 @@
-"""One record inside a batch of message format v2, and many of them in a row, as they are when not compressed.
+"""The records in a batch of message format v2, one after another and not compressed.
 
 A record is ``length`` varint (of all that follows), ``attributes`` int8 (unused), ``timestamp_delta`` varlong and
 ``offset_delta`` varint (against the batch's base timestamp and base offset), key and value (each a varint length, -1
@@ -25,7 +25,7 @@ _SIGN_BIT = 1 << 63
 
 @dataclass(slots=True)
 class Record:
-    """One record. ``offset`` -1 lets the builder count on from the record before; ``timestamp`` is in ms, -1: none."""
+    """One record. ``offset`` -1 means the one after the record before (``RecordsBuilder``); ``timestamp`` is in ms, -1: none."""
 
     offset: int = -1
     timestamp: int = -1
@@ -40,7 +40,7 @@ def iter_records(
 ) -> Iterator[Record]:
     """Yield the ``count`` records that fill ``data``; with ``append_time`` (ms) all of them have that timestamp.
 
-    KafkaError(INVALID_RECORD) when the bytes are something else, after the records before the bad place.
+    KafkaError(INVALID_RECORD) where the bytes are malformed, after the records before that place.
     """
     position = 0
     end = len(data)
@@ -141,7 +141,7 @@ def _wrap(value: int) -> int:
 
 
 def _read_varint(data: bytes, position: int, largest: int) -> tuple[int, int]:
-    """Read a varint; returns (value still zigzag encoded, position behind it). IndexError at the end of ``data``."""
+    """Read a varint; returns (value still zigzag encoded, position after it). IndexError at the end of ``data``."""
     raw = shift = 0
     while True:
         byte = data[position]

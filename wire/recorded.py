@@ -1,17 +1,17 @@
-"""Requests as they were received, kept in a file for people: what a connection said before it died of a protocol error.
+"""A file with the requests of a connection that was closed for a protocol error, as they were received.
 
 The file is one JSON object:
 
 ==========  =========================================================================================================
 time        when it happened, ISO 8601 in UTC
 peer        address of the client
-listener    name of the listener it came to
+listener    name of the listener
 error       what was wrong
-frames      the requests in their order, the one at fault last: ``size``, what the frame announces, and ``hex``, its bytes
-            without the size, of which the end may be missing
+frames      the requests in their order, the malformed one last: ``size``, which the frame announces, and ``hex``, its bytes
+            after the size, which may be cut off
 ==========  =========================================================================================================
 
-A Produce request that was served shows the offsets its records were given, because they are stamped in place.
+A Produce request that was served has the offsets of its records in the log, because they are written in place.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def decoded_recording(text: str) -> dict[str, Any]:
 
 
 def _decoded(frame: Frame) -> dict[str, Any]:
-    """One request as far as it can be read; ``problem`` says what is wrong with it."""
+    """One request, as far as it can be decoded; ``problem`` says what is wrong with it."""
     shown: dict[str, Any] = {"size": frame.size}
     if not frame.is_whole:
         shown["kept"] = len(frame.data)

@@ -1,9 +1,9 @@
-"""Record batches of message format v2 (magic 2): the unit of produce, of fetch and of the log.
+"""Record batches of message format v2 (magic 2): what is produced, fetched and written to the log.
 
-A batch is a header, whose fields ``batch_layout`` tells, and its records, compressed as one piece or not at all. The CRC does
+A batch is a header (``batch_layout``) and its records, compressed as one piece or not at all. The CRC does
 not cover base offset and leader epoch, which the leader stamps.
 
-A batch may hold fewer records than its offsets span, or none: compaction takes records out and keeps the range. Magic 0
+A batch may hold fewer records than its offsets span, or none: compaction removes records and keeps the range. Magic 0
 and 1 are refused. Format: https://kafka.apache.org/documentation/#messageformat, KIP-98, KIP-534 (delete horizon).
 """
 
@@ -54,9 +54,9 @@ _INT64 = Struct(">q")
 
 
 class IncompleteBatch(KafkaError):
-    """The buffer ends before the batch that begins in it; with ``needed`` bytes from its start more can be said.
+    """The buffer ends before the batch does; ``needed`` is its size, or the size of its header while that is not complete.
 
-    The code is the one with which Kafka refuses to produce such a batch.
+    The code is the one with which Kafka refuses such a batch in a Produce request.
     """
 
     def __init__(self, available: int, needed: int) -> None:
@@ -68,8 +68,8 @@ class RecordBatch:
     """A view over the batch that begins at ``start`` of ``buffer``; only its header has been read and checked.
 
     KafkaError: IncompleteBatch when the buffer ends inside the batch, INVALID_RECORD for magic 0 and 1,
-    CORRUPT_MESSAGE for a header that is no batch's. The CRC is the caller's to check. The view keeps the buffer alive
-    and, if that is a bytearray, at its size.
+    CORRUPT_MESSAGE for a malformed header. The caller checks the CRC. The view keeps the buffer alive; if that is a
+    bytearray, it cannot be resized meanwhile.
     """
 
     __slots__ = (
@@ -135,7 +135,7 @@ class RecordBatch:
 
     @property
     def compression(self) -> int:
-        """The codec number: 0-4 name a codec, 5-7 do not."""
+        """The codec number: 0-4; 5-7 are not used."""
         return self.attributes & CODEC_MASK
 
     @property
@@ -221,7 +221,7 @@ class RecordBatch:
 
 
 def _header_error(buffer: Buffer, start: int) -> KafkaError:
-    """Say why no batch begins at ``start``; its header is too short, or has the wrong magic or size."""
+    """The error of a batch at ``start`` whose header is too short, or has the wrong magic or size."""
     available = len(buffer) - start
     if available <= MAGIC_POSITION:
         return IncompleteBatch(available, BATCH_HEADER_SIZE)
@@ -240,7 +240,7 @@ def _header_error(buffer: Buffer, start: int) -> KafkaError:
 
 
 def iter_batches(buffer: Buffer) -> Iterator[RecordBatch]:
-    """Yield the batches of ``buffer``, end to end. KafkaError as RecordBatch, also for an incomplete last one."""
+    """Yield the batches of ``buffer``. KafkaError as RecordBatch, also for an incomplete last one."""
     start = 0
     end = len(buffer)
     view = memoryview(buffer)
@@ -251,7 +251,7 @@ def iter_batches(buffer: Buffer) -> Iterator[RecordBatch]:
 
 
 def iter_complete_batches(buffer: Buffer) -> Iterator[RecordBatch]:
-    """As iter_batches, but an incomplete last batch is left out: fetched or torn bytes may end anywhere."""
+    """As iter_batches, but an incomplete last batch is left out: fetched bytes, and a log after a crash, may end anywhere."""
     try:
         yield from iter_batches(buffer)
     except IncompleteBatch:
@@ -338,7 +338,7 @@ class RecordsBuilder:
         return offset
 
     def build(self) -> bytearray:
-        """Return the batch. The builder can go on collecting."""
+        """Return the batch. More records can be added afterwards."""
         body = compress(self._compression, self._body, self._compression_level) if self._compression else self._body
         last_offset = self.next_offset - 1 if self._last_offset is None else self._last_offset
         batch = bytearray(BATCH_HEADER_SIZE)

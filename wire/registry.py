@@ -1,4 +1,4 @@
-"""From an API key to its message classes; a module of declarations is imported on first use."""
+"""Finds the message classes of an API key; the module that declares them is imported at first use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ UNDECLARED = frozenset(
         ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
     }
 )
-"""Keys without declarations: what only KRaft nodes and share coordinators say to each other."""
+"""Keys whose messages are not declared: only KRaft nodes and share coordinators exchange them."""
 
 DECLARED = tuple(key for key in ApiKey if key not in UNDECLARED)
 

@@ -10,13 +10,13 @@ A message is one class for all its versions::
 * The annotation gives the type, ``field`` the versions that carry it. Annotations are read when the class is made, so a
   module of declarations does not postpone their evaluation and puts a struct before the struct that holds it.
 * ``X | None`` may be null wherever the field exists; ``nullable="7+"`` narrows that to some versions. The exception is a
-  tagged struct: there None says "not on the wire", because Kafka does not write a tagged field that has its default.
+  tagged struct: there None means "not on the wire", because Kafka does not write a tagged field that has its default.
 * A field missing from a version keeps its default when decoded. Encoding a value other than the default into such a
   version is an error, unless the field is ``ignorable``: then it is dropped.
 * ``unknown_tagged_fields`` are the tagged fields (KIP-482) this declaration does not know, kept for a round trip.
 
 Every class gets slots, keyword-only construction, equality and a repr, as ``dataclasses`` would give it; but a broker
-declares hundreds of structs at its start and makes few of them, so ``__init__`` is compiled when it is first called.
+declares hundreds of structs when it starts and uses few of them, so ``__init__`` is compiled when it is first called.
 The rules follow the README of Kafka's message generator.
 """
 
@@ -57,7 +57,7 @@ _NO_DEFAULT: Any = object()
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Primitive:
-    """A type of the protocol without parts; ``code`` is its struct character, None when its length varies."""
+    """A primitive type of the protocol; ``code`` is its struct character, None when its length varies."""
 
     name: str
     code: str | None
@@ -94,12 +94,12 @@ RawTaggedFields: TypeAlias = tuple[tuple[int, bytes], ...]
 
 
 class Struct:
-    """Base of everything declared."""
+    """Base class of messages and of the structs in them."""
 
     __slots__ = ("unknown_tagged_fields",)
     fields: ClassVar[tuple[FieldSpec, ...]] = ()
     _values: ClassVar[operator.attrgetter[Any]] = operator.attrgetter("unknown_tagged_fields")
-    """All that an object holds; two that are equal hold the same."""
+    """Returns the values of all fields; objects with equal values are equal."""
     if TYPE_CHECKING:
         unknown_tagged_fields: RawTaggedFields
     else:
@@ -114,7 +114,7 @@ class Struct:
             return NotImplemented
         return bool(self._values(self) == self._values(other))
 
-    __hash__ = None  # type: ignore[assignment]  # as of anything that is compared by what it holds now
+    __hash__ = None  # type: ignore[assignment]  # as for every mutable class with __eq__
 
     def __repr__(self) -> str:
         shown = {spec.name: "[hidden]" if spec.secret else repr(getattr(self, spec.name)) for spec in self.fields}
@@ -138,7 +138,7 @@ class Message(Struct):
 class FieldSpec(NamedTuple):
     """One field as the codec sees it. ``versions`` and ``nullable`` are ranges without an upper end where none is given.
 
-    ``secret``: its value is not to be seen in a text about the message.
+    ``secret``: ``repr`` does not show its value.
     """
 
     name: str
@@ -251,7 +251,7 @@ def _with_slots(cls: _T) -> _T:
 
 
 def _compile_init(specs: tuple[FieldSpec, ...]) -> Any:
-    """``__init__`` with a keyword for each field; the default is made afresh where it could be changed."""
+    """``__init__`` with a keyword for each field; mutable defaults are made anew for each object."""
     parameters, body, names = [], [], {"missing": _NO_DEFAULT}
     for number, spec in enumerate(specs):
         name, value = spec.name, spec.name
@@ -272,14 +272,14 @@ _S = TypeVar("_S", bound=Struct)
 
 
 def replace(value: _S, /, **changes: Any) -> _S:
-    """A copy in which some fields have other values; what they hold is shared."""
+    """A shallow copy with other values in some fields."""
     values = {spec.name: getattr(value, spec.name) for spec in value.fields}
     return type(value)(**{**values, "unknown_tagged_fields": value.unknown_tagged_fields, **changes})
 
 
 @dataclass_transform(kw_only_default=True)
 def struct(cls: _T) -> _T:
-    """A struct inside messages."""
+    """Make a declared class a struct, to be used in messages."""
     return _with_slots(cls)
 
 
@@ -296,7 +296,7 @@ _M = TypeVar("_M", bound=type[Message])
 
 @dataclass_transform(kw_only_default=True)
 def message(*, versions: str, flexible: str | None = None, key: int = -1) -> Callable[[_M], _M]:
-    """A body of ``versions``, of which ``flexible`` use compact lengths and tagged fields (None: no version does)."""
+    """Make a declared class a message; ``flexible`` versions have compact lengths and tagged fields (None: no version does)."""
 
     def decorate(cls: _M) -> _M:
         made = _with_slots(cls)
@@ -314,13 +314,13 @@ def message(*, versions: str, flexible: str | None = None, key: int = -1) -> Cal
 
 @dataclass_transform(kw_only_default=True)
 def request(*, key: ApiKey, versions: str, flexible: str | None) -> Callable[[_M], _M]:
-    """The body of a request."""
+    """Make a declared class the body of a request."""
     return message(key=key, versions=versions, flexible=flexible)
 
 
 @dataclass_transform(kw_only_default=True)
 def response(*, key: ApiKey, versions: str, flexible: str | None) -> Callable[[_M], _M]:
-    """The body of a response."""
+    """Make a declared class the body of a response."""
     return message(key=key, versions=versions, flexible=flexible)
 
 

@@ -1,4 +1,4 @@
-"""Lines of Python for one compiled function, and the constants they name."""
+"""The source of one compiled function, and the constants in it."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class Source:
         return self.constant(getattr(struct.Struct(">" + codes), method), (codes, method))
 
     def compile(self, name: str, signature: str) -> Any:
-        """The function whose body was collected."""
+        """Compile the function with the collected body."""
         text = f"def run({signature}):\n" + "\n".join(self._lines)
         exec(compile(text, f"<{name}>", "exec"), self.namespace)
         return self.namespace["run"]
 
 
 def least_size(wire_type: WireType, version: int, flexible: bool, nullable: bool = False) -> int:
-    """The fewest bytes a value takes: what a count of elements is checked against before memory is given to it."""
+    """The smallest size of a value in bytes, to check a count of elements before memory is allocated for them."""
     if isinstance(wire_type, Primitive):
         if wire_type.code is not None:
             return struct.calcsize(">" + wire_type.code)

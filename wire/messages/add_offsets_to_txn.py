@@ -1,7 +1,7 @@
 """AddOffsetsToTxn (key 24): a transactional producer will commit offsets of a group inside its transaction.
 
-v2  the answer may be PRODUCER_FENCED
-v4  the answer may be TRANSACTION_ABORTABLE (KIP-890)
+v2  the response may be PRODUCER_FENCED
+v4  the response may be TRANSACTION_ABORTABLE (KIP-890)
 """
 
 from ..api_keys import ApiKey

@@ -1,8 +1,8 @@
 """AddPartitionsToTxn (key 25): partitions join a transaction, or (from v4, between brokers) are checked to be part of one.
 
-v2  the answer may be PRODUCER_FENCED
+v2  the response may be PRODUCER_FENCED
 v4  many transactions in one request, and ``verify_only`` (KIP-890); clients stay at v3, only brokers send v4 and later
-v5  the answer may be TRANSACTION_ABORTABLE
+v5  the response may be TRANSACTION_ABORTABLE
 """
 
 from ..api_keys import ApiKey

@@ -1,6 +1,6 @@
 """AddRaftVoter (key 80): a controller becomes a voter of the KRaft quorum (KIP-853).
 
-v1  the sender chooses whether the answer waits for the commit
+v1  the sender chooses whether the response waits for the commit
 """
 
 from ..api_keys import ApiKey

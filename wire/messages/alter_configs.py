@@ -1,6 +1,6 @@
-"""AlterConfigs (key 33): replaces the whole configuration of resources; IncrementalAlterConfigs took its place (KIP-133).
+"""AlterConfigs (key 33): replaces the whole configuration of resources (KIP-133); IncrementalAlterConfigs supersedes it.
 
-v1  the answer comes before the throttling, not after it
+v1  the response is sent before the throttling, not after it
 """
 
 from ..api_keys import ApiKey

@@ -1,6 +1,6 @@
 """AlterReplicaLogDirs (key 34): moves replicas between the log folders of one broker (KIP-113).
 
-v1  the answer comes before the throttling, not after it
+v1  the response is sent before the throttling, not after it
 """
 
 from ..api_keys import ApiKey

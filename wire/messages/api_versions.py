@@ -1,13 +1,13 @@
-"""ApiVersions (key 18): which APIs and versions the broker serves, asked before anything else.
+"""ApiVersions (key 18): which APIs and versions the broker serves, the first request on a connection.
 
 The answer always has response header v0. A request of a version the broker does not know is answered in v0 with
 UNSUPPORTED_VERSION and, since KIP-511, with the range of this API, so that the client can ask again.
 
 v1  throttle time
-v2  the answer comes before the throttling, not after it
+v2  the response is sent before the throttling, not after it
 v3  name and version of the client's software; features as tagged fields (KIP-511, KIP-584)
-v4  a feature may have 0 as its lowest version (KAFKA-17011)
-v5  the client names the cluster and node it expects, the answer may be REBOOTSTRAP_REQUIRED (KIP-1242)
+v4  the lowest version of a feature may be 0 (KAFKA-17011)
+v5  the client names the cluster and node it expects, the response may be REBOOTSTRAP_REQUIRED (KIP-1242)
 """
 
 from ..api_keys import ApiKey

@@ -1,6 +1,6 @@
 """ConsumerGroupHeartbeat (key 68): the one request by which a consumer joins, stays in and leaves a group (KIP-848).
 
-A field the member has nothing new to say about is null, -1 or empty.
+A field that has not changed since the last heartbeat is null, -1 or empty.
 
 v1  subscription by regular expression; the client makes its own member id (KIP-1082)
 """

@@ -1,6 +1,6 @@
 """Records of ``__consumer_offsets`` for consumer groups of KIP-848 (types 3-8 and 16).
 
-Partition metadata (4) gave way to a hash in the group's own record in Kafka 4.1 (KIP-1101).
+In Kafka 4.1 a hash in the group's own record replaced partition metadata (4) (KIP-1101).
 """
 
 from ..schema import Message, Struct, field, int8, int32, int64, message, string, struct, uuid

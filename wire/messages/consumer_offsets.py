@@ -1,9 +1,9 @@
 """Records of ``__consumer_offsets`` for offsets and classic groups (types 0-2).
 
-Type 0 is the first form of a commit. Newer kinds are in ``consumer_group_records``, ``share_group_records`` and
-``streams_group_records``; ``coordinator_records`` knows the number of each.
+Type 0 is the first version of a commit's key. The records of newer groups are in ``consumer_group_records``,
+``share_group_records`` and ``streams_group_records``; ``coordinator_records`` lists all types.
 
-OffsetCommitValue   v1 has the expiry, v2 drops it for the broker's setting (KIP-211), v3 adds the leader epoch,
+OffsetCommitValue   v1 has the expiry time, v2 leaves it to the broker's setting (KIP-211), v3 adds the leader epoch,
                     v4 is flexible and adds the topic id
 GroupMetadataValue  v1 adds the rebalance timeout, v2 the time of the last state change, v3 instance ids (KIP-345), v4 is flexible
 """

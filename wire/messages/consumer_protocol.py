@@ -1,6 +1,6 @@
-"""What Java's consumers say inside a classic group of protocol type "consumer": subscription and assignment.
+"""What consumers exchange in a classic group of protocol type "consumer": subscription and assignment.
 
-The bytes travel in JoinGroup and SyncGroup with an int16 version in front, which is not part of the message.
+JoinGroup and SyncGroup carry the bytes after an int16 version, which is not part of the message.
 
 v1  partitions owned before the rebalance (KIP-429)
 v2  generation in which they were owned (KIP-792)

@@ -1,11 +1,11 @@
-"""Values of the control records that a Kafka quorum (KRaft) writes into its metadata log; no broker log holds them."""
+"""Values of the control records that a Kafka quorum (KRaft) writes into its metadata log; logs of brokers do not have them."""
 
 from ..schema import Message, Struct, field, int16, int32, int64, message, string, struct, uint16, uuid
 
 
 @struct
 class LeaderChangeVoter(Struct):
-    """Kafka's name is ``Voter``, as in VotersRecord."""
+    """Kafka's name is ``Voter``, like the struct of VotersRecord."""
 
     voter_id: int32 = field()
     voter_directory_id: uuid = field("1+")

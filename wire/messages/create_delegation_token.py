@@ -1,6 +1,6 @@
 """CreateDelegationToken (key 38): makes a token with which to authenticate (KIP-48).
 
-v1  the answer comes before the throttling, not after it
+v1  the response is sent before the throttling, not after it
 v3  owner and requester may differ (KIP-373)
 """
 

@@ -1,7 +1,7 @@
 """CreatePartitions (key 37): raises the partition counts of topics (KIP-195).
 
-v1  the answer comes before the throttling, not after it
-v3  the answer may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
+v1  the response is sent before the throttling, not after it
+v3  the response may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
 """
 
 from ..api_keys import ApiKey

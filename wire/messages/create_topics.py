@@ -2,11 +2,11 @@
 
 v1  ``validate_only``; an error message per topic
 v2  throttle time
-v3  the answer comes before the throttling, not after it
-v4  -1 partitions or replicas stand for the broker's default (KIP-464)
-v5  the answer has the topic's shape and configuration (KIP-525)
-v6  the answer may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
-v7  the answer has the topic id (KIP-516)
+v3  the response is sent before the throttling, not after it
+v4  -1 as the number of partitions or replicas means the broker's default (KIP-464)
+v5  the response has the topic's partition and replica counts and its configuration (KIP-525)
+v6  the response may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
+v7  the response has the topic id (KIP-516)
 """
 
 from ..api_keys import ApiKey

@@ -1,6 +1,6 @@
 """DeleteGroups (key 42): removes empty groups with their offsets (KIP-229).
 
-v1  the answer comes before the throttling, not after it
+v1  the response is sent before the throttling, not after it
 v3  an error message per group
 """
 

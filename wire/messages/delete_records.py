@@ -1,6 +1,6 @@
 """DeleteRecords (key 21): raises the log start offset of partitions (KIP-107).
 
-v1  the answer comes before the throttling, not after it
+v1  the response is sent before the throttling, not after it
 """
 
 from ..api_keys import ApiKey

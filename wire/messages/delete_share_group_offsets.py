@@ -1,4 +1,4 @@
-"""DeleteShareGroupOffsets (key 92): forgets topics of an empty share group (KIP-932)."""
+"""DeleteShareGroupOffsets (key 92): deletes an empty share group's offsets of some topics (KIP-932)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct, uuid

@@ -1,9 +1,9 @@
 """DeleteTopics (key 20): removes topics.
 
 v1  throttle time
-v2  the answer comes before the throttling, not after it
-v3  the answer may be TOPIC_DELETION_DISABLED
-v5  error messages; the answer may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
+v2  the response is sent before the throttling, not after it
+v3  the response may be TOPIC_DELETION_DISABLED
+v5  error messages; the response may be THROTTLING_QUOTA_EXCEEDED (KIP-599)
 v6  topics by name or by id, in ``topics`` in place of ``topic_names`` (KIP-516)
 """
 

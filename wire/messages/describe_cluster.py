@@ -1,6 +1,6 @@
 """DescribeCluster (key 60): brokers and controller of the cluster, without topics (KIP-700).
 
-v1  asks brokers or controllers for their kind of endpoint (KIP-919)
+v1  endpoints of brokers or of controllers, as asked for (KIP-919)
 v2  fenced brokers too, if asked for (KIP-1073)
 """
 

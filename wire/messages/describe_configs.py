@@ -2,7 +2,7 @@
 
 v0  has ``is_default`` where later versions have the source
 v1  source and synonyms of each value (KIP-226)
-v2  the answer comes before the throttling, not after it
+v2  the response is sent before the throttling, not after it
 v3  type and documentation of each value (KIP-569)
 """
 

@@ -1,6 +1,6 @@
 """DescribeDelegationToken (key 41): tokens by owner (KIP-48).
 
-v1  the answer comes before the throttling, not after it
+v1  the response is sent before the throttling, not after it
 v3  requester beside owner (KIP-373)
 """
 

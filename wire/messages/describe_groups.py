@@ -1,10 +1,10 @@
 """DescribeGroups (key 15): state and members of classic groups.
 
 v1  throttle time
-v2  the answer comes before the throttling, not after it
+v2  the response is sent before the throttling, not after it
 v3  authorized operations, if asked for (KIP-430)
 v4  static members' instance ids (KIP-345)
-v6  GROUP_ID_NOT_FOUND with a message, where earlier versions answer with a dead group (KIP-1043)
+v6  GROUP_ID_NOT_FOUND with a message, where earlier versions return a group in state Dead (KIP-1043)
 """
 
 from ..api_keys import ApiKey

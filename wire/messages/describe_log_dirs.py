@@ -1,9 +1,9 @@
-"""DescribeLogDirs (key 35): log folders of a broker and what lies in them (KIP-113).
+"""DescribeLogDirs (key 35): log folders of a broker and the replicas in them (KIP-113).
 
-v1  the answer comes before the throttling, not after it
-v3  an error for the whole answer
+v1  the response is sent before the throttling, not after it
+v3  an error for the whole response
 v4  size of the volume and its free space (KIP-827)
-v5  whether the folder takes new replicas
+v5  whether the folder is cordoned, so that it gets no new replicas
 """
 
 from ..api_keys import ApiKey

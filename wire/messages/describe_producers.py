@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61): producers that a partition's leader knows (KIP-664)."""
+"""DescribeProducers (key 61): the active producers of partitions (KIP-664)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, int64, request, response, string, struct

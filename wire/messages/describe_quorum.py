@@ -2,7 +2,7 @@
 
 The response's ``TopicData`` and ``PartitionData`` have the prefix ``Response`` here, as the request has its own.
 
-v1  times of the last fetch and of the last moment without lag (KIP-836)
+v1  times of the last fetch and of when the replica last had caught up (KIP-836)
 v2  error messages, endpoints, directory ids (KIP-853)
 """
 

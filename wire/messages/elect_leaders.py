@@ -1,6 +1,6 @@
 """ElectLeaders (key 43): starts leader elections (KIP-183).
 
-v1  preferred or unclean election; an error for the whole answer (KIP-460)
+v1  preferred or unclean election; an error for the whole response (KIP-460)
 """
 
 from ..api_keys import ApiKey

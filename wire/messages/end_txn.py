@@ -1,8 +1,8 @@
 """EndTxn (key 26): commits or aborts a transaction.
 
-v2  the answer may be PRODUCER_FENCED
-v4  the answer may be TRANSACTION_ABORTABLE (KIP-890)
-v5  each transaction gets a new producer epoch, and the answer names it (KIP-890)
+v2  the response may be PRODUCER_FENCED
+v4  the response may be TRANSACTION_ABORTABLE (KIP-890)
+v5  each transaction gets a new producer epoch, and the response names it (KIP-890)
 """
 
 from ..api_keys import ApiKey

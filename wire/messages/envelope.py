@@ -1,4 +1,4 @@
-"""Envelope (key 58): a request of a client that a broker hands on to the controller, header and all (KIP-590)."""
+"""Envelope (key 58): a client's request, with its header, that a broker forwards to the controller (KIP-590)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, request, response

@@ -1,6 +1,6 @@
-"""ExpireDelegationToken (key 40): sets the end of a token, or ends it now (KIP-48).
+"""ExpireDelegationToken (key 40): changes when a token expires, or expires it now (KIP-48).
 
-v1  the answer comes before the throttling, not after it
+v1  the response is sent before the throttling, not after it
 """
 
 from ..api_keys import ApiKey

@@ -2,19 +2,19 @@
 
 v1  throttle time
 v2  the reader understands message format v1
-v3  a limit for the whole answer; partitions are served in the order of the request (KIP-74)
+v3  a limit for the whole response; partitions are served in the order of the request (KIP-74)
 v4  isolation level, last stable offset and aborted transactions; message format v2 (KIP-98)
 v5  log start offset
 v7  incremental fetch sessions (KIP-227)
-v8  the answer comes before the throttling, not after it
+v8  the response is sent before the throttling, not after it
 v9  current leader epoch, for fencing (KIP-320)
 v10 batches may be compressed with zstd (KIP-110)
 v11 rack, and the replica to read from instead (KIP-392)
 v12 last fetched epoch and diverging epoch: truncation without another request (KIP-595)
 v13 topic ids in place of names (KIP-516)
-v14 the answer may be OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405)
+v14 the response may be OFFSET_MOVED_TO_TIERED_STORAGE (KIP-405)
 v15 replica id and epoch in the tagged ``replica_state`` (KIP-903)
-v16 endpoints of the leaders that the answer names (KIP-951)
+v16 endpoints of the leaders that the response names (KIP-951)
 v17 directory id of the follower (KIP-853)
 v18 high watermark that the follower knows (KIP-1166)
 """

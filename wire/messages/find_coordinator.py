@@ -1,9 +1,9 @@
 """FindCoordinator (key 10): the broker that coordinates a group or a transactional id.
 
 v1  key type: group or transaction; throttle time and error message
-v2  the answer comes before the throttling, not after it
+v2  the response is sent before the throttling, not after it
 v4  many keys in one request (KIP-699)
-v5  the answer may be TRANSACTION_ABORTABLE (KIP-890)
+v5  the response may be TRANSACTION_ABORTABLE (KIP-890)
 v6  share partitions as keys, "group:topic id:partition" (KIP-932)
 """
 

@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (key 71): which metrics a client is to push (KIP-714)."""
+"""GetTelemetrySubscriptions (key 71): which metrics a client should push (KIP-714)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int8, int16, int32, request, response, string, uuid

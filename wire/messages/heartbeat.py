@@ -1,7 +1,7 @@
-"""Heartbeat (key 12): a member of a classic group is alive.
+"""Heartbeat (key 12): tells the coordinator that a member of a classic group is alive.
 
 v1  throttle time
-v2  the answer comes before the throttling, not after it
+v2  the response is sent before the throttling, not after it
 v3  static member's instance id (KIP-345)
 """
 

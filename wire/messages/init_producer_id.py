@@ -1,9 +1,9 @@
-"""InitProducerId (key 22): a producer id and epoch; with a transactional id, earlier producers with it are fenced.
+"""InitProducerId (key 22): gives a producer its id and epoch; with a transactional id, earlier producers with it are fenced.
 
-v1  the answer comes before the throttling, not after it
-v3  a producer that has an id already asks for a higher epoch (KIP-360)
-v4  the answer may be PRODUCER_FENCED
-v5  the answer may be TRANSACTION_ABORTABLE (KIP-890)
+v1  the response is sent before the throttling, not after it
+v3  a producer that has an id can ask for a higher epoch (KIP-360)
+v4  the response may be PRODUCER_FENCED
+v5  the response may be TRANSACTION_ABORTABLE (KIP-890)
 v6  two-phase commit (KIP-939); not stable yet in Kafka 4.4
 """
 

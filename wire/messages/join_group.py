@@ -1,13 +1,13 @@
 """JoinGroup (key 11): a member joins a classic group or takes part in its rebalance.
 
-v1  rebalance timeout apart from the session timeout
+v1  rebalance timeout, separate from the session timeout
 v2  throttle time
-v3  the answer comes before the throttling, not after it
-v4  a new member is first told its id and joins again with it (KIP-394)
+v3  the response is sent before the throttling, not after it
+v4  a new member first gets its id and joins again with it (KIP-394)
 v5  static member's instance id (KIP-345)
-v7  the answer names the protocol type (KIP-559)
+v7  the response names the protocol type (KIP-559)
 v8  reason (KIP-800)
-v9  the leader may be told to keep the assignment (KIP-814)
+v9  the response may tell the leader to keep the assignment (KIP-814)
 """
 
 from ..api_keys import ApiKey

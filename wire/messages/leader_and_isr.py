@@ -1,11 +1,11 @@
-"""LeaderAndIsr (key 4): the controller tells a broker which replicas it has and who leads them. Gone in Kafka 4.
+"""LeaderAndIsr (key 4): the controller tells a broker which replicas it has and which brokers lead them. Gone in Kafka 4.
 
-v1  whether the replica is new; the answer may be KAFKA_STORAGE_ERROR
+v1  whether the replica is new; the response may be KAFKA_STORAGE_ERROR
 v2  broker epoch (KIP-380); partitions grouped by topic
 v3  replicas being added and removed (KIP-455)
 v5  topic ids; full or incremental request (KIP-516)
 v6  leader recovery state (KIP-704)
-v7  whether the controller is of KRaft, during migrations (KIP-866)
+v7  whether the controller is a KRaft controller, during migrations (KIP-866)
 """
 
 from ..api_keys import ApiKey

@@ -1,7 +1,7 @@
 """LeaveGroup (key 13): members leave a classic group.
 
 v1  throttle time
-v2  the answer comes before the throttling, not after it
+v2  the response is sent before the throttling, not after it
 v3  many members at once, each by member id or instance id (KIP-345)
 v5  reason (KIP-800)
 """

@@ -1,7 +1,7 @@
 """ListGroups (key 16): the groups that a broker coordinates.
 
 v1  throttle time
-v2  the answer comes before the throttling, not after it
+v2  the response is sent before the throttling, not after it
 v4  filter by state (KIP-518)
 v5  filter by group type (KIP-848)
 """

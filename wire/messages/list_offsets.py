@@ -6,9 +6,9 @@ Special timestamps: -1 latest, -2 earliest; -3 greatest timestamp (v7, KIP-734),
 v0  a list of segment starts
 v1  one offset with its timestamp
 v2  isolation level; throttle time
-v3  the answer comes before the throttling, not after it
+v3  the response is sent before the throttling, not after it
 v4  leader epochs (KIP-320)
-v5  the answer may be OFFSET_NOT_AVAILABLE (KIP-207)
+v5  the response may be OFFSET_NOT_AVAILABLE (KIP-207)
 v10 a limit for lookups in tiered storage (KIP-1075)
 """
 

@@ -1,17 +1,17 @@
 """Metadata (key 3): brokers, topics, partitions and their leaders.
 
-v0  no topics asked for means all; from v1 on null means all, and an empty list none
+v0  an empty list of topics means all; from v1 on null means all, and an empty list none
 v1  rack, controller, internal topics
 v2  cluster id
 v3  throttle time
-v4  the client may forbid that a topic is created by asking
+v4  the client may forbid that the request creates topics
 v5  offline replicas (KIP-112)
-v6  the answer comes before the throttling, not after it
+v6  the response is sent before the throttling, not after it
 v7  leader epoch (KIP-320)
-v8  authorized operations (KIP-430); the cluster's own left with v11 for DescribeCluster (KIP-700)
-v10 topic ids in the answer
+v8  authorized operations (KIP-430); from v11 on those of the cluster are in DescribeCluster (KIP-700)
+v10 topic ids in the response
 v12 topics may be asked for by id, with a null name (KIP-516)
-v13 an error for the whole answer: REBOOTSTRAP_REQUIRED (KIP-1102)
+v13 an error for the whole response: REBOOTSTRAP_REQUIRED (KIP-1102)
 """
 
 from ..api_keys import ApiKey

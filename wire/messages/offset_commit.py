@@ -3,11 +3,11 @@
 v1  membership and a commit time per partition
 v2  retention time in place of the commit time
 v3  throttle time
-v4  the answer comes before the throttling, not after it
-v5  no retention time any more (KIP-211)
+v4  the response is sent before the throttling, not after it
+v5  no retention time (KIP-211)
 v6  leader epoch (KIP-320)
 v7  static member's instance id (KIP-345)
-v9  ``generation_id_or_member_epoch`` may be the epoch of a KIP-848 member, the answer STALE_MEMBER_EPOCH
+v9  ``generation_id_or_member_epoch`` may be the epoch of a KIP-848 member; the response may be STALE_MEMBER_EPOCH
 v10 topic ids in place of names
 """
 
@@ -34,7 +34,7 @@ class OffsetCommitRequestTopic(Struct):
 @request(key=ApiKey.OFFSET_COMMIT, versions="0-10", flexible="8+")
 class OffsetCommitRequest(Message):
     group_id: string = field()
-    # -1 outside of a membership
+    # -1 without membership
     generation_id_or_member_epoch: int32 = field("1+", default=-1, ignorable=True)
     member_id: string = field("1+", ignorable=True)
     group_instance_id: string | None = field("7+", default=None)

@@ -1,4 +1,4 @@
-"""OffsetDelete (key 47): forgets a group's offsets of some partitions (KIP-496)."""
+"""OffsetDelete (key 47): deletes a group's offsets of some partitions (KIP-496)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int16, int32, request, response, string, struct

@@ -2,11 +2,11 @@
 
 v0  from ZooKeeper
 v1  from __consumer_offsets
-v2  null topics mean all; an error for the whole answer
+v2  null topics mean all; an error for the whole response
 v3  throttle time
-v4  the answer comes before the throttling, not after it
+v4  the response is sent before the throttling, not after it
 v5  leader epoch (KIP-320)
-v7  the reader may insist on offsets without pending transactions (KIP-447)
+v7  the client may require offsets that no open transaction may change (KIP-447)
 v8  many groups in one request (KIP-709)
 v9  member id and epoch of a KIP-848 member
 v10 topic ids in place of names

@@ -1,6 +1,6 @@
 """OffsetForLeaderEpoch (key 23): where a leader epoch ends in the leader's log (KIP-101, KIP-279).
 
-v1  the answer names the epoch it found
+v1  the response names the epoch it found
 v2  current leader epoch, for fencing (KIP-320); throttle time
 v3  replica id; -2 stands for a debugging consumer that sees beyond the high watermark (KIP-392)
 """

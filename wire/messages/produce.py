@@ -1,16 +1,16 @@
-"""Produce (key 0): record batches for partitions. With acks 0 there is no answer.
+"""Produce (key 0): record batches for partitions. With acks 0 there is no response.
 
 v1  throttle time
 v2  log append time
 v3  transactional id; message format v2 (KIP-98)
-v4  the answer may be KAFKA_STORAGE_ERROR
+v4  the response may be KAFKA_STORAGE_ERROR
 v5  log start offset
-v6  the answer comes before the throttling, not after it
+v6  the response is sent before the throttling, not after it
 v7  batches may be compressed with zstd (KIP-110)
-v8  which records were at fault, and an error message (KIP-467)
+v8  which records caused an error, and an error message (KIP-467)
 v10 current leader and endpoints, when the leader has moved (KIP-951)
-v11 the answer may be TRANSACTION_ABORTABLE (KIP-890)
-v12 in a transaction it also adds the partition to it (KIP-890)
+v11 the response may be TRANSACTION_ABORTABLE (KIP-890)
+v12 in a transaction, the request also adds the partitions to it (KIP-890)
 v13 topic ids in place of names (KIP-516)
 """
 
@@ -71,7 +71,7 @@ class PartitionProduceResponse(Struct):
     base_offset: int64 = field()
     log_append_time_ms: int64 = field("2+", default=-1, ignorable=True)  # -1 with create time
     log_start_offset: int64 = field("5+", default=-1, ignorable=True)
-    # why the whole batch was dropped
+    # the records that caused the batch to be dropped
     record_errors: list[BatchIndexAndErrorMessage] = field("8+", ignorable=True)
     error_message: string | None = field("8+", default=None, ignorable=True)
     current_leader: LeaderIdAndEpoch | None = field("10+", tag=0)

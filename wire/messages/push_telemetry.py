@@ -1,4 +1,4 @@
-"""PushTelemetry (key 72): metrics of a client (KIP-714)."""
+"""PushTelemetry (key 72): a client sends its metrics (KIP-714)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int8, int16, int32, request, response, uuid

@@ -1,6 +1,6 @@
-"""RenewDelegationToken (key 39): moves the end of a token (KIP-48).
+"""RenewDelegationToken (key 39): extends the time until a token expires (KIP-48).
 
-v1  the answer comes before the throttling, not after it
+v1  the response is sent before the throttling, not after it
 """
 
 from ..api_keys import ApiKey

@@ -1,6 +1,6 @@
 """SaslHandshake (key 17): the client chooses an authentication mechanism (KIP-43).
 
-v0  the mechanism's bytes follow without Kafka's framing
+v0  the mechanism's bytes follow without request headers
 v1  they follow in SaslAuthenticate requests (KIP-152)
 """
 

@@ -1,7 +1,7 @@
-"""ShareAcknowledge (key 79): a share consumer's verdicts on records it got (KIP-932).
+"""ShareAcknowledge (key 79): a share consumer acknowledges the records it got (KIP-932).
 
 v0  early access, before Kafka 4.1
-v2  a verdict that only renews the lock (KIP-1222)
+v2  an acknowledgement that renews the acquisition lock (KIP-1222)
 """
 
 from ..api_keys import ApiKey

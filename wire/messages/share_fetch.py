@@ -1,4 +1,4 @@
-"""ShareFetch (key 78): records for a member of a share group, with verdicts on earlier ones (KIP-932).
+"""ShareFetch (key 78): records for a member of a share group, which can acknowledge earlier ones (KIP-932).
 
 v0  early access, before Kafka 4.1
 v1  limits in records, in place of bytes per partition

@@ -2,8 +2,8 @@
 
 v0  partitions in one flat list, one flag for all
 v1  broker epoch (KIP-380); partitions grouped by topic
-v3  leader epoch and delete flag per partition (KIP-570); the answer may be FENCED_LEADER_EPOCH
-v4  whether the controller is of KRaft, during migrations (KIP-866)
+v3  leader epoch and delete flag per partition (KIP-570); the response may be FENCED_LEADER_EPOCH
+v4  whether the controller is a KRaft controller, during migrations (KIP-866)
 """
 
 from ..api_keys import ApiKey

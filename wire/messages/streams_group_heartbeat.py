@@ -1,6 +1,6 @@
 """StreamsGroupHeartbeat (key 88): a member joins, stays in and leaves a streams group (KIP-1071).
 
-A field the member has nothing new to say about is null or -1.
+A field that has not changed since the last heartbeat is null or -1.
 
 v1  the broker may ask for a description of the topology (KIP-1331)
 """

@@ -1,4 +1,4 @@
-"""StreamsGroupTopologyDescriptionUpdate (key 93): describes a streams topology for people to look at (KIP-1331)."""
+"""StreamsGroupTopologyDescriptionUpdate (key 93): stores a readable description of a streams topology (KIP-1331)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, Struct, field, int8, int16, int32, request, response, string, struct

@@ -1,7 +1,7 @@
-"""SyncGroup (key 14): the leader's assignment of a classic group, and each member's share of it.
+"""SyncGroup (key 14): distributes the leader's assignment of a classic group to its members.
 
 v1  throttle time
-v2  the answer comes before the throttling, not after it
+v2  the response is sent before the throttling, not after it
 v3  static member's instance id (KIP-345)
 v5  protocol type and name, checked against the group's (KIP-559)
 """

@@ -1,6 +1,6 @@
-"""Records of ``__transaction_state``: one per transactional id, the newest counts (KIP-98).
+"""Records of ``__transaction_state``: the newest one of each transactional id counts (KIP-98).
 
-TransactionLogValue  v1 is flexible and adds what the second version of the protocol needs (KIP-890)
+TransactionLogValue  v1 is flexible and adds what version 2 of the transaction protocol needs (KIP-890)
 
 States: 0 empty, 1 ongoing, 2 prepare commit, 3 prepare abort, 4 complete commit, 5 complete abort, 6 dead,
 7 prepare epoch fence.
@@ -25,7 +25,7 @@ class TransactionLogValue(Message):
     producer_id: int64 = field()
     # of the last transaction, after ids ran out
     previous_producer_id: int64 = field("1+", default=-1, tag=0)
-    next_producer_id: int64 = field("1+", default=-1, tag=1)  # handed out, not used yet
+    next_producer_id: int64 = field("1+", default=-1, tag=1)  # given to the producer, not used yet
     producer_epoch: int16 = field()
     next_producer_epoch: int16 = field("1+", default=-1, tag=3)
     transaction_timeout_ms: int32 = field()

@@ -2,8 +2,8 @@
 
 v2  leader epoch (KIP-320)
 v3  membership, for fencing (KIP-447)
-v4  the answer may be TRANSACTION_ABORTABLE (KIP-890)
-v5  it also adds the group to the transaction (KIP-890)
+v4  the response may be TRANSACTION_ABORTABLE (KIP-890)
+v5  the request also adds the group to the transaction (KIP-890)
 v6  topic ids in place of names (KIP-1319)
 """
 

@@ -1,4 +1,4 @@
-"""UnregisterBroker (key 64): the cluster forgets a broker that has stopped (KIP-631)."""
+"""UnregisterBroker (key 64): removes from the cluster's metadata a broker that has stopped (KIP-631)."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, int32, request, response, string

@@ -1,4 +1,4 @@
-"""UnregisterController (key 94): the cluster forgets a controller that has stopped."""
+"""UnregisterController (key 94): removes from the cluster's metadata a controller that has stopped."""
 
 from ..api_keys import ApiKey
 from ..schema import Message, field, int16, int32, request, response, string

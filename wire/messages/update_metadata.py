@@ -1,4 +1,4 @@
-"""UpdateMetadata (key 6): the controller tells brokers the state of the cluster that they hand to clients. Gone in Kafka 4.
+"""UpdateMetadata (key 6): the controller tells brokers the metadata that they return to clients. Gone in Kafka 4.
 
 v1  several endpoints for each broker
 v2  rack
@@ -6,7 +6,7 @@ v3  listener names
 v4  offline replicas (KIP-112)
 v5  broker epoch (KIP-380); partitions grouped by topic
 v7  topic ids (KIP-516)
-v8  whether the controller is of KRaft, and full or incremental (KIP-866)
+v8  whether the controller is a KRaft controller, and full or incremental (KIP-866)
 """
 
 from ..api_keys import ApiKey
@@ -57,7 +57,7 @@ class UpdateMetadataEndpoint(Struct):
 @struct
 class UpdateMetadataBroker(Struct):
     id: int32 = field()
-    v0_host: string = field("0", ignorable=True)  # v0 knows plaintext only
+    v0_host: string = field("0", ignorable=True)  # v0 has plaintext only
     v0_port: int32 = field("0", ignorable=True)
     endpoints: list[UpdateMetadataEndpoint] = field("1+", ignorable=True)
     rack: string | None = field("2+", ignorable=True)

@@ -1,4 +1,4 @@
-"""WriteTxnMarkers (key 27): a transaction coordinator lets leaders write the end of transactions.
+"""WriteTxnMarkers (key 27): a transaction coordinator has leaders write the end markers of transactions.
 
 v2  version of the transaction protocol in each marker (KIP-1228)
 """
@@ -17,7 +17,7 @@ class WritableTxnMarkerTopic(Struct):
 class WritableTxnMarker(Struct):
     producer_id: int64 = field()
     producer_epoch: int16 = field()
-    transaction_result: bool = field()  # true commits
+    transaction_result: bool = field()  # true: commit
     topics: list[WritableTxnMarkerTopic] = field()
     coordinator_epoch: int32 = field()
     transaction_version: int8 = field("2+", ignorable=True)
