@@ -1,4 +1,4 @@
 """Metrics and health over HTTP, for ``ottla serve --metrics``: needs the extra ``metrics``.
 
-Imported only when a broker is asked for it, so that it costs the others neither time nor memory.
+It is imported only when it is used, so that it costs other brokers neither time nor memory.
 """

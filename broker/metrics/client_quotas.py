@@ -1,6 +1,6 @@
-"""The metrics of clients' quotas: what was used of them, and who is held up.
+"""The metrics of clients' quotas: their use, and throttle times.
 
-There are samples for the quotas that clients have used, by the user and client id that share each. A client can make up client
+There are samples for the quotas that clients use, by the user and client id that share each. A client can make up client
 ids, so there are at most ``_MOST`` samples of each kind: those with the longest throttle times.
 """
 
@@ -40,6 +40,6 @@ def client_quota_metrics(services: Services | None) -> Iterator[Metric]:
 
 
 def _used(quotas: QuotasOfKind[S], resource: str, now_ms: int) -> list[tuple[Labels, S]]:
-    """Those in use, with their labels."""
+    """The quotas in use, with their labels; at most ``_MOST``."""
     most = heapq.nlargest(_MOST, quotas.in_use(), key=lambda used: used.average_throttle_ms(now_ms))
     return [((resource, desanitized(used.sharing.user), desanitized(used.sharing.client_id)), used) for used in most]

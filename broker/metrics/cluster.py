@@ -1,7 +1,7 @@
-"""The metrics of a broker as one of a cluster: replicas, fetchers, the controller, the session at the cluster's store.
+"""The metrics of a broker in a cluster: replicas, fetchers, the controller, the session at the cluster's store.
 
-Each ``next`` makes one complete family, as in ``collector``. Before the broker has started there is nothing to be read, and
-every count is 0.
+Each ``next`` makes one complete family, as in ``collector``. Before the broker has started, every count
+is 0.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Reads every metric off the parts of a running broker, at the moment of a scrape.
+"""Reads every metric from the parts of a running broker, when it is scraped.
 
-Each ``next`` of ``collect`` makes one complete family, so the loop may go to other tasks between two. Before the broker has
-started only the connections and the loop have values.
+Each ``next`` of ``collect`` makes one complete family, so other tasks can run between two. Until the broker has started, its
+parts have no values: their counts are 0.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _fetch_sessions(services: Services | None) -> Iterator[Metric]:
 
 
 def _waiting(services: Services | None) -> Samples:
-    """How many requests wait. A fetch is in the set of each of its partitions, but counts once."""
+    """How many requests wait. A fetch waits in the sets of all its partitions, but counts once."""
     fetches = {
         waiter
         for partition in partitions_of(services)

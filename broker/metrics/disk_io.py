@@ -15,7 +15,7 @@ class DiskIo(NamedTuple):
 
 
 def disk_io(file: str = _FILE) -> DiskIo | None:
-    """None where the system does not tell: it is not Linux, or reading the file is forbidden."""
+    """Read the counters; None if the system is not Linux, or reading the file is not allowed."""
     try:
         with open(file) as opened:
             counts = dict(line.strip().split(": ", 1) for line in opened if ": " in line)

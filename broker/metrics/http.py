@@ -1,9 +1,9 @@
 """The HTTP side: ``/metrics`` for Prometheus, ``/healthz`` and ``/readyz`` for a process supervisor such as Kubernetes.
 
-It runs on the broker's own event loop, from before the broker starts until it has stopped. So an answer of ``/healthz`` means
-that the loop runs; ``/readyz`` is 503 until clients are served, and again from the moment a stop is asked for.
+It runs on the broker's own event loop, from before the broker starts until it has stopped. So a response of ``/healthz`` means
+that the loop runs; ``/readyz`` is 503 until clients are served, and again as soon as a stop has begun.
 
-A scrape reads the metrics on the loop, one family at a time, and makes text of them in a worker thread.
+A scrape reads the metrics on the loop, one family at a time, and formats them in a worker thread.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from .request_metrics import RequestMetrics
 
 
 class ObservedBroker(Protocol):
-    """What the pages read of a ``BrokerServer``."""
+    """The part of a ``BrokerServer`` that is used here."""
 
     @property
     def monitor(self) -> Monitor: ...
@@ -80,7 +80,7 @@ class MetricsServer:
         self._http.close()
 
     async def run_beside(self, serve: Callable[[], Awaitable[None]]) -> None:
-        """Serve HTTP until ``serve`` ends; what it raises is raised."""
+        """Serve HTTP until ``serve`` ends; raises what it raises."""
         await self._http.run_beside(serve, self._loop_lag.run)
 
     async def _metrics(self, request: Request) -> Response:
@@ -107,7 +107,7 @@ class MetricsServer:
 
 
 class Snapshot:
-    """What a scrape has read, as the registry that the encoders of prometheus-client take."""
+    """What a scrape has read, in the form of a registry, which the encoders of prometheus-client expect."""
 
     def __init__(self) -> None:
         self.families: list[Metric] = []

@@ -1,4 +1,4 @@
-"""How late the event loop is, and how idle: four times a second a timer fires, and a histogram counts by how much it is late."""
+"""How late the event loop is, and how idle: a histogram of the lateness of a timer that is set four times a second."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LoopLag:
 
     @property
     def idle(self) -> float:
-        """The share of the last minute, 0 to 1, in which the loop's thread used no processor; 1 before anything is known."""
+        """The share of the last minute, 0 to 1, in which the loop's thread used no CPU time; 1 until it has been measured."""
         if len(self._used) < 2:
             return 1.0
         (began, before), (ended, after) = self._used[0], self._used[-1]

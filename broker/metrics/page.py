@@ -13,7 +13,7 @@ END = "<!-- end of metrics -->"
 
 
 def with_table(page: str) -> str:
-    """The page with the present table."""
+    """The page with its table made anew."""
     before, _, rest = page.partition(BEGIN)
     _, _, after = rest.partition(END)
     return "\n".join([before + BEGIN, *_table(), END + after])

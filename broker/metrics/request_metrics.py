@@ -1,7 +1,7 @@
-"""Counts and times of requests, by API and version: what is done for each request when metrics are on.
+"""Counts and times of requests, by API and version; this code runs for each request when metrics are on.
 
-Times are Kafka's: *total* from taking the request up to having its answer ready, *local* the part before the handler first
-had to wait for something, *remote* the part from then on. Most requests never wait: then total and local are the same and
+Times are Kafka's: *total* from the start of the handling until the response is ready, *local* the part before the handler
+first waits for something, *remote* the part from then on. Most requests never wait: then total and local are the same and
 remote is 0. For these one bucket is counted instead of three; and requests that were read together are counted together
 (``RequestObserver``), each with the mean time.
 """
@@ -25,14 +25,14 @@ _BOUNDS = tuple(bound / 1000 for bound in TIME_BOUNDS_MS)
 
 
 class Histogram(NamedTuple):
-    """``cumulative``: for each bound how many times were within it, and last the number of all. ``sum_ms``: their sum."""
+    """``cumulative``: for each bound, how many times were within it; the last is the total. ``sum_ms``: the sum of the times."""
 
     cumulative: list[int]
     sum_ms: float
 
 
 class RequestTimes:
-    """One API at one version. A bucket's index is that of its bound; the last one is beyond all bounds."""
+    """The times of one API at one version. A bucket has the index of its bound; the last one is for times beyond all bounds."""
 
     __slots__ = ("at_once", "at_once_seconds", "find_errors", "local", "remote", "seconds", "total")
 
@@ -46,7 +46,7 @@ class RequestTimes:
         self.find_errors: FindErrors | None = None
 
     def waited(self, local: float, remote: float) -> None:
-        """Count a request that waited; seconds."""
+        """Count a request that waited; times in seconds."""
         for buckets, slot, took in ((self.total, 0, local + remote), (self.local, 1, local), (self.remote, 2, remote)):
             buckets[bisect_left(_BOUNDS, took)] += 1
             self.seconds[slot] += took
@@ -65,7 +65,7 @@ class RequestMetrics:
         self._times: defaultdict[int, RequestTimes] = defaultdict(RequestTimes)
 
     def wants_each(self, api_key: int) -> bool:
-        """True where the answer has to be searched for errors."""
+        """Whether the response has to be searched for errors."""
         return api_key not in TELLING
 
     def answered_at_once(self, key: int, count: int, seconds: float) -> None:

@@ -13,7 +13,7 @@ Labels = tuple[str, ...]
 Samples = Iterable[tuple[Labels, float]]
 """Label values and a value."""
 Buckets = Iterable[tuple[Labels, Iterable[float], Iterable[int], float]]
-"""Label values, bounds, cumulative counts with the count of everything at the end, and the sum."""
+"""Label values, bounds, cumulative counts (one more than bounds: the last is the total), and the sum."""
 
 
 def single(family: Family, value: float) -> Metric:
@@ -34,7 +34,7 @@ def simple(family: Family, samples: Samples) -> Metric:
 
 
 def with_total(family: Family, samples: Samples, total: float) -> Metric:
-    """A counter by topic, and one of all topics without a label, as in Kafka."""
+    """A counter by topic, with a sample for all topics that has no label, as in Kafka."""
     metric = CounterMetricFamily(family.name, family.meaning, labels=family.labels)
     metric.add_sample(family.name, {}, total)
     for labels, value in samples:

@@ -1,4 +1,4 @@
-"""Consumer groups that this broker coordinates. Their lag has the names of kafka_exporter: Kafka does not export it."""
+"""Consumer groups that this broker coordinates. Kafka does not export their lag; the names are those of kafka_exporter."""
 
 from __future__ import annotations
 
@@ -10,56 +10,58 @@ _EXPORTER = "kafka_exporter"
 GROUPS = gauge(
     "kafka_coordinator_group_groupmetadatamanager_numgroups",
     "",
-    "Groups this broker coordinates.",
+    "Groups that this broker coordinates.",
     _GROUPS + "NumGroups",
 )
 EMPTY_GROUPS = gauge(
     "kafka_coordinator_group_groupmetadatamanager_numgroupsempty",
     "",
-    "Those of them that have no members.",
+    "Groups of this broker in state Empty: they have no members.",
     _GROUPS + "NumGroupsEmpty",
 )
 PREPARING_GROUPS = gauge(
     "kafka_coordinator_group_groupmetadatamanager_numgroupspreparingrebalance",
     "",
-    "Those of them whose members are being gathered.",
+    "Groups of this broker in state PreparingRebalance: they wait for members to join.",
     _GROUPS + "NumGroupsPreparingRebalance",
 )
 COMPLETING_GROUPS = gauge(
     "kafka_coordinator_group_groupmetadatamanager_numgroupscompletingrebalance",
     "",
-    "Those of them that wait for their leader to assign partitions.",
+    "Groups of this broker in state CompletingRebalance: they wait for the assignment of their leader.",
     _GROUPS + "NumGroupsCompletingRebalance",
 )
 STABLE_GROUPS = gauge(
     "kafka_coordinator_group_groupmetadatamanager_numgroupsstable",
     "",
-    "Those of them whose members have their partitions.",
+    "Groups of this broker in state Stable: their members have their assignments.",
     _GROUPS + "NumGroupsStable",
 )
 DEAD_GROUPS = gauge(
     "kafka_coordinator_group_groupmetadatamanager_numgroupsdead",
     "",
-    "Those of them that are being deleted.",
+    "Groups of this broker in state Dead: they are being deleted.",
     _GROUPS + "NumGroupsDead",
 )
 OFFSETS = gauge(
     "kafka_coordinator_group_groupmetadatamanager_numoffsets",
     "",
-    "Offsets they have committed.",
+    "Committed offsets of the groups of this broker, one for each group and partition.",
     _GROUPS + "NumOffsets",
 )
-GROUP_MEMBERS = gauge("kafka_consumergroup_members", "consumergroup", "Members of a group of this broker.", _EXPORTER)
+GROUP_MEMBERS = gauge(
+    "kafka_consumergroup_members", "consumergroup", "Members of a group that this broker coordinates.", _EXPORTER
+)
 GROUP_OFFSET = gauge(
     "kafka_consumergroup_current_offset",
     "consumergroup topic partition",
-    "What a group of this broker has committed.",
+    "The committed offset of a group that this broker coordinates.",
     _EXPORTER,
 )
 GROUP_LAG = gauge(
     "kafka_consumergroup_lag",
     "consumergroup topic partition",
-    "How many offsets that is behind the high watermark, where this broker leads the partition.",
+    "The high watermark minus the committed offset of the group, where this broker also leads the partition.",
     _EXPORTER,
 )
 

@@ -19,109 +19,109 @@ ACTIVE_CONTROLLER = gauge(
 ACTIVE_BROKERS = gauge(
     "kafka_controller_kafkacontroller_activebrokercount",
     "",
-    "Brokers that are registered, on the controller; else 0.",
+    "Registered brokers; 0 except on the controller.",
     _CONTROLLER + "ActiveBrokerCount",
 )
 OFFLINE_PARTITIONS = gauge(
     "kafka_controller_kafkacontroller_offlinepartitionscount",
     "",
-    "Partitions without a leader, on the controller; else 0.",
+    "Partitions without a leader; 0 except on the controller.",
     _CONTROLLER + "OfflinePartitionsCount",
 )
 TOPICS = gauge(
     "kafka_controller_kafkacontroller_globaltopiccount",
     "",
-    "Topics of the cluster, on the controller; else 0.",
+    "Topics of the cluster; 0 except on the controller.",
     _CONTROLLER + "GlobalTopicCount",
 )
 ALL_PARTITIONS = gauge(
     "kafka_controller_kafkacontroller_globalpartitioncount",
     "",
-    "Partitions of the cluster, on the controller; else 0.",
+    "Partitions of the cluster; 0 except on the controller.",
     _CONTROLLER + "GlobalPartitionCount",
 )
 TOPIC_PARTITIONS = gauge(
     "kafka_topic_partitions",
     "topic",
-    "Partitions of a topic of the cluster; on the controller only.",
+    "Partitions of a topic; only on the controller.",
     "kafka_exporter",
 )
 PREFERRED_IMBALANCE = gauge(
     "kafka_controller_kafkacontroller_preferredreplicaimbalancecount",
     "",
-    "Partitions that are not led by the first of their replicas, on the controller; else 0.",
+    "Partitions that are not led by their preferred replica, the first one; 0 except on the controller.",
     _CONTROLLER + "PreferredReplicaImbalanceCount",
 )
 TOPICS_TO_DELETE = gauge(
     "kafka_controller_kafkacontroller_topicstodeletecount",
     "",
-    "Topics that are being deleted, on the controller; else 0.",
+    "Topics that are being deleted; 0 except on the controller.",
     _CONTROLLER + "TopicsToDeleteCount",
 )
 ELECTION_TIMES = histogram(
     "kafka_controller_controllerstats_leaderelectionrateandtimems",
     "",
-    "How long the controller took to elect and to have told after brokers came or went, in milliseconds.",
+    "How long the controller took to handle brokers that joined or left, elections included, in milliseconds.",
     _CONTROLLER_STATS + "LeaderElectionRateAndTimeMs",
 )
 UNCLEAN_ELECTIONS = counter(
     "kafka_controller_controllerstats_uncleanleaderelections_total",
     "",
-    "Leaders that were elected without having been in sync: records may be lost.",
+    "Unclean elections: leaders that were elected without having been in sync, so records may be lost.",
     _CONTROLLER_STATS + "UncleanLeaderElectionsPerSec",
 )
 EVENT_QUEUE_SIZE = gauge(
     "kafka_controller_controllereventmanager_eventqueuesize",
     "",
-    "Events that wait for the controller.",
+    "Events in the controller's queue.",
     _EVENTS + "EventQueueSize",
 )
 EVENT_QUEUE_TIMES = histogram(
     "kafka_controller_controllereventmanager_eventqueuetimems",
     "",
-    "How long events have waited for their turn, in milliseconds.",
+    "Time that events have waited in the controller's queue, in milliseconds.",
     _EVENTS + "EventQueueTimeMs",
 )
 SENDER_QUEUE_SIZE = gauge(
     "kafka_controller_controllerchannelmanager_queuesize",
     "broker_id",
-    "Requests to a broker, itself among them, that it has not answered yet; on the controller.",
+    "Requests of the controller to a broker (also to itself) that are not answered yet; only on the controller.",
     _SENDERS + "QueueSize",
 )
 SENDER_QUEUE_TIMES = histogram(
     "kafka_controller_controllerchannelmanager_requestrateandqueuetimems",
     "broker_id",
-    "How long these have waited until they were sent, in milliseconds, since the broker registered.",
+    "Time that requests of the controller to a broker waited until they were sent, in milliseconds, since its registration.",
     _SENDERS + "RequestRateAndQueueTimeMs",
 )
 SESSION_STATE = gauge(
     "kafka_server_sessionexpirelistener_sessionstate",
     "state",
-    "1 for the state that the session at the cluster's store is in: CONNECTED, CONNECTING, CLOSED once it has expired; else 0.",
+    "1 for the state of the session at the cluster's store, 0 for the others: CONNECTED, CONNECTING, CLOSED (expired).",
     _SESSION + "SessionState",
 )
 SESSION_CONNECTS = counter(
     "kafka_server_sessionexpirelistener_zookeepersyncconnects_total",
     "",
-    "How often there was a connection to the cluster's store.",
+    "How often the broker has connected to the cluster's store.",
     _SESSION + "ZooKeeperSyncConnectsPerSec",
 )
 SESSION_DISCONNECTS = counter(
     "kafka_server_sessionexpirelistener_zookeeperdisconnects_total",
     "",
-    "How often it was lost, or given up because nothing came.",
+    "How often the connection to the cluster's store was lost, or given up because nothing was received.",
     _SESSION + "ZooKeeperDisconnectsPerSec",
 )
 SESSION_EXPIRATIONS = counter(
     "kafka_server_sessionexpirelistener_zookeeperexpires_total",
     "",
-    "How many sessions have expired, each of which took the broker out of the cluster for a while.",
+    "Sessions at the cluster's store that have expired; the broker left the cluster each time, until it registered again.",
     _SESSION + "ZooKeeperExpiresPerSec",
 )
 STORE_TIMES = histogram(
     "kafka_server_zookeeperclientmetrics_zookeeperrequestlatencyms",
     "",
-    "How long requests to the cluster's store took, in milliseconds; to that of a single broker, too, which is its own.",
+    "Time that requests to the cluster's store took, in milliseconds; the store of a single broker is its own.",
     "kafka.server:type=ZooKeeperClientMetrics,name=ZooKeeperRequestLatencyMs",
 )
 

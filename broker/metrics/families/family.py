@@ -1,4 +1,4 @@
-"""What a family of metrics is, and how the modules beside this one write theirs down."""
+"""The declaration of a metric, for the other modules of this folder."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 
 class Kind(enum.Enum):
-    """The value is Prometheus' name."""
+    """The kind of a metric; the value is Prometheus' name for it."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -17,7 +17,7 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """One metric. ``kafka`` is the bean, or whose name it is; empty for what only Ottla has."""
+    """One metric. ``kafka`` is Kafka's bean, or another program that has the metric under this name; empty for Ottla's own."""
 
     name: str
     kind: Kind
@@ -39,5 +39,5 @@ def histogram(name: str, labels: str, meaning: str, kafka: str) -> Family:
 
 
 def families_of(names: Mapping[str, object]) -> tuple[Family, ...]:
-    """Those among the names of a module, in their order there."""
+    """The families among the names of a module, in their order there."""
     return tuple(value for value in names.values() if isinstance(value, Family))

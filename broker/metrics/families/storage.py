@@ -6,12 +6,12 @@ from .family import Family, counter, families_of, gauge, histogram
 
 _LOG = "kafka.log:type=Log,name="
 
-LOG_SIZE = gauge("kafka_log_log_size", "topic partition", "Bytes of the log's segments.", _LOG + "Size")
+LOG_SIZE = gauge("kafka_log_log_size", "topic partition", "Size of the log's segments, in bytes.", _LOG + "Size")
 LOG_START = gauge(
     "kafka_log_log_logstartoffset", "topic partition", "Offset of the first record.", _LOG + "LogStartOffset"
 )
 LOG_END = gauge("kafka_log_log_logendoffset", "topic partition", "Offset after the last record.", _LOG + "LogEndOffset")
-LOG_SEGMENTS = gauge("kafka_log_log_numlogsegments", "topic partition", "Segments.", _LOG + "NumLogSegments")
+LOG_SEGMENTS = gauge("kafka_log_log_numlogsegments", "topic partition", "Segments of the log.", _LOG + "NumLogSegments")
 OFFLINE_FOLDERS = gauge(
     "kafka_log_logmanager_offlinelogdirectorycount",
     "",
@@ -24,9 +24,7 @@ OFFLINE_FOLDER = gauge(
     "1 for a data folder that has failed, else 0.",
     "kafka.log:type=LogManager,name=LogDirectoryOffline,logDirectory=*",
 )
-FOLDER_SIZE = gauge(
-    "ottla_log_folder_size_bytes", "logDirectory", "Bytes of the segments of all logs in a data folder."
-)
+FOLDER_SIZE = gauge("ottla_log_folder_size_bytes", "logDirectory", "Size of all logs in a data folder, in bytes.")
 FLUSH_TIMES = histogram(
     "kafka_log_logflushstats_logflushrateandtimems",
     "",
@@ -36,14 +34,16 @@ FLUSH_TIMES = histogram(
 UNCLEANABLE = gauge(
     "kafka_log_logcleanermanager_uncleanable_partitions_count",
     "",
-    "Compacted logs that are left alone because of a damaged record; Kafka counts them by folder.",
+    "Logs that are not compacted any more because of a damaged record; Kafka counts them for each folder.",
     "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",
 )
-CLEANER_RUNS = counter("ottla_log_cleaner_runs_total", "", "Logs that were compacted.")
+CLEANER_RUNS = counter("ottla_log_cleaner_runs_total", "", "Completed compactions of logs.")
 CLEANER_READ = counter(
-    "ottla_log_cleaner_read_bytes_total", "", "Bytes that compaction has read to be kept or dropped."
+    "ottla_log_cleaner_read_bytes_total", "", "Bytes of record batches that compaction has read and kept or removed."
 )
-CLEANER_WRITTEN = counter("ottla_log_cleaner_written_bytes_total", "", "Bytes that compaction has kept.")
+CLEANER_WRITTEN = counter(
+    "ottla_log_cleaner_written_bytes_total", "", "Bytes of record batches that compaction has written."
+)
 CLEANER_IN_PROGRESS = gauge("ottla_log_cleaner_in_progress", "", "Logs that are being compacted.")
 
 FAMILIES: tuple[Family, ...] = families_of(globals())
