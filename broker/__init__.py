@@ -1,0 +1,1 @@
+"""The process: listeners, connections, dispatch, configuration, and the order in which a broker's parts start and stop."""
