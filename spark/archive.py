@@ -5,14 +5,14 @@ A row is a record as Spark's ``kafka`` source gives it: ``key`` and ``value`` (b
 (the record's, UTC). ``topic`` and ``date`` (of the timestamp, UTC) are folders: ``topic=orders/date=2026-11-20/``, and
 ``hour=7/`` when asked for.
 
-Nothing is lost and nothing doubled, whenever the job is killed: before a micro-batch runs, its offsets are written to
+Nothing is lost or doubled if the job is killed: before a micro-batch runs, its offsets are written to
 the checkpoint, so it is repeated with the same records; after it ran, its files are listed in ``_spark_metadata`` in one
-step (``sink_log``). Spark reads only listed files. Another reader sees the folders as they are, where a killed job may have
-left files of a batch that was repeated later; ``sink_log.archive_files`` names the true ones, and compaction
+step (``sink_log``). Spark reads only listed files. Other readers see all files in the folders, among which a killed job may
+have left files of a batch that was repeated later; ``sink_log.archive_files`` names those that count, and compaction
 (``compaction``) deletes the others.
 
 The batch numbers of checkpoint and ``_spark_metadata`` belong together: with a new checkpoint over an old archive, Spark
-would take every batch for one already written and skip it. So that is refused.
+would consider every batch as already written and skip it. So that is refused.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ _LIST_INTERVAL = "spark.sql.streaming.fileSink.log.compactInterval"
 class Archive:
     """What to archive, from where, to where. Paths are local or any URI that Spark can write to.
 
-    With ``compact_bytes``, small files become ones of about that size at the end (see ``compaction``). How far it has read is
-    committed to ``group`` after each micro-batch, unless that is empty.
+    With ``compact_bytes``, small files are merged into files of about that size at the end (see ``compaction``). How far it has
+    read is committed to ``group`` after each micro-batch, unless that is empty.
     """
 
     bootstrap_servers: str
@@ -76,7 +76,7 @@ class Archive:
 
     @property
     def checkpoint_location(self) -> str:
-        """Beside the data, in a folder that readers of Parquet ignore, unless another one was named."""
+        """The checkpoint; by default beside the data, in a folder that readers of Parquet ignore."""
         return self.checkpoint or f"{self.output.rstrip('/')}/_checkpoint"
 
     def reader_options(self) -> dict[str, str]:
@@ -97,9 +97,9 @@ def run(
     watch: Watch | None = None,
     report: Callable[[Compacted], None] = lambda compacted: None,
 ) -> int:
-    """Archive what the topics hold now, or go on for ever if ``every_s`` says so; the number of records written.
+    """Archive the records in the topics now, or go on for ever if ``every_s`` is set. Returns the number of records written.
 
-    An exception stops the query in good order before it leaves; the next run goes on from there. ``report`` is called for
+    An exception stops the query; the next run repeats its unfinished micro-batch. ``report`` is called for
     each folder that was compacted.
 
     :raises JobError: an unknown topic, lost data, a checkpoint that does not belong to the output, ...
@@ -121,7 +121,7 @@ def run(
 
 @contextmanager
 def _alone(files: Files, output: str) -> Iterator[None]:
-    """JobError if another archive job writes there, as far as one can know: on another file system one cannot."""
+    """Raise JobError if another archive job writes there; that is known only on a local file system."""
     local = files.local(output)
     if local is None:
         yield
@@ -136,7 +136,7 @@ def _alone(files: Files, output: str) -> Iterator[None]:
 
 
 def check_checkpoint(files: Files, archive: Archive) -> None:
-    """JobError if the output was written with another checkpoint."""
+    """Raise JobError if the output was written with another checkpoint."""
     if files.exists(f"{archive.output}/{sink_log.FOLDER}") and not files.exists(archive.checkpoint_location):
         raise JobError(
             f"{archive.output} holds an archive that was written with another checkpoint than "
@@ -160,7 +160,7 @@ def start(spark: SparkSession, archive: Archive, *, is_new: bool) -> StreamingQu
         return writer.trigger(processingTime=every(archive.every_s)).start()
     if not is_new:
         return writer.trigger(availableNow=True).start()
-    # Only what is in a compact list can be compacted. Spark keeps to the interval that an archive has begun with.
+    # Only files in a compact list can be compacted. Spark keeps the interval that an archive was begun with.
     spark.conf.set(_LIST_INTERVAL, "1")
     try:
         return writer.trigger(availableNow=True).start()
@@ -169,13 +169,13 @@ def start(spark: SparkSession, archive: Archive, *, is_new: bool) -> StreamingQu
 
 
 def rows(stream: DataFrame, *, hourly: bool) -> DataFrame:
-    """The archive's columns of what the ``kafka`` source gives."""
+    """The archive's columns, from those of the ``kafka`` source."""
     columns = ["key", "value", "headers", "topic", "partition", "offset", "timestamp", "to_date(timestamp) AS date"]
     return stream.selectExpr(*columns, *(["hour(timestamp) AS hour"] if hourly else []))
 
 
 def read_archive(spark: SparkSession, output: str) -> DataFrame:
-    """An archive's records. JobError if there is none."""
+    """The records of an archive. Raises JobError if there is none."""
     if not Files(spark).exists(f"{output}/{sink_log.FOLDER}"):
-        raise JobError(f"{output} is no archive: it has no {sink_log.FOLDER}")
+        raise JobError(f"{output} is not an archive: it has no {sink_log.FOLDER}")
     return spark.read.schema(SCHEMA).parquet(output)

@@ -1,12 +1,12 @@
-"""The audit job: what a topic or an archive of it should hold against what is there.
+"""The audit job: which records are lost, doubled or changed in a topic or in its archive.
 
-Two questions. ``compare``: is every record of a topic in its archive once, with the same key, value, headers and timestamp?
-Offsets that the topic itself lacks (markers of transactions, compaction) are no losses, nor are records of the archive that
-the topic has deleted since. ``count_numbers``: producers have numbered their records 0, 1, 2, …; which numbers are missing,
-which are there twice, and which come after a greater one of the same producer in their partition?
+There are two audits. ``compare``: is every record of a topic in its archive once, with the same key, value, headers and
+timestamp? Offsets that the topic does not have (markers of transactions, compaction) are not losses, nor are records of the
+archive that the topic has deleted since. ``count_numbers``: producers have numbered their records 0, 1, 2, …; which numbers are
+missing, which occur twice, and which come after a greater one of the same producer in their partition?
 
 Both work on aggregates, so memory is bounded: offsets are compared in blocks by the number of records and the exclusive or of
-their hashes, and only blocks that differ are looked at record by record; the numbers of a block are a bitmap.
+their hashes, and only blocks that differ are compared record by record; the numbers of a block are a bitmap.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ BLOCK = 65536
 SHOWN_RANGES = 20
 _POSITION = ["topic", "partition", "offset"]
 _BLOCK_OF = ["topic", "partition", "block"]
-# Null columns do not change a hash, so that they are null has to go into it too.
+# Null columns do not change a hash, so whether they are null is hashed, too.
 _HASH = "xxhash64(offset, key IS NULL, key, value IS NULL, value, headers, timestamp)"
 
 Ranges = tuple[tuple[int, int], ...]
-"""First and last of each, at most ``SHOWN_RANGES`` of them."""
+"""First and last of each range, at most ``SHOWN_RANGES`` of them."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Audit:
 
 @dataclass(frozen=True)
 class Compared:
-    """A partition of a topic against its archive. ``extra`` are records of the archive that the topic does not have."""
+    """A partition of a topic compared with its archive. ``extra`` are records of the archive that the topic does not have."""
 
     topic: str
     partition: int
@@ -74,12 +74,12 @@ class Compared:
 
     @property
     def is_clean(self) -> bool:
-        """Nothing was found."""
+        """Whether nothing was found."""
         return not (self.lost or self.doubled or self.changed or self.extra)
 
 
 def records(spark: SparkSession, audit: Audit) -> DataFrame:
-    """The records whose numbers are audited: the archive's where there is one, else the topics'."""
+    """The records whose numbers are audited: those of the archive if there is one, otherwise those of the topics."""
     if audit.archive is not None:
         rows = read_archive(spark, audit.archive)
         return rows.where(rows.topic.isin(list(audit.topics))) if audit.topics else rows
@@ -87,13 +87,13 @@ def records(spark: SparkSession, audit: Audit) -> DataFrame:
 
 
 def spans(audit: Audit) -> dict[Partition, Span]:
-    """What the topics hold now."""
+    """The offsets that the topics have now."""
     with TopicOffsets.ask(audit.bootstrap_servers, audit.options.get(ISOLATION, "read_uncommitted")) as offsets:
         return offsets.spans(audit.topics)
 
 
 def compare(spark: SparkSession, audit: Audit) -> list[Compared]:
-    """Each partition of the topics against the archive. Raises JobError and what Spark raises."""
+    """Compare each partition of the topics with the archive. Raises JobError, and errors of Spark."""
     from pyspark.sql import functions as f
 
     assert audit.archive is not None
@@ -135,7 +135,7 @@ def _blocks(rows: DataFrame, name: str) -> DataFrame:
 
 
 def _differences(there: DataFrame, archived: DataFrame, blocks: DataFrame) -> dict[Partition, dict[str, Any]]:
-    """What was found, record by record, in these blocks."""
+    """The differences in these blocks, record by record."""
     from pyspark.sql import functions as f
 
     sides = [
@@ -176,7 +176,7 @@ def _differences(there: DataFrame, archived: DataFrame, blocks: DataFrame) -> di
 
 
 def _ranges(rows: DataFrame, keys: list[str], column: str) -> dict[tuple[str, int], Ranges]:
-    """The first stretches of numbers without a gap, for each value of the keys."""
+    """The first ranges of numbers without a gap, for each value of the keys."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -191,5 +191,5 @@ def _ranges(rows: DataFrame, keys: list[str], column: str) -> dict[tuple[str, in
 
 
 def ranges_text(ranges: Iterable[tuple[int, int]]) -> str:
-    """Ranges for people: 3, 7-9."""
+    """Ranges as text: 3, 7-9."""
     return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)

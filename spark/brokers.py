@@ -1,4 +1,4 @@
-"""Where a job's brokers are, and how clients get in there: for Spark, for kafka-python, and for confluent-kafka, in tasks too."""
+"""The brokers of a job and how its clients connect: for Spark, kafka-python and confluent-kafka, also in tasks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .failures import JobError
 
 
 class Brokers(str):
-    """The addresses of brokers, wherever these are wanted, with Kafka's client properties that say how clients get in.
+    """The addresses of brokers, as a str, with Kafka's client properties for connecting.
 
-    It goes to tasks with them, which read the files that are named there; of other properties nothing is kept.
+    Only properties about security are kept. They are sent to tasks, too, and files that they name are read there.
     """
 
     properties: Mapping[str, str]
@@ -54,7 +54,7 @@ def _properties(servers: str) -> Mapping[str, str]:
 
 
 def spark_options(servers: str) -> dict[str, str]:
-    """Of Spark's ``kafka`` format."""
+    """Options of Spark's ``kafka`` format."""
     return {
         "kafka.bootstrap.servers": str(servers),
         **{f"kafka.{name}": each for name, each in _properties(servers).items()},

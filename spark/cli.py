@@ -1,6 +1,6 @@
-"""``ottla spark …``: the jobs on the command line. pyspark is imported when one of them runs.
+"""``ottla spark …``: the jobs as commands. pyspark is imported when one of them runs.
 
-Whatever goes wrong ends in one line on stderr and exit status 1 (2 for options that make no sense, as everywhere).
+Errors end in one line on stderr and exit status 1 (2 for options that make no sense, as everywhere).
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Compaction of an archive: the small files of a day (or an hour) that is over become a few large ones.
 
-The records stay the same, sorted by partition and offset within a file. For each folder: the new files are written out of
-sight, moved into the folder, put into Spark's list in place of the old ones in one step, and then the old ones are
-deleted. So a reader that is Spark sees each record once at every moment. One that takes what lies in the folder sees the
-records of that folder twice between the move and the end of the deletion, never less than once. Killed there, the next
-compaction begins by deleting every file that Spark does not list, which is also what a killed archive job leaves behind.
+The records stay the same, sorted by partition and offset within a file. For each folder: the new files are written to
+another folder, moved into this one, listed by Spark in place of the old ones in one step, and then the old ones are
+deleted. So Spark sees each record exactly once at any time. A reader that takes all files in the folder sees the
+records of that folder twice between the move and the end of the deletion, and always at least once. If it was killed, the next
+compaction begins by deleting every file that Spark does not list; these include files that a killed archive job has left.
 
-A folder counts as over when its day or hour is, by this machine's clock, in UTC; records that come later go into small
-files of their own, and these into the next compaction.
+A folder counts as over when its day or hour is, by this machine's clock, in UTC; later records go into small
+files of their own, which the next compaction includes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FOLDER = re.compile(r"/topic=[^/]+/date=(\d{4}-\d\d-\d\d)(?:/hour=(\d+))?$")
 
 @dataclass(frozen=True)
 class Compacted:
-    """A folder that was done, relative to the archive, and the number of its small files before and after."""
+    """A compacted folder, relative to the archive, and the number of its small files before and after."""
 
     folder: str
     before: int
@@ -42,24 +42,24 @@ class Compacted:
 
 @dataclass(frozen=True)
 class Place:
-    """Where an archive lies: ``host`` is scheme and authority, to which the lists' paths are appended."""
+    """Where an archive is: ``host`` is scheme and authority, to which the paths in the lists are appended."""
 
     host: str
     path: str
 
     @classmethod
     def of(cls, files: Files, output: str) -> Place:
-        """The place of an output, however it was given."""
+        """The place of an output, given as a path or URI."""
         match = re.match(r"([a-z0-9+.-]+:(?://[^/]*)?)(/.*)$", files.absolute(output), re.IGNORECASE)
         assert match is not None, output
         return cls(match[1], match[2])
 
     def uri(self, path: str) -> str:
-        """A path of the lists as one to open."""
+        """The URI of a path in the lists."""
         return f"{self.host}{path}"
 
     def relative(self, path: str) -> str:
-        """A path as it lies in the archive; unchanged if it does not."""
+        """A path relative to the archive; unchanged if it is outside."""
         return path.removeprefix(f"{self.path}/")
 
 
@@ -69,7 +69,7 @@ def compact(
     target_bytes: int,
     report: Callable[[Compacted], None] = lambda compacted: None,
 ) -> None:
-    """Make files of about ``target_bytes`` out of those under half of it, where no other job writes. Raises JobError."""
+    """Make files of about ``target_bytes`` from those under half of it; no other job may write there. Raises JobError."""
     files = Files(spark)
     place = Place.of(files, output)
     log = SinkLog(files, place.uri(place.path))
@@ -83,12 +83,12 @@ def compact(
 
 
 def delete_what_is_not_listed(files: Files, log: SinkLog, place: Place) -> None:
-    """What a killed job has left in the folders. Raises JobError, and deletes nothing, if the lists are another archive's."""
+    """Delete files that a killed job has left. Raises JobError, and deletes nothing, if the lists belong to another archive."""
     root = place.uri(place.path)
     listed = {file.path for file in log.listed()}
     if not log.exists() or any(place.relative(path) == path for path in listed):
         raise JobError(
-            f"{root} is no archive, or it was moved: its _spark_metadata does not list the files that are there"
+            f"{root} is not an archive, or it was moved: its _spark_metadata does not list the files that are there"
         )
     files.delete(f"{root}/{STAGING}")
     for name in files.names(root):
@@ -109,7 +109,7 @@ def _small_files(log: SinkLog, target_bytes: int, now: datetime) -> dict[str, li
 
 
 def is_over(folder: str, now: datetime) -> bool:
-    """Is the day or hour of an archive's folder over? Other folders never are."""
+    """Whether the day or hour of an archive's folder is over; false for other folders."""
     match = _FOLDER.search(folder)
     if match is None:
         return False
@@ -120,7 +120,7 @@ def is_over(folder: str, now: datetime) -> bool:
 
 
 def _rewrite(spark: SparkSession, files: Files, log: SinkLog, place: Place, small: list[Listed], count: int) -> int:
-    """Put about ``count`` files in place of small ones of one folder; how many they became."""
+    """Replace the small files of one folder by about ``count`` files. Returns their number."""
     staging = f"{place.uri(place.path)}/{STAGING}"
     folder = place.uri(small[0].path.rpartition("/")[0])
     rows = spark.read.parquet(*(place.uri(file.path) for file in small))

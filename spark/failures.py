@@ -1,4 +1,4 @@
-"""What a job fails with, in one line that says what to do: Spark's own errors are many lines, most of them Java's stack."""
+"""The errors of jobs, in one line that says what to do: Spark's own have many lines, most of them Java's stack trace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _OTHER_CHECKPOINT = "undo the change, or name another checkpoint and begin again
 _KNOWN: tuple[tuple[str, str], ...] = (
     (
         r"Topic (?P<topic>\S+) not present in metadata after",
-        "the topic {topic}, to be written to, does not exist on this broker: create it",
+        "the topic {topic} does not exist on this broker: create it before it is written to",
     ),
     (
         r"UnknownTopicOrPartitionException",
@@ -17,8 +17,8 @@ _KNOWN: tuple[tuple[str, str], ...] = (
     (
         r"Partitions Set\((?P<which>[^)]*)\) have been deleted",
         (
-            "the checkpoint has offsets of {which}, which are not read any more: the topic is gone, or the checkpoint is of "
-            "other topics (name another checkpoint, or turn fail-on-data-loss off to go on with what there is)"
+            "the checkpoint has offsets of {which}, which are not read any more: the topic is gone, or the checkpoint belongs "
+            "to other topics (name another checkpoint, or turn fail-on-data-loss off to go on with what there is)"
         ),
     ),
     (
@@ -27,7 +27,7 @@ _KNOWN: tuple[tuple[str, str], ...] = (
     ),
     (
         r"There are \[(?P<old>\d+)\] sources in the checkpoint offsets and now there are \[(?P<new>\d+)\]",
-        f"the checkpoint is of a job with another number of sources ({{old}}, now {{new}}): {_OTHER_CHECKPOINT}",
+        f"the checkpoint belongs to a job with another number of sources ({{old}}, now {{new}}): {_OTHER_CHECKPOINT}",
     ),
     (
         r"STATE_STORE_(?:KEY|VALUE)_SCHEMA_NOT_COMPATIBLE|STREAMING_STATEFUL_OPERATOR_NOT_MATCH|Provided schema doesn't match",
@@ -35,11 +35,11 @@ _KNOWN: tuple[tuple[str, str], ...] = (
     ),
     (
         r"same topic partitions in pre-fetched offset",
-        f"the checkpoint is of other topics, or partitions have come meanwhile: run it again, or {_OTHER_CHECKPOINT}",
+        f"the checkpoint belongs to other topics, or partitions were added meanwhile: run it again, or {_OTHER_CHECKPOINT}",
     ),
     (
         r"CONCURRENT_(?:QUERY|STREAM_LOG_UPDATE)|Multiple streaming queries are concurrently using",
-        "another run goes on from the same checkpoint: wait for its end, or name another checkpoint",
+        "another run uses the same checkpoint: wait for its end, or name another checkpoint",
     ),
     (
         r"The message is (?P<size>\d+) bytes when serialized which is larger than (?P<limit>\d+)",
@@ -75,7 +75,7 @@ class JobError(RuntimeError):
 
 
 def explain(text: str) -> str:
-    """One line for people out of Spark's many."""
+    """The error in one line."""
     for pattern, line in _KNOWN:
         found = re.search(pattern, text)
         if found:
@@ -87,6 +87,6 @@ def explain(text: str) -> str:
 
 
 def explain_task(text: str) -> str:
-    """The error that a task's own Python raised, out of all that Spark says about it; without one as ``explain``."""
+    """The error that a task's Python code raised, found in Spark's text; without one as ``explain``."""
     told = re.search(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)", text)
     return told[1] if told else explain(text)

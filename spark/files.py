@@ -1,4 +1,4 @@
-"""Files wherever Spark writes them, through Hadoop's file systems. A path is local or any URI that Spark knows."""
+"""Files wherever Spark writes them, through Hadoop's file systems. Paths are local or any URI that Spark supports."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class File:
-    """``uri`` is encoded as Spark's own lists have it; ``path`` is the part of it after the host, decoded."""
+    """``uri`` is encoded as in Spark's own lists; ``path`` is the part of it after the host, decoded."""
 
     uri: str
     path: str
@@ -37,32 +37,32 @@ class Files:
         self._configuration = spark._jsparkSession.sessionState().newHadoopConf()
 
     def _open(self, path: str) -> tuple[Any, Any]:
-        """The file system, and the path with everything that it lacked."""
+        """The file system, and the full path."""
         given = self._jvm.org.apache.hadoop.fs.Path(path)
         system = given.getFileSystem(self._configuration)
         return system, system.makeQualified(given)
 
     def absolute(self, path: str) -> str:
-        """The path with its scheme, however it was given."""
+        """The absolute path with its scheme."""
         return str(self._open(path)[1].toString())
 
     def local(self, path: str) -> str | None:
-        """The path on this machine's own disks, or None when it lies elsewhere."""
+        """The path on this machine's disks, or None when it is elsewhere."""
         uri = self._open(path)[1].toUri()
         return str(uri.getPath()) if uri.getScheme() == "file" else None
 
     def exists(self, path: str) -> bool:
-        """Is there such a file or folder?"""
+        """Whether there is such a file or folder."""
         system, where = self._open(path)
         return bool(system.exists(where))
 
     def is_file(self, path: str) -> bool:
-        """Is it a file that is there, and neither a folder nor a pattern?"""
+        """Whether it is an existing file, and neither a folder nor a pattern."""
         system, where = self._open(path)
         return bool(system.isFile(where))
 
     def names(self, folder: str) -> list[str]:
-        """What is in a folder, or nothing if there is none."""
+        """The names in a folder; none if it does not exist."""
         system, where = self._open(folder)
         return [str(status.getPath().getName()) for status in system.listStatus(where)] if system.exists(where) else []
 
@@ -74,7 +74,7 @@ class Files:
             yield _file(found.next())
 
     def move(self, source: str, folder: str) -> File:
-        """Move a file into a folder of the same file system; in one step, where the file system can."""
+        """Move a file into a folder of the same file system; atomic, if the file system supports it."""
         system, where = self._open(source)
         target = self._jvm.org.apache.hadoop.fs.Path(self._open(folder)[1], where.getName())
         if not system.rename(where, target):
@@ -82,12 +82,12 @@ class Files:
         return _file(system.getFileStatus(target))
 
     def delete(self, path: str) -> None:
-        """Delete a file, or a folder with all there is in it; it need not be there."""
+        """Delete a file, or a folder with its contents; it need not exist."""
         system, where = self._open(path)
         system.delete(where, True)
 
     def read(self, path: str) -> str:
-        """A text."""
+        """The content of a text file."""
         system, where = self._open(path)
         stream = system.open(where)
         try:
@@ -96,7 +96,7 @@ class Files:
             stream.close()
 
     def replace(self, path: str, text: str) -> None:
-        """Put a new text in place of an old one: a reader sees one or the other, whenever this is killed."""
+        """Replace the text of a file: readers see the old text or the new one, even if this is killed."""
         local = self.local(path)
         if local is not None:
             self._replace_locally(local, text)
@@ -104,7 +104,7 @@ class Files:
             self._replace(path, text)
 
     def _replace_locally(self, path: str, text: str) -> None:
-        """Hadoop would delete the old file before it renames the new one, and expect the old one's checksum."""
+        """Without Hadoop, which would delete the old file before it renames the new one, and expect the old checksum."""
         folder, name = os.path.split(path)
         with tempfile.NamedTemporaryFile(
             "w", encoding="utf-8", dir=folder, prefix=".", suffix=".tmp", delete=False
@@ -118,7 +118,7 @@ class Files:
 
     def _replace(self, path: str, text: str) -> None:
         folder, _, name = path.rpartition("/")
-        # Spark takes nothing that begins with a dot for a part of its lists.
+        # Spark ignores files in its lists whose names begin with a dot.
         system, temporary = self._open(f"{folder}/.{name}.{uuid.uuid4()}.tmp")
         written = system.create(temporary, True)
         written.write(bytearray(text.encode()))

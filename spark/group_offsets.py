@@ -1,9 +1,9 @@
-"""Commits how far a job has read to a consumer group, for the tools that show lag: Spark's source commits nothing.
+"""Commits how far a job has read to a consumer group, for tools that show lag: Spark's source commits nothing.
 
-Spark goes by its checkpoint and never looks at the group. What is committed is what every query that reads a partition has
-behind it, so the group's lag is that of the slowest. The group has no members meanwhile: with some of a consumer's own in
-it, the brokers refuse, and the job says so once and goes on. A broker that does not answer is asked again with the next
-micro-batch, and at the end.
+Spark uses its checkpoint and never reads the group. The committed offset of a partition is the lowest that any of the
+queries has reached, so the group's lag is that of the slowest one. The group has no members: if a consumer has joined it,
+the brokers refuse the commits, and the job logs that once and goes on. If a broker does not answer, the commit is repeated
+with the next micro-batch, and at the end.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 class GroupOffsets:
-    """The offsets of one group on one cluster. A context manager: the connection is kept until its end."""
+    """The offsets of one group on one cluster. A context manager, which closes the connection at its end."""
 
     def __init__(self, bootstrap_servers: str, group_id: str) -> None:
         self._bootstrap_servers = bootstrap_servers
@@ -49,12 +49,12 @@ class GroupOffsets:
         self._disconnect()
 
     def note(self, name: str, read: Mapping[Partition, int]) -> None:
-        """Query ``name`` has read so far; commit what that changes."""
+        """Note how far the query ``name`` has read, and commit what that changes."""
         self._read[name] = {**self._read.get(name, {}), **read}
         self._commit_changes()
 
     def _commit_last(self) -> None:
-        """What is not committed yet, again and again for a while: a new cluster's coordinator may not be there at once."""
+        """Commit the rest, with repetitions for a while: the coordinator of a new cluster may not be available at once."""
         deadline = time.monotonic() + _LAST_TRIES_S
         while self._commit_changes() and time.monotonic() < deadline:
             time.sleep(_BETWEEN_TRIES_S)
@@ -62,7 +62,7 @@ class GroupOffsets:
             logger.warning("the last offsets could not be committed to the group %s", self._group_id)
 
     def _commit_changes(self) -> bool:
-        """Whether something should be, and is not."""
+        """Commit what has changed. Returns whether something is still to be committed."""
         wanted = self._behind_all()
         changed = {where: offset for where, offset in wanted.items() if self._committed.get(where) != offset}
         if changed and not self._is_refused:
@@ -77,7 +77,7 @@ class GroupOffsets:
         return behind
 
     def _commit(self, offsets: Mapping[Partition, int]) -> bool:
-        """Whether that is settled: they are committed, or they never will be."""
+        """Returns whether that is settled: the offsets are committed, or never will be."""
         from kafka import KafkaAdminClient, TopicPartition
         from kafka.errors import KafkaError, NoError
         from kafka.structs import OffsetAndMetadata
@@ -109,5 +109,5 @@ class GroupOffsets:
 
 
 def committing(bootstrap_servers: str, group_id: str) -> AbstractContextManager[GroupOffsets | None]:
-    """The group for the length of a block; None if it has no name."""
+    """A context with the group; with None if it has no name."""
     return GroupOffsets(bootstrap_servers, group_id) if group_id else nullcontext()

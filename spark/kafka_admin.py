@@ -1,4 +1,4 @@
-"""Brokers asked by a job itself: whether they are there, and by kafka-python's admin client. Errors are one line."""
+"""Requests of a job itself to brokers: whether they can be reached, and kafka-python's admin client. Errors are one line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def admin_client(bootstrap_servers: str) -> Iterator[KafkaAdminClient]:
-    """An admin client. JobError when no broker answers, and when one refuses what is asked."""
+    """A context with an admin client. Raises JobError when no broker answers, and when a request is refused."""
     from kafka import KafkaAdminClient
     from kafka.errors import KafkaError
 
@@ -34,7 +34,7 @@ def admin_client(bootstrap_servers: str) -> Iterator[KafkaAdminClient]:
 
 
 def check_reachable(bootstrap_servers: str, timeout_s: float = 2.0) -> None:
-    """JobError unless one of the servers takes a connection; clients would try for half a minute, Spark for three."""
+    """Raise JobError unless a server accepts a connection; clients would try for half a minute, Spark for three minutes."""
     failures = []
     for server in bootstrap_servers.split(","):
         try:

@@ -1,11 +1,11 @@
 """The load job: Parquet, CSV or JSON lines to a topic.
 
-A row becomes a record: the key is a column, or several as JSON; the value is a column, or all that are left as JSON. A record
-goes to the partition where the Java client would send it: by murmur2 of the key, anywhere without a key.
+A row becomes a record: the key is a column, or several as JSON; the value is a column, or all other columns as JSON. A record
+goes to the partition where the Java client would send it: by murmur2 of the key, or to any partition without a key.
 
-The files are read as a stream, so a run goes on where the last one ended and takes new files only. Nothing is lost, whenever
-it is killed; the records of the micro-batch under way are written once more then, because Spark's Kafka sink has no
-transactions. Records with a timestamp of their own are written by ``producing``, to the same end.
+The files are read as a stream, so a run continues where the last one ended and reads new files only. Nothing is lost if the job
+is killed; the records of the interrupted micro-batch are written again then, because Spark's Kafka sink has no
+transactions. Records with given timestamps are written by ``producing``, with the same guarantees.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.types import StructType
 
-# A line that is not as the others ends the job: Spark would write nulls for it.
+# A malformed line ends the job: Spark would read it as nulls.
 _READER_DEFAULTS = {"csv": {"header": "true", "mode": "FAILFAST"}, "json": {"mode": "FAILFAST"}, "parquet": {}}
 _JSON = {"ignoreNullFields": "false"}
 _WRITER_DEFAULTS = {"kafka.linger.ms": "20", "kafka.batch.size": "131072"}
@@ -36,8 +36,8 @@ _WRITER_DEFAULTS = {"kafka.linger.ms": "20", "kafka.batch.size": "131072"}
 class Load:
     """What to load, and where to. ``source`` is a file, a folder or a pattern, local or any URI that Spark can read.
 
-    ``schema`` is Spark's DDL; without it JSON and Parquet bring their types, and CSV's columns are text. A timestamp is a
-    column of timestamps or of milliseconds.
+    ``schema`` is Spark's DDL; without it JSON and Parquet have their own types, and columns of CSV are text. ``timestamp``
+    names a column of timestamps or of milliseconds.
     """
 
     bootstrap_servers: str
@@ -59,7 +59,7 @@ class Load:
 
 
 def run(spark: SparkSession, load: Load, watch: Watch | None = None) -> int:
-    """Load what has not been loaded yet; the number of records. Raises JobError."""
+    """Load the files that have not been loaded yet. Returns the number of records. Raises JobError."""
     with TopicOffsets.ask(load.bootstrap_servers) as offsets:
         offsets.partitions([load.topic])
     failures: list[JobError] = []
@@ -81,7 +81,7 @@ def _start(spark: SparkSession, load: Load, failures: list[JobError]) -> Streami
     check_columns(load, schema)
     stream = spark.readStream.format(load.file_format).schema(schema).options(**options)
     stream = stream.option("maxBytesPerTrigger", str(load.max_bytes_per_trigger))
-    # A stream takes a path for a folder, unless it is a pattern.
+    # A stream treats a path as a folder, unless it is a pattern.
     source = f"{load.source[:-1]}[{load.source[-1]}]" if Files(spark).is_file(load.source) else load.source
     rows = records(stream.load(source), load)
     writer = rows.writeStream.queryName("load").option("checkpointLocation", load.checkpoint).trigger(availableNow=True)
@@ -93,7 +93,7 @@ def _start(spark: SparkSession, load: Load, failures: list[JobError]) -> Streami
 
 
 def _write(rows: DataFrame, destination: Destination, failures: list[JobError]) -> None:
-    """Spark would wrap what went wrong in errors of its own."""
+    """Write one micro-batch. Errors go to ``failures``, because Spark would wrap them in its own."""
     from pyspark.errors import PythonException
 
     try:
@@ -104,7 +104,7 @@ def _write(rows: DataFrame, destination: Destination, failures: list[JobError]) 
 
 
 def check_columns(load: Load, schema: StructType) -> None:
-    """JobError for a column that the files do not have."""
+    """Raise JobError for a column that the files do not have."""
     named = [*load.key, *load.headers, *(column for column in (load.value, load.timestamp) if column is not None)]
     missing = [column for column in named if column not in schema.fieldNames()]
     if missing:
@@ -136,7 +136,7 @@ def records(rows: DataFrame, load: Load) -> DataFrame:
 
 
 def _binary(rows: DataFrame, names: tuple[str, ...]) -> Column:
-    """One column as bytes, text as UTF-8 and what is nested as JSON; several as JSON."""
+    """One column as bytes (text as UTF-8, nested values as JSON); several columns as JSON."""
     from pyspark.sql import functions as f
 
     if len(names) > 1:
@@ -155,5 +155,5 @@ def _json(names: Iterable[str]) -> Column:
 
 
 def _quoted(name: str) -> str:
-    """A column's name that may have dots in it."""
+    """The name of a column, quoted because it may contain dots."""
     return f"`{name}`"

@@ -1,7 +1,7 @@
-"""Metrics of a job's queries for Prometheus: what its micro-batches were like, and how far they have read.
+"""Metrics of a job's queries for Prometheus: sizes and times of micro-batches, and how far they have read.
 
 ``ottla_spark_…``, each with the label ``query``; offsets with ``topic`` and ``partition`` too. They change when a
-micro-batch is done. prometheus-client (the extra ``spark`` holds it) is imported when they are asked for.
+micro-batch has finished. prometheus-client (in the extra ``spark``) is imported when metrics are used.
 """
 
 from __future__ import annotations
@@ -37,21 +37,23 @@ class QueryMetrics:
             return Counter(f"ottla_spark_{name}", help_text, _QUERY, registry=self.registry)
 
         self._records = counter("records", "Records read.")
-        self._batches = counter("batches", "Micro-batches done that read something.")
-        self._batch_seconds = counter("batch_seconds", "Time that those took.")
+        self._batches = counter("batches", "Finished micro-batches that read something.")
+        self._batch_seconds = counter("batch_seconds", "Time that the finished micro-batches took.")
         self._batch = gauge("last_batch", "Number of the newest micro-batch.")
         self._batch_duration = gauge("last_batch_duration_seconds", "How long the newest micro-batch took.")
         self._batch_records = gauge("last_batch_records", "Records that the newest micro-batch read.")
-        self._batch_time = gauge("last_batch_timestamp_seconds", "When the newest micro-batch was done.")
+        self._batch_time = gauge("last_batch_timestamp_seconds", "When the newest micro-batch finished.")
         self._watermark = gauge("watermark_timestamp_seconds", "The watermark: events older than this are late.")
         self._state_rows = gauge("state_rows", "Rows in the query's state.")
-        self._state_bytes = gauge("state_memory_bytes", "Memory that the query's state takes.")
+        self._state_bytes = gauge("state_memory_bytes", "Memory of the query's state.")
         self._read = gauge("read_offset", "Offset up to which the partition was read.", _PARTITION)
         self._end = gauge("end_offset", "End of the partition when the newest micro-batch was planned.", _PARTITION)
-        self._lag = gauge("lag_records", "Records that were in the partition and were not read.", _PARTITION)
+        self._lag = gauge(
+            "lag_records", "Records of the partition that the newest micro-batch left unread.", _PARTITION
+        )
 
     def note(self, name: str, progress: Progress) -> None:
-        """Query ``name`` has done a micro-batch."""
+        """Note a finished micro-batch of the query ``name``."""
         self._records.labels(name).inc(progress.records)
         self._batches.labels(name).inc()
         self._batch_seconds.labels(name).inc(progress.seconds)
@@ -72,7 +74,7 @@ class QueryMetrics:
 
 @contextmanager
 def served(address: str) -> Iterator[QueryMetrics]:
-    """Metrics, served by HTTP at HOST:PORT until the end. Raises JobError."""
+    """Metrics, served over HTTP at HOST:PORT within the context. Raises JobError."""
     try:
         from prometheus_client import start_http_server
     except ImportError:

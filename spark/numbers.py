@@ -1,7 +1,7 @@
-"""The audit of numbered records: each producer of a topic has numbered them 0, 1, 2, …
+"""The audit of numbered records: each producer of a topic has numbered its records 0, 1, 2, …
 
-A *block* is 32768 numbers, Spark's own bitmap: so lost and doubled numbers are counted exactly, of as many records as there
-are, in one pass and a few kilobytes for each block. Order needs another pass, which sorts each partition on disk.
+A *block* is 32768 numbers, the size of Spark's bitmaps: so lost and doubled numbers are counted exactly, in any number of
+records, in one pass with a few kilobytes for each block. Order needs another pass, which sorts each partition on disk.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _OWNER = ["topic", "producer"]
 
 @dataclass(frozen=True)
 class PartitionNumbers:
-    """A partition. ``doubled`` are records whose number is in it already, ``reordered`` those with one smaller than before.
+    """A partition. ``doubled`` are records whose number was there before, ``reordered`` those with a number below an earlier one.
 
-    A doubled record is not a reordered one. ``other`` have no number, or one that no producer has written.
+    Doubled records are not counted as reordered. ``other`` have no number, or one that no producer has written.
     """
 
     topic: str
@@ -37,7 +37,7 @@ class PartitionNumbers:
 
 @dataclass(frozen=True)
 class ProducerNumbers:
-    """A producer: how many numbers it wrote, and how many records there are too few and too many, over all partitions."""
+    """A producer: how many numbers it wrote, how many are lost, and how many records are doubled, over all partitions."""
 
     topic: str
     producer: str
@@ -49,14 +49,14 @@ class ProducerNumbers:
 
 
 class Numbers(NamedTuple):
-    """What an audit of numbers found."""
+    """The result of an audit of numbers."""
 
     partitions: list[PartitionNumbers]
     producers: list[ProducerNumbers]
 
     @property
     def is_clean(self) -> bool:
-        """Nothing was found."""
+        """Whether nothing was found."""
         return not any(each.doubled or each.reordered or each.other for each in self.partitions) and not any(
             each.lost or each.doubled for each in self.producers
         )
@@ -65,7 +65,7 @@ class Numbers(NamedTuple):
 def count_numbers(rows: DataFrame, audit: Audit) -> Numbers:
     """Audit records, which have at least the columns topic, partition, offset, key and value.
 
-    Raises what Spark raises.
+    Raises errors of Spark.
     """
     numbered = _numbered(rows, audit)
     blocks = _blocks(numbered).persist()
@@ -86,7 +86,7 @@ def count_numbers(rows: DataFrame, audit: Audit) -> Numbers:
 
 
 def _numbered(rows: DataFrame, audit: Audit) -> DataFrame:
-    """Position, producer and number of each record; null for what is no number, or none that was written."""
+    """Position, producer and number of each record; the number is null if it is invalid, or was not written."""
     text = rows.withColumn("key", rows["key"].cast("string")).withColumn("value", rows["value"].cast("string"))
     found = text.selectExpr(
         "topic",
@@ -100,9 +100,9 @@ def _numbered(rows: DataFrame, audit: Audit) -> DataFrame:
 
 
 def _blocks(numbered: DataFrame) -> DataFrame:
-    """Of each block of numbers, what each partition has: how many records, and which numbers, as a bitmap.
+    """For each block of numbers and each partition: how many records, and which numbers, as a bitmap.
 
-    What has no number is in a block without one.
+    Records without a number are in the block null.
     """
     from pyspark.sql import functions as f
 
@@ -137,7 +137,7 @@ def _partitions(numbered: DataFrame, blocks: DataFrame) -> list[PartitionNumbers
 
 
 def _reordered(numbered: DataFrame, blocks: DataFrame) -> dict[tuple[str, int], int]:
-    """How many records of a partition have a number below an earlier one of their producer, and are its first there."""
+    """How many records of a partition have a number below an earlier one of their producer, without those that are doubled."""
     from pyspark.sql import Window
     from pyspark.sql import functions as f
 
@@ -153,7 +153,7 @@ def _reordered(numbered: DataFrame, blocks: DataFrame) -> dict[tuple[str, int], 
 
 
 def _doubled(numbered: DataFrame, blocks: DataFrame, owner: list[str]) -> DataFrame:
-    """The numbers that an owner has more than once, with the first offset of each; only their blocks are looked at."""
+    """The numbers that an owner has more than once, with the first offset of each; only blocks with such numbers are read."""
     from pyspark.sql import functions as f
 
     merged = blocks.where("block IS NOT NULL").groupBy(*owner, "block")
@@ -206,7 +206,7 @@ def _twice(doubled: DataFrame) -> Iterator[tuple[int, int]]:
 
 
 def _missing(blocks: DataFrame, total: int) -> Iterator[tuple[int, int]]:
-    """The ranges of numbers below ``total`` that are in none of the blocks, ascending, none across two blocks."""
+    """The ranges of numbers below ``total`` that are missing, ascending; a range ends with its block."""
     incomplete = f"IF(bitmap_count(bits) = {BLOCK}, NULL, bits) AS bits"
     beyond = 0
     for row in blocks.selectExpr("block", incomplete).orderBy("block").toLocalIterator():
@@ -222,7 +222,7 @@ def _missing(blocks: DataFrame, total: int) -> Iterator[tuple[int, int]]:
 
 
 def unset_bits(bits: bytes, size: int) -> Iterator[tuple[int, int]]:
-    """First and last of each stretch of bits that are not set, among the first ``size``; the lowest bit comes first."""
+    """First and last of each range of bits that are not set, among the first ``size``; the lowest bit comes first."""
     unset = ~int.from_bytes(bits, "little") & ((1 << size) - 1)
     while unset:
         start = (unset & -unset).bit_length() - 1
@@ -233,7 +233,7 @@ def unset_bits(bits: bytes, size: int) -> Iterator[tuple[int, int]]:
 
 
 def first_ranges(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """The first ranges, those joined between which nothing lies."""
+    """The first ranges, with adjacent ones joined."""
     found: list[tuple[int, int]] = []
     for first, last in ranges:
         if found and found[-1][1] == first - 1:

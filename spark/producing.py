@@ -1,11 +1,11 @@
-"""What Spark's tasks do to write records that keep their timestamps: Spark's own Kafka sink has no column for them.
+"""Writes records with their timestamps in Spark's tasks: Spark's own Kafka sink has no column for timestamps.
 
-The client is confluent-kafka, which executors need, as they need this package. Without a partition of its own a record goes
-where the Java client would send it: by murmur2 of the key, anywhere without a key.
+The client is confluent-kafka, which executors need, as they need this package. A record without a given partition goes
+where the Java client would send it: by murmur2 of the key, or to any partition without a key.
 
 A replay writes each source partition in transactions, and each of them also commits, to a group of that partition, the
-source offset after the last record. A task reads that offset when it begins, with its predecessor of the same
-transactional id fenced off, and leaves out what is behind it: whatever is repeated, no record is written twice.
+source offset after the last record. A task first fences its predecessor of the same transactional id and reads that offset;
+it omits records below it: whatever is repeated, no record is written twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RETRY_S = 0.1
 
 @dataclass(frozen=True)
 class Destination:
-    """The topic to write to. For a replay, the first part of its groups' names, and records a second of each partition."""
+    """The topic to write to; for a replay also the first part of its groups' names, and records per second of each partition."""
 
     bootstrap_servers: str
     topic: str
@@ -43,7 +43,7 @@ class Destination:
 
 
 class Sender:
-    """A producer into one topic."""
+    """A producer to one topic."""
 
     def __init__(self, bootstrap_servers: str, topic: str, **settings: Any) -> None:
         import confluent_kafka
@@ -58,16 +58,16 @@ class Sender:
                 "enable.idempotence": True,
                 "partitioner": "murmur2_random",
                 "linger.ms": 20,
-                # The broker's own limits decide, not the client's.
+                # The broker's limits apply, not the client's.
                 "message.max.bytes": 1_000_000_000,
                 **settings,
             }
         )
 
     def send(self, batch: pyarrow.RecordBatch) -> list[int]:
-        """Write rows of ``PLAIN_COLUMNS``, and wait until the brokers have them; their offsets, ascending in each partition.
+        """Write rows of ``PLAIN_COLUMNS``, and wait until they are acknowledged.
 
-        RuntimeError says what the brokers refused.
+        Returns their offsets, ascending in each partition. Raises RuntimeError with the brokers' error.
         """
         self._offsets = []
         for row in zip(*(batch[name].to_pylist() for name in PLAIN_COLUMNS), strict=True):
@@ -108,10 +108,10 @@ class Sender:
 
 
 class Transactions:
-    """Records into one topic in transactions, each of which also commits an offset of ``place``, a partition, to a group.
+    """Writes records to one topic in transactions, each of which also commits an offset of ``place``, a partition, to a group.
 
-    The offset can be read as of now: a producer that had the transactional id before is fenced off, and what it had not
-    committed is aborted. Errors are confluent-kafka's KafkaException.
+    Once it is made, the offset cannot change any more: the producer that had the transactional id before is fenced, and its
+    open transaction is aborted. Errors are confluent-kafka's KafkaException.
     """
 
     def __init__(
@@ -134,7 +134,7 @@ class Transactions:
     def committed(self) -> confluent_kafka.TopicPartition:
         """The group's offset, below zero when there is none, and its metadata.
 
-        A broker that has just become the group's coordinator may have to be asked again.
+        The request is repeated while the group's coordinator is loading.
         """
         import confluent_kafka
 
@@ -158,7 +158,7 @@ class Transactions:
         return self._sender.send(batch)
 
     def commit(self, offset: int, metadata: str = "") -> None:
-        """End it, with the group's next offset."""
+        """Commit the transaction, with the group's next offset."""
         from confluent_kafka import TopicPartition
 
         producer = self._sender.producer
@@ -167,12 +167,12 @@ class Transactions:
         producer.commit_transaction(TIMEOUT_S)
 
     def close(self) -> None:
-        """Let go. What was not committed is aborted by the next task, or by the brokers after a minute."""
+        """Close the producer. An open transaction is aborted by the next task, or by the brokers after a minute."""
         self._group.close()
 
 
 def write(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> Iterator[pyarrow.RecordBatch]:
-    """For ``mapInArrow``: write every row. What a repeated task has written before is written again."""
+    """For ``mapInArrow``: write every row. A repeated task writes its records again."""
     import pyarrow
 
     sender, written = Sender(destination.bootstrap_servers, destination.topic), 0
@@ -183,7 +183,7 @@ def write(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> I
 
 
 def write_once(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> Iterator[pyarrow.RecordBatch]:
-    """For ``mapInArrow``: write rows of whole source partitions, by offset, as far as they have not been written before."""
+    """For ``mapInArrow``: write rows of whole source partitions, by offset, that have not been written before."""
     import pyarrow
 
     written = 0
@@ -224,7 +224,7 @@ class _SourcePartition:
         self._next_offset = max(int(self._transactions.committed().offset), 0)
 
     def write(self, batch: pyarrow.RecordBatch) -> int:
-        """Write what is not behind the committed offset, in portions of a second if there is a rate; how much it was."""
+        """Write records from the committed offset on, in portions of a second if there is a rate. Returns their number."""
         batch = batch.slice(bisect_left(batch["offset"].to_pylist(), self._next_offset))
         step = batch.num_rows if self._rate is None else max(1, int(self._rate))
         for start in range(0, batch.num_rows, step or 1):

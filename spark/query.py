@@ -1,7 +1,7 @@
-"""What every job does with its streaming queries: follow them to their end, and say in one line why one failed.
+"""Streaming queries of the jobs: follow them until they end, and say in one line why one failed.
 
-A query is told from others by the name its job gave it. All that is known of a micro-batch comes from Spark's own progress
-events, which it keeps for the last hundred triggers; ``follow`` looks at them each second and takes each once.
+Queries are identified by the names that the job gave them. Micro-batches are known by Spark's progress events, which it keeps
+for the last hundred triggers; ``follow`` reads them every second and reports each once.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True)
 class Progress:
-    """One micro-batch that is done. Bytes are of the driver's and executors' state stores together.
+    """A finished micro-batch. The bytes are those of all state stores together.
 
-    ``watermark`` is Spark's text of it (UTC), None as long as there is none. ``read`` is where the batch ended in each
-    partition of the topics read, ``ends`` where those ended when it was planned.
+    ``watermark`` is Spark's text of it (UTC), None until there is one. ``read`` is the offset at which the batch ended in each
+    partition, ``ends`` the end of each partition when the batch was planned.
     """
 
     batch: int
@@ -46,17 +46,17 @@ class Progress:
 
     @property
     def records_per_s(self) -> float:
-        """Zero for a batch that took no time to speak of."""
+        """Zero for a batch that took less than a millisecond."""
         return self.records / self.seconds if self.seconds else 0.0
 
     @property
     def lag(self) -> int:
-        """Records that were there and are not read yet."""
+        """Records in the topics that are not read yet."""
         return sum(max(end - self.read[where], 0) for where, end in self.ends.items() if where in self.read)
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> Progress:
-        """What Spark's progress event says, as JSON."""
+        """From Spark's progress event, parsed from JSON."""
         states = event.get("stateOperators", [])
         watermark = event.get("eventTime", {}).get("watermark", "")
         return cls(
@@ -73,9 +73,9 @@ class Progress:
 
 @dataclass(frozen=True)
 class Watch:
-    """Who follows a job: ``report`` is called once for each finished micro-batch that read something, with the query's name.
+    """How a job is followed: ``report`` is called with the query's name for each finished micro-batch that read something.
 
-    Once ``stop`` is set, each query ends after the micro-batch that is under way.
+    After ``stop`` is set, each query ends with its current micro-batch.
     """
 
     report: Callable[[str, Progress], None] = lambda name, progress: None
@@ -83,19 +83,19 @@ class Watch:
 
 
 class ReadOffsets(Protocol):
-    """Where is kept how far queries have read (``GroupOffsets``)."""
+    """Stores how far queries have read (``GroupOffsets``)."""
 
     def note(self, name: str, read: Mapping[Partition, int]) -> None:
-        """The query of this name has read so far."""
+        """Note how far the query ``name`` has read."""
         ...
 
 
 def follow(
     queries: Mapping[str, StreamingQuery], watch: Watch | None = None, group: ReadOffsets | None = None
 ) -> dict[str, int]:
-    """Wait for the end of all queries, or of the first that fails; the records each read.
+    """Wait until all queries have ended or one has failed. Returns how many records each has read.
 
-    How far they have read is committed to ``group``. Raises what the query failed with.
+    Their positions are committed to ``group``. Raises the error of the query that failed.
     """
     watch = watch or Watch()
     last = dict.fromkeys(queries, ("", -1))
@@ -131,13 +131,13 @@ def follow(
 
 @contextmanager
 def spark_failures(place: str = "") -> Iterator[None]:
-    """Whatever Spark or its JVM fails with is a JobError of one line, after the place; its notes hold Java's stack trace."""
+    """Raise errors of Spark and its JVM as a JobError of one line, after ``place``; its notes have Java's stack trace."""
     from py4j.protocol import Py4JError, Py4JJavaError
     from pyspark.errors import PySparkException
 
     def failed(text: str, note: str = "") -> JobError:
         error = JobError(f"{place}: {explain(text)}" if place else explain(text))
-        # Later the JVM has gone that would be asked for it.
+        # Added now, because later the JVM that has it may be gone.
         error.add_note(note)
         return error
 
@@ -152,7 +152,7 @@ def spark_failures(place: str = "") -> Iterator[None]:
 
 
 def _events_after(query: StreamingQuery, last: tuple[str, int]) -> list[dict[str, Any]]:
-    """Spark's progress events that are newer, oldest first. Each costs a call into the JVM, so no more are taken than needed."""
+    """Spark's progress events after ``last``, oldest first. Each costs a call to the JVM, so no more are read than needed."""
     found: list[dict[str, Any]] = []
     for progress in reversed(query._jsq.recentProgress()):
         event = json.loads(progress.json())
@@ -163,12 +163,12 @@ def _events_after(query: StreamingQuery, last: tuple[str, int]) -> list[dict[str
 
 
 def _position(event: Mapping[str, Any]) -> tuple[str, int]:
-    """Grows from event to event: a trigger that finds nothing has the number of the batch to come, so time comes first."""
+    """Grows from event to event. A trigger without new records has the number of the next batch, so the time comes first."""
     return event["timestamp"], event["batchId"]
 
 
 def _offsets(event: Mapping[str, Any], key: str) -> dict[Partition, int]:
-    """Offsets of all sources of the query that are topics; of a partition that is read twice, the lower."""
+    """The offsets in all topics that the query reads; the lower one if it reads a partition twice."""
     found: dict[Partition, int] = {}
     for source in event["sources"]:
         if not source["description"].startswith("KafkaV2"):

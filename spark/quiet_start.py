@@ -1,6 +1,6 @@
-"""Keeps from standard error what Spark prints while it starts, unless it fails to.
+"""Hides what Spark prints on standard error while it starts, unless the start fails.
 
-Spark has Ivy fetch the packages it is to have, which prints some fifty lines of it, and no setting of either is against that.
+Spark has Ivy fetch its packages, which prints about fifty lines; no setting of Spark or Ivy turns that off.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _STDERR = 2
 
 @contextmanager
 def quiet_start() -> Iterator[None]:
-    """What the processes that start in this block print on standard error is shown if it fails with an Exception.
+    """Hold back what processes started in this block print on standard error; show it if the block raises an Exception.
 
     What they print afterwards is passed on for as long as they run.
     """
@@ -36,7 +36,7 @@ def quiet_start() -> Iterator[None]:
 
 
 class _Relay:
-    """Reads one descriptor to its end, in a thread of its own, and writes to the other when it is told to."""
+    """Reads one descriptor to its end, in its own thread, and writes to the other after ``pass_on``."""
 
     def __init__(self, reader: int, shown_to: int) -> None:
         os.set_blocking(reader, False)
@@ -47,7 +47,7 @@ class _Relay:
         threading.Thread(target=self._run, daemon=True, name="standard error of Spark").start()
 
     def pass_on(self, *, what_was_held: bool) -> None:
-        """From now on. What was printed before is shown or forgotten; the second call changes nothing."""
+        """Pass on what is read from now on. Earlier output is shown or dropped; a second call has no effect."""
         with self._lock:
             if self._held is None:
                 return
@@ -68,7 +68,7 @@ class _Relay:
         os.close(self._shown_to)
 
     def _take(self) -> bool:
-        """Whether there was something. Raises BlockingIOError when there is nothing yet."""
+        """Read once. Returns False at the end. Raises BlockingIOError when there is nothing yet."""
         data = os.read(self._reader, 65536)
         if self._held is None:
             self._write(data)

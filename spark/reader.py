@@ -1,4 +1,4 @@
-"""What jobs have in common that read topics: the options of Spark's ``kafka`` source, and the checks of what was asked for."""
+"""For jobs that read topics: the options of Spark's ``kafka`` source, and checks of the job's own options."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from .brokers import spark_options
 from .failures import JobError
 
-# Spark's reader asks for both ends of the partition after each poll, so a poll should bring many records. At the end of a
-# partition that question waits behind a fetch that was sent ahead, and that waits for records: half a second by default.
+# Spark's reader requests both ends of the partition after each poll, so a poll should return many records. At the end of a
+# partition that request waits behind a fetch that was sent before, and which waits for records: half a second by default.
 READER_DEFAULTS = {"kafka.max.poll.records": "20000", "kafka.fetch.max.wait.ms": "50"}
 
 
@@ -22,7 +22,7 @@ def reader_options(
     fail_on_data_loss: bool,
     max_offsets_per_trigger: int | None,
 ) -> dict[str, str]:
-    """Read the topics named, or with a pattern those whose whole name matches; with headers. Where to begin is not said."""
+    """Options to read these topics, or with a pattern those whose whole name matches, with headers; without where to begin."""
     options = {
         **READER_DEFAULTS,
         **spark_options(bootstrap_servers),
@@ -39,18 +39,18 @@ def reader_options(
 
 
 def every(seconds: float) -> str:
-    """A trigger's ``processingTime``."""
+    """The ``processingTime`` of a trigger."""
     return f"{int(seconds * 1000)} milliseconds"
 
 
 def check_choice(topics: Sequence[str], pattern: str | None) -> None:
-    """JobError unless topics are chosen in one way."""
+    """Raise JobError unless topics are chosen in exactly one way."""
     if bool(topics) == (pattern is not None):
         raise JobError("say which topics: either by name or by pattern")
 
 
 def check_pattern(what: str, pattern: str | None) -> None:
-    """JobError, which begins with ``what``, for a pattern that is none."""
+    """Raise JobError, which begins with ``what``, for an invalid pattern."""
     try:
         re.compile(pattern or "")
     except re.error as error:
@@ -58,7 +58,7 @@ def check_pattern(what: str, pattern: str | None) -> None:
 
 
 def check_offsets(text: str) -> None:
-    """JobError unless ``text`` is Spark's JSON: topic to partition to offset (-2 earliest, -1 latest)."""
+    """Raise JobError unless ``text`` is Spark's JSON: topic to partition to offset (-2 earliest, -1 latest)."""
     try:
         by_topic = json.loads(text)
         good = all(isinstance(offset, int) for partitions in by_topic.values() for offset in partitions.values())

@@ -3,10 +3,10 @@
 A copy has the record's key, value, headers and timestamp, and its partition if asked for. Records of one source partition
 keep their order; across partitions there is none.
 
-Each record is written once, whenever the job is killed and however often it is run: a replay has a name, and how far it got
-in each source partition is committed to a consumer group on the target, ``ottla-replay-``, the name, topic and partition, in
-the transaction that writes the records (``producing``). The name is made of all that chooses the records, so the same command
-goes on where it ended; another name is another replay.
+Each record is written exactly once, even if the job is killed, and however often it is run: a replay has a name, and its
+position in each source partition is committed on the target to the consumer group ``ottla-replay-`` with name, topic and
+partition, in the transaction that writes the records (``producing``). The name is derived from the options that choose the
+records, so the same command continues where it ended; another name is another replay.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Offsets = Mapping[str, Mapping[str, int]]
-"""Topic to partition, as text, to offset, as in Spark's JSON. What is not in it is not limited."""
+"""Topic to partition, as text, to offset, as in Spark's JSON. Partitions that are not in it are not limited."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What to replay, and where to. ``since`` and ``until`` are times with a zone; what is at ``until`` is left out.
+    """What to replay, and where to. ``since`` and ``until`` are times with a zone; ``until`` is exclusive.
 
-    ``rate`` is in records a second, over all source partitions together, at most.
+    ``rate`` is the most records per second, of all source partitions together.
     """
 
     bootstrap_servers: str
@@ -59,7 +59,7 @@ class Replay:
 
     @property
     def group_id(self) -> str:
-        """The first part of its groups' names."""
+        """The first part of the names of its groups."""
         chosen = {
             name: value for name, value in asdict(self).items() if name not in ("bootstrap_servers", "rate", "name")
         }
@@ -68,7 +68,7 @@ class Replay:
 
 
 def run(spark: SparkSession, replay: Replay) -> int:
-    """Replay what was not replayed yet; the number of records written. Raises JobError."""
+    """Replay the records that were not replayed yet. Returns the number of records written. Raises JobError."""
     from pyspark.errors import PythonException
 
     with TopicOffsets.ask(replay.bootstrap_servers) as offsets:
@@ -79,7 +79,7 @@ def run(spark: SparkSession, replay: Replay) -> int:
             return 0
         if replay.keep_partitions and max(partition for _, partition in sources) >= targets:
             raise JobError(
-                f"{replay.to_topic} has {counted(targets, 'partition')}, which is too few to keep the records' own"
+                f"{replay.to_topic} has {counted(targets, 'partition')}, which is too few to keep the partitions of the records"
             )
         share = None if replay.rate is None else replay.rate / len(sources)
         destination = Destination(replay.bootstrap_servers, replay.to_topic, replay.group_id, share)
@@ -92,7 +92,7 @@ def run(spark: SparkSession, replay: Replay) -> int:
 
 
 def _from_topics(spark: SparkSession, replay: Replay) -> tuple[DataFrame, list[Partition]]:
-    """Spark makes a task for each partition, in which the records come by offset."""
+    """Spark makes a task for each partition, which reads the records in the order of their offsets."""
     isolation_level = replay.options.get(ISOLATION, "read_uncommitted")
     with TopicOffsets.ask(replay.bootstrap_servers, isolation_level) as offsets:
         spans = offsets.spans(replay.topics)
@@ -127,7 +127,7 @@ def _from_archive(spark: SparkSession, replay: Replay) -> tuple[DataFrame, list[
 
 
 def _chosen(rows: DataFrame, replay: Replay) -> DataFrame:
-    """The rows within the times and for which the expression is true, as the tasks want them."""
+    """The rows within the times for which the expression is true, with the columns that the tasks need."""
     for moment, sign in ((replay.since, ">="), (replay.until, "<")):
         if moment is not None:
             rows = rows.where(f"timestamp {sign} TIMESTAMP '{moment.isoformat()}'")

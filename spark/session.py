@@ -1,6 +1,6 @@
-"""A local Spark session that holds Spark's Kafka connector.
+"""A local Spark session with Spark's Kafka connector.
 
-The connector is not part of pyspark. Its jars come from the first of these that is there:
+The connector is not part of pyspark. Its jars come from the first of these that exists:
 
 1. the folder given by the caller;
 2. the folder named by the environment variable ``OTTLA_SPARK_JARS``;
@@ -31,10 +31,10 @@ SPARK_VERSION = "4.0.0"
 _NEEDED_BY_JOBS = ("confluent_kafka", "pandas", "pyarrow", "pydantic", "sqlglot")
 JARS_VARIABLE = "OTTLA_SPARK_JARS"
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{SPARK_VERSION}"
-# The versions whose connector is tested, and what fetches its jars in a checkout. Maven Central lacks a part of 4.2.0's
-# (the token provider, which 4.1.0-preview1's replaces), so that it cannot be named by coordinates.
+# The versions whose connector is tested, and the command that fetches its jars in a checkout. Maven Central lacks a part of
+# 4.2.0's (the token provider, which 4.1.0-preview1's replaces), so it cannot be fetched by coordinates.
 FETCHED_BY = {SPARK_VERSION: "tools/fetch_jars.sh spark", "4.2.0": "tools/fetch_jars.sh spark-4.2"}
-# What a pip-installed pyspark already holds, and Ivy would fetch a second time (53 of 63 MB).
+# Jars that a pip-installed pyspark has already, and which Ivy would fetch again (53 of 63 MB).
 ALREADY_IN_PYSPARK = (
     "org.apache.hadoop:hadoop-client-api",
     "org.apache.hadoop:hadoop-client-runtime",
@@ -56,10 +56,10 @@ def connector_settings(
 ) -> dict[str, str]:
     """The Spark settings that bring the connector: ``spark.jars``, or ``spark.jars.packages`` with its excludes.
 
-    ``packages`` are the coordinates of what else is needed.
+    ``packages`` are the coordinates of other jars that are needed.
 
-    :raises SparkSetupError: a folder was named, and it holds no jar, or not one of those that are needed; or it must be named
-        for this version, and is not.
+    :raises SparkSetupError: the named folder has no jars, or lacks one that is needed; or this version needs a named folder,
+        and there is none.
     """
     named = jars or (Path(os.environ[JARS_VARIABLE]) if os.environ.get(JARS_VARIABLE) else None)
     folder = named or _CHECKOUT_JARS / f"spark-kafka-{version}"
@@ -73,11 +73,11 @@ def connector_settings(
                 raise SparkSetupError(f"no {artifact} in {folder}: put its jar there ({coordinates})")
         return {"spark.jars": ",".join(str(jar.resolve()) for jar in found)}
     if named is not None:
-        raise SparkSetupError(f"no jars in {named}: it should hold Spark's Kafka connector ({CONNECTOR})")
+        raise SparkSetupError(f"no jars in {named}: it should contain Spark's Kafka connector ({CONNECTOR})")
     if version != SPARK_VERSION:
         raise SparkSetupError(
             f"pyspark {version} needs its Kafka connector in a folder of jars, named by {JARS_VARIABLE} (in a checkout: "
-            f"{FETCHED_BY[version]}); pyspark {SPARK_VERSION} does without"
+            f"{FETCHED_BY[version]}); pyspark {SPARK_VERSION} does not need it"
         )
     return {
         "spark.jars.packages": ",".join((CONNECTOR, *packages)),
@@ -93,10 +93,10 @@ def build_session(
     packages: Sequence[str] = (),
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Start the session ``name`` on ``master`` (or give the one that runs already, as Spark does).
+    """Start the session ``name`` on ``master`` (or return the one that runs already, as Spark does).
 
-    ``packages`` are the coordinates of what it needs beside the connector. ``settings`` are Spark's own and win over what is
-    set here.
+    ``packages`` are the coordinates of jars in addition to the connector. ``settings`` are Spark's own and override those set
+    here.
 
     :raises SparkSetupError: pyspark or Java is missing, there are no jars in the folder named, Spark refuses a setting.
     """
@@ -124,19 +124,19 @@ def build_session(
         return builder.getOrCreate()
     except PySparkException as error:
         fetched = defaults.get("spark.jars.packages")
-        hint = f" (it was to fetch {fetched} from Maven Central)" if fetched else ""
+        hint = f" (it should fetch {fetched} from Maven Central)" if fetched else ""
         raise SparkSetupError(f"Spark did not start: {str(error).splitlines()[0]}{hint}") from error
     except Py4JJavaError as error:
         raise SparkSetupError(f"Spark did not start: {error.java_exception.getMessage()}") from error
 
 
 def _shuffle_settings(master: str) -> dict[str, str]:
-    """On one machine a partition for each core: Spark's 200 are for clusters, and cost a query with state seconds a batch."""
+    """On one machine, a partition for each core: Spark's 200 are for clusters, and cost a stateful query seconds per batch."""
     return {"spark.sql.shuffle.partitions": str(os.cpu_count() or 1)} if master.startswith("local") else {}
 
 
 def check_setup() -> str:
-    """Look for pyspark and Java without starting either; SparkSetupError names what is missing. The version of pyspark."""
+    """Look for pyspark and Java without starting them. Returns the version of pyspark; SparkSetupError names what is missing."""
     try:
         import pyspark
     except ImportError:
@@ -147,12 +147,12 @@ def check_setup() -> str:
     version: str = pyspark.__version__
     if version not in FETCHED_BY:
         raise SparkSetupError(
-            f"pyspark {version} is installed, its Kafka connector is not known to resolve: "
+            f"pyspark {version} is installed, whose Kafka connector is not supported here: "
             f"pip install pyspark=={SPARK_VERSION}"
         )
     home = os.environ.get("JAVA_HOME")
     if home and not os.access(Path(home) / "bin" / "java", os.X_OK):
-        raise SparkSetupError(f"JAVA_HOME is {home}, and there is no bin/java in it: Spark needs Java 17")
+        raise SparkSetupError(f"JAVA_HOME is {home}, which has no bin/java: Spark needs Java 17")
     if not home and shutil.which("java") is None:
         raise SparkSetupError("java is missing: Spark needs Java 17 (on PATH, or named by JAVA_HOME)")
     return version

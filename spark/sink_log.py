@@ -1,11 +1,11 @@
 """``_spark_metadata``: which files count in a folder that a streaming query writes, as Spark itself lists them.
 
-A list is a line ``v1`` and a line of JSON for each file. ``7`` lists the files of micro-batch 7; every so many batches there
-is one like ``9.compact``, which lists those of all batches up to 9. What counts is what the newest ``.compact`` lists, and
-the batches after it. Spark's reader goes by these lists and ignores every other file; so to put another list in the
-place of the newest ``.compact``, in one step, is to change which files count, in one step.
+A list is a line ``v1`` and a line of JSON for each file. ``7`` lists the files of micro-batch 7; at a fixed interval of batches
+a list like ``9.compact`` has the files of all batches up to 9. The files that count are those in the newest ``.compact`` and in
+the lists after it. Spark reads only these files and ignores all others; so replacing the newest ``.compact`` atomically
+changes atomically which files count.
 
-That must not happen while a query writes the folder, because it makes its next ``.compact`` out of the one before.
+This must not be done while a query writes to the folder, because it makes its next ``.compact`` from the one before.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VERSION = "v1"
 
 @dataclass(frozen=True)
 class Listed:
-    """A file that counts. ``is_replaceable``: it is in the newest ``.compact``, so another can take its place."""
+    """A file that counts. ``is_replaceable``: it is in the newest ``.compact``, so it can be replaced by another."""
 
     path: str
     size: int
@@ -36,7 +36,7 @@ class Listed:
 
 
 class Folders(Protocol):
-    """What it takes to read the lists."""
+    """The operations on files that reading the lists needs."""
 
     def exists(self, path: str) -> bool: ...
 
@@ -53,7 +53,7 @@ class SinkLog:
         self._folder = f"{output.rstrip('/')}/{FOLDER}"
 
     def exists(self) -> bool:
-        """Has a streaming query written here?"""
+        """Whether a streaming query has written here."""
         return self._files.exists(self._folder)
 
     def listed(self) -> list[Listed]:
@@ -63,7 +63,7 @@ class SinkLog:
         return found + [_listed(line, is_replaceable=False) for name in after for line in self._lines(name)]
 
     def replace(self, files: Files, old: Iterable[Listed], new: Iterable[File]) -> None:
-        """From now on the new files count, and the old ones, all of them replaceable, do not."""
+        """Make the new files count instead of the old ones, all of which must be replaceable; atomic."""
         compact, _ = self._lists()
         assert compact is not None, "nothing is replaceable"
         gone = {file.path for file in old}
@@ -104,24 +104,24 @@ def _entry(file: File) -> dict[str, Any]:
 
 
 class LocalFolder:
-    """A folder on this machine's disks, without Spark."""
+    """Folders on this machine's disks, without Spark."""
 
     def exists(self, path: str) -> bool:
-        """Is there such a file or folder?"""
+        """Whether there is such a file or folder."""
         return os.path.exists(path)
 
     def names(self, folder: str) -> list[str]:
-        """What is in a folder, or nothing if there is none."""
+        """The names in a folder; none if it does not exist."""
         return os.listdir(folder) if os.path.exists(folder) else []
 
     def read(self, path: str) -> str:
-        """A text."""
+        """The content of a text file."""
         return Path(path).read_text(encoding="utf-8")
 
 
 def archive_files(output: str) -> list[str]:
-    """The Parquet files of an archive on this machine that count, for readers that are not Spark. Raises JobError."""
+    """The Parquet files that count in an archive on this machine, for readers other than Spark. Raises JobError."""
     log = SinkLog(LocalFolder(), output)
     if not log.exists():
-        raise JobError(f"{output} is no archive: it has no {FOLDER}")
+        raise JobError(f"{output} is not an archive: it has no {FOLDER}")
     return [file.path for file in log.listed()]

@@ -1,8 +1,8 @@
-"""Stops a streaming query between two of its micro-batches: Spark's ``stop`` breaks off the one under way.
+"""Stops a streaming query between two of its micro-batches: Spark's ``stop`` interrupts the current one.
 
-To Parquet a batch broken off does no harm, but a topic has some of its records then, and gets them once more with the next
-run. So the query is held where it would plan its next batch, which it does under a lock of its own (a fair one, that it
-passes on at the end of each batch); what it would still run is cancelled beforehand; and only then it is stopped.
+For Parquet files an interrupted batch does no harm, but a topic has some of its records then, and gets them again in the next
+run. So this takes the lock under which the query plans its next batch (a fair lock, which it releases at the end of each
+batch), cancels in advance what the query would run next, and only then stops it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _WAIT_NS = 1_000_000_000
 
 
 def finish_batch(query: StreamingQuery) -> None:
-    """Wait for the end of the micro-batch that is under way, and stop the query.
+    """Wait for the end of the current micro-batch, and stop the query.
 
-    Another thread may read the query's progress meanwhile, and wait for its end. The lock belongs to a thread of the JVM,
-    of which each thread here has its own.
+    Another thread may read the query's progress meanwhile, and wait for its end. The lock belongs to a thread of the JVM;
+    each thread here has its own one there.
     """
     execution = query._jsq.streamingQuery()
     lock, batch_done = execution.awaitProgressLock(), execution.awaitProgressLockCondition()
@@ -34,7 +34,7 @@ def finish_batch(query: StreamingQuery) -> None:
         if query.isActive:
             execution.sparkSession().sparkContext().cancelJobGroupAndFutureJobs(str(query.runId))
             stopping.start()
-            # Until it knows that it is being stopped: else it would take its cancelled jobs for a failure.
+            # Until the query knows that it is being stopped: otherwise it would count its cancelled jobs as a failure.
             while query.isActive:
                 time.sleep(_STEP_S)
     finally:

@@ -1,4 +1,4 @@
-"""Where topics begin and end, asked of the brokers; and a batch of exactly those records, read by Spark."""
+"""Reads from the brokers where topics begin and end, and has Spark read a batch of exactly those records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Span(NamedTuple):
 
 
 class TopicOffsets:
-    """Questions to one cluster; ``isolation_level`` decides what the end of a partition is. Everything raises JobError."""
+    """The offsets of one cluster; ``isolation_level`` decides what the end of a partition is. All methods raise JobError."""
 
     def __init__(self, consumer: KafkaConsumer, bootstrap_servers: str) -> None:
         self._consumer = consumer
@@ -36,7 +36,7 @@ class TopicOffsets:
     @classmethod
     @contextmanager
     def ask(cls, bootstrap_servers: str, isolation_level: str = "read_uncommitted") -> Iterator[TopicOffsets]:
-        """A connection, for as long as the questions take."""
+        """A context with a connection to the cluster."""
         from kafka import KafkaConsumer
         from kafka.errors import KafkaError
 
@@ -66,7 +66,7 @@ class TopicOffsets:
         return found
 
     def spans(self, topics: Iterable[str]) -> dict[Partition, Span]:
-        """What each partition holds now."""
+        """The offsets that each partition has now."""
         from kafka import TopicPartition
 
         places = [TopicPartition(*partition) for partition in self.partitions(topics)]
@@ -74,7 +74,7 @@ class TopicOffsets:
         return {(place.topic, place.partition): Span(starts[place], ends[place]) for place in places}
 
     def since(self, spans: Mapping[Partition, Span], timestamp_ms: int) -> dict[Partition, Span]:
-        """The spans from the first record that is not older."""
+        """The spans, each from the first record with this timestamp or a later one."""
         from kafka import TopicPartition
 
         found = self._consumer.offsets_for_times({TopicPartition(*where): timestamp_ms for where in spans})
@@ -102,7 +102,7 @@ def read_spans(
 
 
 def _by_topic(numbers: Mapping[Partition, int], *, is_list: bool = False) -> str:
-    """Spark's JSON: topic to partition to number, or topic to numbers."""
+    """Spark's JSON: topic to partition to number, or topic to a list of partitions."""
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for (topic, partition), number in numbers.items():
         found[topic][str(partition)] = number

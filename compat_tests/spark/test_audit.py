@@ -171,7 +171,7 @@ def test_what_is_wrong_with_an_archive(
 
 
 def test_what_it_refuses(kafka: KafkaFormat, topic: str, tmp_path: Path) -> None:
-    with pytest.raises(JobError, match="is no archive: it has no _spark_metadata"):
+    with pytest.raises(JobError, match="is not an archive: it has no _spark_metadata"):
         compare(kafka.spark, Audit(kafka.bootstrap, topics=(topic,), archive=str(tmp_path)))
     with pytest.raises(JobError, match=f"has no topic {topic}-unknown"):
         records(kafka.spark, Audit(kafka.bootstrap, topics=(f"{topic}-unknown",), number="value"))

@@ -126,7 +126,7 @@ def test_sigterm_json_and_metrics(
     assert f'ottla_spark_read_offset{{partition="0",query="copy",topic="{source}"}} ' in metrics
     assert 'ottla_spark_records_total{query="copy"} ' in metrics
     assert job.returncode == 0, errors
-    assert errors.splitlines()[-1] == "stopped; the next run goes on from here"
+    assert errors.splitlines()[-1] == "stopped; the next run continues from here"
     *batches, end = [json.loads(line) for line in output.splitlines()]
     done = first["records"] + sum(batch["records"] for batch in batches)
     assert end == {"totals": {"copy": done}, "stopped": True}

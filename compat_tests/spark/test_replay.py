@@ -105,7 +105,7 @@ def test_what_it_refuses(kafka: KafkaFormat, stock: ClientSession, make_topic: M
         run(kafka.spark, job)
     with pytest.raises(JobError, match=f"has no topic {target}-unknown"):
         run(kafka.spark, replace(job, to_topic=f"{target}-unknown"))
-    with pytest.raises(JobError, match="is no archive"):
+    with pytest.raises(JobError, match="is not an archive"):
         run(kafka.spark, replace(job, archive=str(tmp_path)))
     with pytest.raises(JobError, match="NOT_A_COLUMN"):
         run(kafka.spark, replace(job, keep_partitions=False, where="not_a_column = 1".upper()))

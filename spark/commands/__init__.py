@@ -1,1 +1,1 @@
-"""``ottla spark …``: one module for each job, and what they have in common."""
+"""``ottla spark …``: one module for each job, and what the jobs share."""

@@ -46,21 +46,23 @@ def archive(
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to archive.")] = None,
     pattern: Pattern = None,
     checkpoint: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Where the job remembers its place. [OUTPUT/_checkpoint]")
+        str | None, typer.Option(metavar="DIR", help="Where the job keeps its progress. [OUTPUT/_checkpoint]")
     ] = None,
     starting_offsets: Annotated[
-        str, typer.Option(metavar="earliest|latest|JSON", help="Where the first run begins; later ones go on.")
+        str, typer.Option(metavar="earliest|latest|JSON", help="Where the first run begins; later ones continue.")
     ] = "earliest",
     max_offsets_per_trigger: MaxOffsetsPerTrigger = None,
     every: Every = None,
     hourly: Annotated[bool, typer.Option("--hourly", help="Folders by topic, date and hour.")] = False,
     fail_on_data_loss: Annotated[
-        bool, typer.Option(help="Stop when records are gone before they were archived.")
+        bool, typer.Option(help="Stop if records were deleted before they were archived.")
     ] = True,
     compact: Annotated[
-        bool, typer.Option("--compact", help="Afterwards make few large files of the small ones of days that are over.")
+        bool, typer.Option("--compact", help="At the end, merge the small files of days that are over into large ones.")
     ] = False,
-    target_file_size: Annotated[int, typer.Option(metavar="MB", min=1, help="Size of the large ones, about.")] = 128,
+    target_file_size: Annotated[
+        int, typer.Option(metavar="MB", min=1, help="Approximate size of the large files.")
+    ] = 128,
     group: Group = None,
     option: SourceOption = None,
     setting: Setting = None,
@@ -71,7 +73,7 @@ def archive(
     metrics: Metrics = None,
     debug: Debug = False,
 ) -> None:
-    """Write topics to Parquet files, partitioned by topic and date; a second run goes on where the first ended.
+    """Write topics to Parquet files, partitioned by topic and date; a second run continues where the first ended.
 
     \b
     Examples:
@@ -108,7 +110,7 @@ def archive(
 
 
 def default_group(output: str, options: Mapping[str, str]) -> str:
-    """After the last folder. None where only Spark is told how to get at the brokers."""
+    """The default group, named after the last folder; none if options for connecting are given to Spark only."""
     if any(name.startswith(("kafka.security.", "kafka.sasl.", "kafka.ssl.")) for name in options):
         return ""
     return f"ottla-archive-{Path(output.rpartition('://')[2]).resolve().name}"

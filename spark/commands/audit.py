@@ -47,16 +47,20 @@ def audit(
     command_config: CommandConfig = None,
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to audit.")] = None,
     archive: Annotated[
-        str | None, typer.Option(metavar="DIR", help="What 'ottla spark archive' has written, instead or to compare.")
+        str | None,
+        typer.Option(
+            metavar="DIR", help="Archive of 'ottla spark archive', in place of topics or to compare with them."
+        ),
     ] = None,
     number: Annotated[
-        str | None, typer.Option(metavar="SQL", help="A record's number, of its columns; key and value are text.")
+        str | None,
+        typer.Option(metavar="SQL", help="The number of a record, from its columns; key and value are text."),
     ] = None,
     producer: Annotated[
-        str | None, typer.Option(metavar="SQL", help="Who numbered the record. [all are of one producer]")
+        str | None, typer.Option(metavar="SQL", help="The producer that numbered the record. [one for all]")
     ] = None,
     expected: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Each producer wrote 0 to N-1. [to its greatest number]")
+        int | None, typer.Option(metavar="N", min=1, help="Each producer wrote 0 to N-1. [0 to its greatest number]")
     ] = None,
     option: SourceOption = None,
     setting: Setting = None,
@@ -68,8 +72,8 @@ def audit(
 ) -> None:
     """Count lost, doubled and reordered records; exit status 1 if there are any.
 
-    With topics and an archive: is each record of the topics in the archive, once and unchanged? With --number: of what
-    producers have numbered from 0, which numbers are missing, there twice, or in the wrong order within a partition?
+    With topics and an archive: is each record of the topics in the archive, once and unchanged? With --number, for records
+    that producers have numbered from 0: which numbers are missing, doubled, or in the wrong order within a partition?
 
     \b
     Examples:
@@ -144,7 +148,7 @@ def _findings(producer: ProducerNumbers) -> Sequence[str]:
 
 
 def _ranges(ranges: Sequence[tuple[int, int]], total: int) -> str:
-    """All of them, or the first."""
+    """All ranges, or the first ones."""
     shown = sum(last - first + 1 for first, last in ranges)
     return ranges_text(ranges) + (", …" if shown < total else "")
 

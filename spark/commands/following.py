@@ -1,6 +1,6 @@
-"""How a running job is shown and ended: a table on a terminal, a line for each micro-batch where there is none, or JSON.
+"""How a running job is shown and stopped: a table on a terminal, otherwise a line for each micro-batch, or JSON.
 
-SIGTERM and Ctrl-C let the micro-batch that is under way finish, and the job ends with status 0. A second one ends it at once.
+After SIGTERM or Ctrl-C the current micro-batch finishes, and the job ends with status 0. A second signal ends it at once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Output:
 
     @contextmanager
     def running(self, name: str, options: SessionOptions) -> Iterator[tuple[SparkSession, Watch]]:
-        """Spark, and what a job on it is to be given to be followed. Raises SparkSetupError and JobError."""
+        """A context with Spark, and the ``Watch`` for a job on it. Raises SparkSetupError and JobError."""
         stop = threading.Event()
         with ExitStack() as stack:
             stack.enter_context(first_signal_sets(stop))
@@ -68,10 +68,10 @@ class Output:
             yield spark, Watch(report, stop)
 
     def end(self, watch: Watch, totals: Mapping[str, int], *lines: str) -> None:
-        """Say how the job ended, when it has: how many records each query has read, or the lines if it is not JSON."""
+        """Print how the job ended: how many records each query has read, or ``lines`` if it is not JSON."""
         stopped = watch.stop.is_set()
         if stopped:
-            typer.echo("stopped; the next run goes on from here", err=True)
+            typer.echo("stopped; the next run continues from here", err=True)
         if self.as_json:
             typer.echo(json.dumps({"totals": dict(totals), "stopped": stopped}))
             return
@@ -122,7 +122,7 @@ class _JsonLines:
 
 @contextmanager
 def first_signal_sets(stop: threading.Event) -> Iterator[None]:
-    """SIGTERM and SIGINT set it. The second one does what it always does: it ends the process, and with its pipe the JVM's."""
+    """Set ``stop`` at SIGTERM or SIGINT. A second signal has its usual effect: it ends the process, and so the JVM."""
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         stop.set()

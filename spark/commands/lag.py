@@ -36,21 +36,24 @@ def lag(
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     command_config: CommandConfig = None,
     groups: Annotated[str, typer.Option(metavar="REGEX", help="Groups whose whole name matches.")] = ".*",
-    window: Annotated[int, typer.Option(metavar="N", min=2, help="Commits of a partition to judge by.")] = 10,
+    window: Annotated[
+        int, typer.Option(metavar="N", min=2, help="How many commits of a partition decide its status.")
+    ] = 10,
     every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Go on for ever, and look this often.")
+        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Repeat for ever, at this interval.")
     ] = None,
     output: Annotated[
-        str | None, typer.Option(metavar="DIR", help="Also add each look to Parquet files in this folder (or URI).")
+        str | None,
+        typer.Option(metavar="DIR", help="Also append each result to Parquet files in this folder (or URI)."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="An object in a line for each group.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for each group.")] = False,
     setting: Setting = None,
     master: Master = "local[*]",
     jars: Jars = None,
     log_level: LogLevel = "OFF",
     debug: Debug = False,
 ) -> None:
-    """Show how far consumer groups are behind, and which of them are in trouble, by Burrow's rules.
+    """Show how far consumer groups are behind, and their status by Burrow's rules.
 
     \b
     Examples:
@@ -94,7 +97,7 @@ def _show_json(now_ms: int, groups: list[GroupLag]) -> None:
 
 
 def _show_table(_: int, groups: list[GroupLag]) -> None:
-    """A line for each group, and below it one for each of its partitions that is not well."""
+    """A line for each group, and below it one for each of its partitions that is not OK."""
     lines = [("GROUP", "STATUS", "OFFSET", "END", "LAG")]
     for group in groups:
         lines.append((group.group, group.status.name, "", "", f"{group.lag}"))

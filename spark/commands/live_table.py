@@ -1,4 +1,4 @@
-"""A job's queries as a table on the terminal, drawn again when a micro-batch is done."""
+"""A job's queries as a table on the terminal, which is updated after each micro-batch."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MIB = 1 << 20
 
 
 class LiveTable:
-    """A context manager: the table stays where it was when the job ends."""
+    """A context manager; the table stays on the terminal when the job has ended."""
 
     def __init__(self, title: str, stop: threading.Event, console: Console | None = None) -> None:
         self._title = title
@@ -37,12 +37,12 @@ class LiveTable:
         self._live.stop()
 
     def batch(self, name: str, progress: Progress) -> None:
-        """Query ``name`` has done a micro-batch."""
+        """Note a finished micro-batch of the query ``name``."""
         self._totals[name] = self._totals.get(name, 0) + progress.records
         self._newest[name] = progress
 
     def _drawn(self) -> RenderableType:
-        # The same spinner each time, for it knows when it began to turn.
+        # The same spinner each time, because it keeps the time at which it began.
         self._spinner.text = f"{self._title}: finishing the micro-batch" if self._stop.is_set() else self._title
         table = Table(*_COLUMNS, box=None, pad_edge=False)
         for column in table.columns[1:]:

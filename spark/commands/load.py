@@ -34,30 +34,39 @@ def load(
     topic: Annotated[str, typer.Option(metavar="NAME", help="The topic to write to.")],
     file_format: Annotated[
         Literal["csv", "json", "parquet"],
-        typer.Option("--format", metavar="csv|json|parquet", help="JSON is by lines."),
+        typer.Option(
+            "--format", metavar="csv|json|parquet", help="Format of the files; JSON has one object in each line."
+        ),
     ],
-    checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Where the job remembers which files it has loaded.")],
+    checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Where the job keeps which files it has loaded.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
     command_config: CommandConfig = None,
     key: Annotated[
-        str | None, typer.Option(metavar="COLUMN[,…]", help="The key: a column's text, or several as JSON. [none]")
+        str | None, typer.Option(metavar="COLUMN[,…]", help="The key: a column, or several as JSON. [none]")
     ] = None,
     value: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The value. [all columns not used otherwise, as JSON]")
     ] = None,
-    headers: Annotated[str | None, typer.Option(metavar="COLUMN[,…]", help="Headers, named as the columns.")] = None,
+    headers: Annotated[
+        str | None, typer.Option(metavar="COLUMN[,…]", help="Headers, with the names of the columns.")
+    ] = None,
     timestamp: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Timestamps, or milliseconds. [the time of writing]")
+        str | None,
+        typer.Option(
+            metavar="COLUMN", help="Timestamps: a column of timestamps or of milliseconds. [the time of writing]"
+        ),
     ] = None,
     schema: Annotated[
         str | None,
-        typer.Option(metavar="DDL", help="Columns and types: 'id STRING, total DOUBLE'. CSV is text without."),
+        typer.Option(metavar="DDL", help="Columns and types: 'id STRING, total DOUBLE'. Without it, CSV is text."),
     ] = None,
     max_bytes_per_trigger: Annotated[
-        int, typer.Option(metavar="BYTES", min=1, help="Of files in a micro-batch: what a crash may write twice.")
+        int,
+        typer.Option(metavar="BYTES", min=1, help="Size of the files in a micro-batch, which a crash may write twice."),
     ] = 256 * 1024 * 1024,
     option: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's reader: delimiter=;, header=false.")
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="Option of Spark's reader: delimiter=;, header=false."),
     ] = None,
     setting: Setting = None,
     master: Master = "local[*]",
@@ -67,7 +76,7 @@ def load(
     metrics: Metrics = None,
     debug: Debug = False,
 ) -> None:
-    """Write the rows of files to a topic; a second run takes the files that have come since.
+    """Write the rows of files to a topic; a second run loads only new files.
 
     \b
     Examples:

@@ -34,28 +34,33 @@ from .session import (
 def mirror(
     source: Annotated[str, typer.Option("--from", metavar="HOST:PORT[,…]", help="Brokers of the source cluster.")],
     target: Annotated[str, typer.Option("--to", metavar="HOST:PORT[,…]", help="Brokers of the target cluster.")],
-    checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Where the job remembers its place.")],
+    checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Where the job keeps its progress.")],
     from_config: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="How to get in at the source: Kafka's client properties.")
+        Path | None, typer.Option(metavar="FILE", help="Kafka's client properties for the source.")
     ] = None,
-    to_config: Annotated[Path | None, typer.Option(metavar="FILE", help="And at the target.")] = None,
+    to_config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Kafka's client properties for the target.")
+    ] = None,
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to mirror.")] = None,
     pattern: Pattern = None,
-    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Before the topic's name at the target.")] = "",
+    prefix: Annotated[str, typer.Option(metavar="TEXT", help="Prefix of the topics' names at the target.")] = "",
     groups: Annotated[
         str | None, typer.Option(metavar="REGEX", help="Carry over the offsets of groups whose whole name matches.")
     ] = None,
     starting_offsets: Annotated[
-        str, typer.Option(metavar="earliest|latest", help="Where the first run begins; later ones go on.")
+        str, typer.Option(metavar="earliest|latest", help="Where the first run begins; later ones continue.")
     ] = "earliest",
     max_offsets_per_trigger: MaxOffsetsPerTrigger = None,
     every: Every = None,
     fail_on_data_loss: Annotated[
-        bool, typer.Option(help="Stop when records are gone before they were mirrored.")
+        bool, typer.Option(help="Stop if records were deleted before they were mirrored.")
     ] = True,
     group: Group = None,
     sync_configs: Annotated[
-        bool, typer.Option(help="Let the target's topics follow the configs of the source's; else they are created so.")
+        bool,
+        typer.Option(
+            help="Keep the configs of the target's topics like the source's; otherwise only when they are created."
+        ),
     ] = True,
     setting: Setting = None,
     master: Master = "local[*]",
@@ -94,7 +99,7 @@ def mirror(
 
 
 def _run(job: Mirror, options: SessionOptions, shown: Output, target: str) -> None:
-    """``target`` as it was given."""
+    """Run the job; ``target`` is shown as it was given."""
     done = Mirrored()
     with one_line_errors(debug=options.debug):
         check_setup()

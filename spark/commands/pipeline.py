@@ -43,7 +43,7 @@ def run_pipeline(
     command_config: CommandConfig = None,
     checkpoint: Annotated[str | None, typer.Option(metavar="DIR", help="In place of the file's checkpoint.")] = None,
     dry_run: Annotated[
-        int | None, typer.Option(metavar="ROWS", min=1, help="Write nothing; print so many rows for each sink.")
+        int | None, typer.Option(metavar="ROWS", min=1, help="Write nothing; print this many rows for each sink.")
     ] = None,
     setting: Setting = None,
     master: Master = "local[*]",
@@ -116,7 +116,7 @@ def _absolute(path: Path | None) -> str | None:
 def _checked(
     file: Path, instead: dict[str, str | None], options: SessionOptions, setting: list[str] | None
 ) -> tuple[Pipeline, SessionOptions]:
-    """The pipeline when all is checked that can be without Spark, and the options with its own settings and the command's."""
+    """The pipeline, checked as far as possible without Spark, and the options with its settings and the command's."""
     with one_line_errors(debug=options.debug):
         check_setup()
     with usage_errors():

@@ -41,40 +41,42 @@ def replay(
     topics: Annotated[str | None, typer.Option(metavar="NAME[,…]", help="Topics to replay.")] = None,
     archive: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Replay what 'ottla spark archive' has written; all, or the topics."),
+        typer.Option(metavar="DIR", help="Replay an archive of 'ottla spark archive': all of it, or the topics."),
     ] = None,
     since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Records of this time and later: 2026-11-20T08:00:00Z.")
+        str | None, typer.Option(metavar="TIME", help="Records from this time on: 2026-11-20T08:00:00Z.")
     ] = None,
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Records of before this time.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Records before this time.")] = None,
     starting_offsets: Annotated[
         str | None, typer.Option(metavar="JSON", help='From these offsets on: {"orders": {"0": 100}}.')
     ] = None,
-    ending_offsets: Annotated[str | None, typer.Option(metavar="JSON", help="To before these offsets.")] = None,
+    ending_offsets: Annotated[
+        str | None, typer.Option(metavar="JSON", help="Up to these offsets, which are not included.")
+    ] = None,
     where: Annotated[
         str | None, typer.Option(metavar="SQL", help="Only records for which this is true; key and value are bytes.")
     ] = None,
     keep_partitions: Annotated[
-        bool, typer.Option("--keep-partitions", help="Each record into the partition it came from. [by its key]")
+        bool, typer.Option("--keep-partitions", help="Write each record to the partition it came from. [by its key]")
     ] = False,
     rate: Annotated[
-        float | None, typer.Option(metavar="N", min=0.001, help="Records a second, at most. [as many as go]")
+        float | None, typer.Option(metavar="N", min=0.001, help="Most records per second. [no limit]")
     ] = None,
     name: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Of this replay; another name starts again. [made of the options]"),
+        typer.Option(metavar="NAME", help="Name of this replay; another name starts again. [made from the options]"),
     ] = None,
     option: SourceOption = None,
     setting: Setting = None,
     master: Master = "local[*]",
     jars: Jars = None,
     log_level: LogLevel = "OFF",
-    as_json: Annotated[bool, typer.Option("--json", help="The number of records as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the number of records as JSON.")] = False,
     debug: Debug = False,
 ) -> None:
-    """Write records of topics or of an archive to a topic once more, with their keys, headers and timestamps.
+    """Write records of topics or of an archive to a topic again, with their keys, headers and timestamps.
 
-    Killed, and run again with the same options, it goes on where it was: no record is written twice.
+    If it was killed, and is run again with the same options, it continues: no record is written twice.
 
     \b
     Examples:
@@ -104,7 +106,7 @@ def replay(
 
 
 def _run(job: Replay, options: SessionOptions) -> int:
-    """How many records there were."""
+    """Run the job. Returns the number of records."""
     with one_line_errors(debug=options.debug):
         check_setup()
         check_reachable(job.bootstrap_servers)
@@ -120,7 +122,7 @@ def _time(option: str, text: str | None) -> datetime | None:
     except ValueError:
         raise JobError(f"{option} takes a time like 2026-11-20T08:00:00Z, not {text!r}") from None
     if moment.tzinfo is None:
-        raise JobError(f"{option} {text} has no zone: write {text}Z for UTC")
+        raise JobError(f"{option} {text} has no time zone: write {text}Z for UTC")
     return moment
 
 
@@ -130,5 +132,5 @@ def _offsets(text: str | None) -> Offsets:
     check_offsets(text)
     found: Offsets = json.loads(text)
     if any(offset < 0 for partitions in found.values() for offset in partitions.values()):
-        raise JobError("offsets of a replay count from 0: leave a partition out for its beginning or its end")
+        raise JobError("offsets of a replay are 0 or more: omit a partition for its beginning or its end")
     return found

@@ -1,4 +1,4 @@
-"""What the commands have in common: options of the Spark session, the session itself, and the line an error ends in."""
+"""What the commands share: options of the Spark session, the session itself, and errors in one line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BootstrapServer = Annotated[
     typer.Option(
         metavar="HOST:PORT[,…]",
         envvar="OTTLA_BOOTSTRAP_SERVERS",
-        help="Brokers to ask first; port 9092 if none is given.",
+        help="Brokers to connect to first; the default port is 9092.",
     ),
 ]
 CommandConfig = Annotated[
@@ -35,43 +35,44 @@ CommandConfig = Annotated[
     typer.Option(
         metavar="FILE",
         envvar="OTTLA_COMMAND_CONFIG",
-        help="How clients get in: a properties file with Kafka's names (security.protocol, …).",
+        help="Client properties: a file with Kafka's names (security.protocol, …).",
     ),
 ]
 Pattern = Annotated[str | None, typer.Option(metavar="REGEX", help="Or: topics whose whole name matches.")]
-MaxOffsetsPerTrigger = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="Records in a micro-batch, at most.")
-]
+MaxOffsetsPerTrigger = Annotated[int | None, typer.Option(metavar="N", min=1, help="Most records in a micro-batch.")]
 Every = Annotated[
-    float | None, typer.Option(metavar="SECONDS", min=0.1, help="Go on for ever, a micro-batch this often.")
+    float | None, typer.Option(metavar="SECONDS", min=0.1, help="Run for ever, with a micro-batch at this interval.")
 ]
 Group = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="Consumer group to commit to how far it has read; '' for none. [ottla-…]"),
+    typer.Option(
+        metavar="NAME", help="Consumer group to which the job commits how far it has read; '' for none. [ottla-…]"
+    ),
 ]
 SourceOption = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of Spark's kafka source (kafka.… for its client).")
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="Option of Spark's kafka source (kafka.… for its client)."),
 ]
-Setting = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Of the Spark session.")]
+Setting = Annotated[list[str] | None, typer.Option(metavar="NAME=VALUE", help="Setting of the Spark session.")]
 Master = Annotated[str, typer.Option(metavar="URL", help="Spark's master.")]
 Jars = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder with the jars of the Kafka connector, and of what else is needed."),
+    typer.Option(metavar="DIR", help="Folder with the jars of the Kafka connector, and others that are needed."),
 ]
 LogLevel = Annotated[
     Literal["OFF", "ERROR", "WARN", "INFO", "DEBUG"],
     typer.Option(metavar="OFF|ERROR|WARN|INFO|DEBUG", help="Spark's own log, on stderr."),
 ]
-Debug = Annotated[bool, typer.Option("--debug", help="With an error, the stack traces of Python and of Spark.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Print the stack traces of errors, Python's and Spark's.")]
 
 _STACK_TRACES = "spark.sql.pyspark.jvmStacktrace.enabled"
 
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """How Spark is started for a job. With ``debug`` its errors hold Java's stack traces.
+    """How Spark is started for a job. With ``debug`` its errors have Java's stack traces.
 
-    ``packages`` are the coordinates of what it needs beside the Kafka connector.
+    ``packages`` are the coordinates of jars in addition to the Kafka connector.
     """
 
     master: str = "local[*]"
@@ -84,9 +85,9 @@ class SessionOptions:
 
 @contextmanager
 def session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
-    """Spark, stopped at the end; the handlers of signals are what they were. Raises SparkSetupError and JobError."""
+    """A context with Spark, which it stops at the end; it keeps the handlers of signals. Raises SparkSetupError and JobError."""
     settings = {_STACK_TRACES: str(options.debug).lower(), **options.settings}
-    # A user who has Spark's own log shown is not spared what comes before it.
+    # If Spark's own log is shown, so is what it prints before.
     is_quiet = options.log_level == "OFF" and not options.debug
     with quiet_start() if is_quiet else nullcontext():
         spark = _started(name, options, settings)
@@ -96,16 +97,16 @@ def session(name: str, options: SessionOptions) -> Iterator[SparkSession]:
             _log_query_contexts(options.debug)
             yield spark
     finally:
-        # Its JVM may be what the job failed with.
+        # The JVM may have failed itself.
         with suppress(JobError), spark_failures():
             spark.stop()
 
 
 @contextmanager
 def one_line_errors(place: str = "", *, debug: bool = False) -> Iterator[None]:
-    """Whatever a job fails with ends the command in one line, which begins with the place, and status 1; so does no Spark.
+    """Errors of a job, or a missing Spark, end the command with one line, which begins with ``place``, and status 1.
 
-    With ``debug`` the stack traces come before it, and what the stock client logs. Without, that would be many lines.
+    With ``debug`` the stack traces and the stock client's log are shown before it.
     """
     client = logging.getLogger("kafka")
     level = client.level
@@ -124,7 +125,7 @@ def one_line_errors(place: str = "", *, debug: bool = False) -> Iterator[None]:
 
 @contextmanager
 def usage_errors() -> Iterator[None]:
-    """What makes no sense as its options describe it ends the command in one line and status 2."""
+    """A job whose options make no sense ends the command with one line and status 2."""
     try:
         yield
     except JobError as error:
@@ -132,7 +133,7 @@ def usage_errors() -> Iterator[None]:
 
 
 def pairs(name: str, texts: list[str] | None) -> dict[str, str]:
-    """The NAME=VALUE of a repeated option. Raises JobError."""
+    """The NAME=VALUE pairs of a repeated option. Raises JobError."""
     found = {}
     for text in texts or []:
         key, equals, value = text.partition("=")
@@ -143,18 +144,18 @@ def pairs(name: str, texts: list[str] | None) -> dict[str, str]:
 
 
 def names(text: str | None) -> tuple[str, ...]:
-    """Names with commas between them."""
+    """The names in a list with commas."""
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def fail(message: str, *, status: int) -> NoReturn:
-    """One line on stderr, and the end."""
+    """Print one line on stderr, and exit."""
     typer.echo(f"ottla spark: {message}", err=True)
     raise typer.Exit(status)
 
 
 def _log_query_contexts(is_wanted: bool) -> None:
-    """pyspark logs each error in a query with its stack traces as JSON on stderr, whatever becomes of it."""
+    """Turn pyspark's own log on or off: it logs each error of a query with stack traces as JSON on stderr."""
     from pyspark.logger import PySparkLogger
 
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
@@ -162,10 +163,10 @@ def _log_query_contexts(is_wanted: bool) -> None:
 
 
 def _started(name: str, options: SessionOptions, settings: Mapping[str, str]) -> SparkSession:
-    """The session, whose JVM ignores the signals that a terminal or a service manager sends to all: this process stops it.
+    """Start the session. Its JVM ignores the signals that a terminal or a service manager sends to all: this process stops it.
 
-    pyspark sees to Ctrl-C itself, but takes the handler. SIGTERM is ignored while the JVM starts, which passes that on to
-    it; being blocked too, it is not lost here.
+    pyspark does that for Ctrl-C, but replaces the handler. SIGTERM is ignored while the JVM starts, which inherits that; it is
+    also blocked meanwhile, so that it is not lost here.
     """
     interrupt, terminate = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})

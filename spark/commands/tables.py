@@ -1,4 +1,4 @@
-"""Rows for their reader: a table on a terminal, lines with tabs between the fields into a pipe."""
+"""Prints rows: as a table on a terminal, as lines with tabs between the fields to a pipe or file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 
 
 def print_table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-    """Print them under a head."""
+    """Print rows under a header."""
     head = [name.replace("_", " ").upper() for name in names]
     if not sys.stdout.isatty():
         for row in (head, *rows):

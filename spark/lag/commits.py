@@ -1,8 +1,8 @@
-"""The last commits of each group in each partition, out of ``__consumer_offsets``.
+"""The last commits of each group in each partition, from ``__consumer_offsets``.
 
-All commits of a group for a partition are in one partition of that topic, and so come to one task in their order: it decodes
-them with the broker's own schemas, and keeps a window for each. Spark's own Kafka source leaves internal topics out, so
-tasks read with confluent-kafka.
+All commits of a group for a partition are in one partition of that topic, so one task gets them in their order: it decodes
+them with the broker's own schemas, and keeps a window for each group and partition. Spark's own Kafka source omits internal
+topics, so tasks read with confluent-kafka.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ OFFSETS_TOPIC = "__consumer_offsets"
 EARLIEST = -2
 _TIMEOUT_S = 60.0
 Span = tuple[int, int, int]
-"""A partition, and the offsets from which and before which to read it."""
+"""A partition, and the offsets to read: from the first, to before the second."""
 
 
 class Place(NamedTuple):
-    """A group's place in a partition."""
+    """A group and a partition."""
 
     group: str
     topic: str
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Window:
-    """Commits as (offset, timestamp in ms), oldest first. ``is_cleared``: what was committed before them was deleted."""
+    """Commits as (offset, timestamp in ms), oldest first. ``is_cleared``: older commits were deleted."""
 
     commits: deque[tuple[int, int]]
     is_cleared: bool = False
@@ -56,9 +56,9 @@ def read_windows(
     starts: Mapping[int, int],
     ends: Mapping[int, int],
 ) -> dict[Place, Window]:
-    """The last ``size`` commits of groups whose whole name matches, between these offsets of the topic, by its partition.
+    """The last ``size`` commits of groups whose whole name matches, in these spans of the topic, by its partitions.
 
-    The ends are those of read_committed. Any error of the client is raised, in Spark's wrapping.
+    The ends are those of read_committed. Errors of the client are raised, wrapped by Spark.
     """
     spans = [(partition, starts.get(partition, EARLIEST), end) for partition, end in ends.items()]
     new = [(partition, start, end) for partition, start, end in spans if max(start, 0) < end]
@@ -70,7 +70,7 @@ def read_windows(
 
 
 def _windows(bootstrap_servers: str, groups: str, size: int, spans: Sequence[Span]) -> Iterator[tuple[Place, Window]]:
-    """What a task does."""
+    """The work of a task."""
     pattern = re.compile(groups)
     found: dict[Place, Window] = {}
     for key, value in _records(bootstrap_servers, spans):
@@ -79,15 +79,15 @@ def _windows(bootstrap_servers: str, groups: str, size: int, spans: Sequence[Spa
 
 
 def _records(bootstrap_servers: str, spans: Sequence[Span]) -> Iterator[tuple[bytes | None, bytes | None]]:
-    """Key and value of all records in these parts of the topic."""
+    """Key and value of all records in these spans of the topic."""
     from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
     consumer = Consumer(
         {
             **confluent(bootstrap_servers),
-            "group.id": "ottla-lag",  # demanded, and not joined
+            "group.id": "ottla-lag",  # required by the client; no group is joined
             "enable.auto.commit": False,
-            # Offsets committed in transactions that were aborted are none.
+            # Offsets of aborted transactions do not count.
             "isolation.level": "read_committed",
             "enable.partition.eof": True,
             "log_level": 0,
@@ -114,7 +114,7 @@ def _records(bootstrap_servers: str, spans: Sequence[Span]) -> Iterator[tuple[by
 def note(
     found: dict[Place, Window], key: bytes | None, value: bytes | None, groups: re.Pattern[str], size: int
 ) -> None:
-    """Take one record of the topic into the windows; records of other kinds are ignored. Raises ProtocolError."""
+    """Add one record of the topic to the windows; other kinds of records are ignored. Raises ProtocolError."""
     decoded = None if key is None else decode_coordinator_key(key)
     if not isinstance(decoded, LegacyOffsetCommitKey | OffsetCommitKey) or not groups.fullmatch(decoded.group):
         return

@@ -1,4 +1,4 @@
-"""Runs the lag job: looks at the groups once, or again and again, each time reading only the commits that are new."""
+"""Runs the lag job: looks at the groups once, or repeatedly, each time reading only new commits."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from kafka import KafkaAdminClient
     from pyspark.sql import SparkSession
 
-# Burrow looks back over ten ends of a partition, which it fetches every ten seconds.
+# Burrow considers the last ten ends of a partition, which it fetches every ten seconds.
 LATELY_MS = 100_000
 _COLUMNS = "date DATE, time TIMESTAMP, group STRING, topic STRING, partition INT, offset LONG, end LONG, lag LONG, status STRING"
 
 
 @dataclass(frozen=True)
 class Lag:
-    """Whose lag to look at. ``groups`` is a pattern; ``window`` a number of commits; ``output`` a folder or URI."""
+    """The groups to look at. ``groups`` is a pattern; ``window`` a number of commits; ``output`` a folder or URI."""
 
     bootstrap_servers: str
     groups: str = ".*"
@@ -41,7 +41,7 @@ class Lag:
 
 @dataclass(frozen=True)
 class PartitionLag:
-    """A group in one partition: what it has committed, its commits in the window, and the partition's end."""
+    """A group in one partition: its commits in the window, and the partition's end."""
 
     place: Place
     status: Status
@@ -50,30 +50,30 @@ class PartitionLag:
 
     @property
     def offset(self) -> int:
-        """The last commit."""
+        """The offset of the last commit."""
         return self.commits[-1].offset
 
     @property
     def lag(self) -> int:
-        """Records that are still to be read."""
+        """Records that are not read yet."""
         return max(self.end - self.offset, 0)
 
 
 @dataclass(frozen=True)
 class GroupLag:
-    """A group in all partitions it has committed in, which are in order."""
+    """A group in all partitions for which it has committed, in their order."""
 
     group: str
     partitions: tuple[PartitionLag, ...]
 
     @property
     def status(self) -> Status:
-        """The worst."""
+        """The status of the worst partition."""
         return max(partition.status for partition in self.partitions)
 
     @property
     def lag(self) -> int:
-        """The sum."""
+        """The sum over all partitions."""
         return sum(partition.lag for partition in self.partitions)
 
 
@@ -83,7 +83,7 @@ def run(
     report: Callable[[int, list[GroupLag]], None],
     stop: threading.Event | None = None,
 ) -> None:
-    """Look once, or until ``stop`` is set if ``every_s`` says so; ``report`` gets the time in ms and the groups.
+    """Look once, or every ``every_s`` seconds until ``stop`` is set; ``report`` is called with the time in ms and the groups.
 
     Raises JobError.
     """
@@ -101,7 +101,7 @@ def run(
 
 
 class Watch:
-    """The windows of commits, and how far the topic of offsets has been read."""
+    """The windows of commits, and how far ``__consumer_offsets`` has been read."""
 
     def __init__(self, spark: SparkSession, lag: Lag) -> None:
         self._spark = spark
@@ -110,7 +110,7 @@ class Watch:
         self._windows: dict[Place, deque[tuple[int, int]]] = {}
 
     def look(self, now_ms: int) -> list[GroupLag]:
-        """All groups that have committed anything, by name. Raises JobError and what Spark raises."""
+        """All groups with commits, by name. Raises JobError, and the errors of Spark."""
         with admin_client(self._lag.bootstrap_servers) as admin:
             self._read_commits(admin)
             known = _partitions(admin)
@@ -123,13 +123,13 @@ class Watch:
         return [GroupLag(name, tuple(partitions)) for name, partitions in groups.items()]
 
     def _read_commits(self, admin: KafkaAdminClient) -> None:
-        """Take in what was committed since the last look."""
+        """Read the commits since the last look."""
         from kafka import IsolationLevel, TopicPartition
         from kafka.admin import OffsetSpec
 
         partitions = [TopicPartition(*each) for each in _partitions(admin) if each[0] == OFFSETS_TOPIC]
         if not partitions:
-            return  # no group has ever been on this cluster
+            return  # this cluster has never had a group
         latest = admin.list_partition_offsets(
             dict.fromkeys(partitions, OffsetSpec.LATEST), isolation_level=IsolationLevel.READ_COMMITTED
         )
@@ -147,7 +147,7 @@ class Watch:
 
 
 class Ends:
-    """The ends of partitions, now and at times past, asked for all partitions of all groups together."""
+    """The ends of partitions, now and at past times, requested for all groups together."""
 
     def __init__(
         self, admin: KafkaAdminClient, windows: Mapping[Place, Iterable[tuple[int, int]]], now_ms: int
@@ -159,13 +159,13 @@ class Ends:
         self._now = _offsets(admin, dict.fromkeys(times, -1))
         self._at: dict[tuple[Partition, int], int] = {}
         wanted = {where: sorted({*at, now_ms - LATELY_MS}) for where, at in times.items()}
-        # A request has one time for a partition.
+        # A request can have only one time for a partition.
         while round_ := {where: at.pop() for where, at in wanted.items() if at}:
             for where, offset in _offsets(admin, round_).items():
                 self._at[where, round_[where]] = self._now[where] if offset < 0 else offset
 
     def judged(self, place: Place, window: list[tuple[int, int]]) -> PartitionLag:
-        """What becomes of a window of commits."""
+        """The lag and status that follow from a window of commits."""
         where = place.topic, place.partition
         commits = tuple(Commit(offset, at, max(self._at[where, at] - offset, 0)) for offset, at in window)
         end = self._now[where]
@@ -185,7 +185,7 @@ def _partitions(admin: KafkaAdminClient) -> set[Partition]:
 
 
 def _offsets(admin: KafkaAdminClient, wanted: Mapping[Partition, int]) -> dict[Partition, int]:
-    """The first offset with a timestamp from this on, -1 where there is none; for -1 as a time, the end."""
+    """The first offset with this timestamp or a later one, -1 if there is none; for the time -1, the end."""
     from kafka import TopicPartition
 
     if not wanted:

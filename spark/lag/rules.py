@@ -1,11 +1,11 @@
-"""Burrow's rules: is a consumer well, judged by its last commits in a partition and not by a threshold?
+"""Burrow's rules: the status of a consumer by its last commits in a partition, without a threshold.
 
 In this order, for a partition whose lag is not zero now:
 
-STOPPED   the last commit is longer ago than the commits of the window are apart, and the group had not caught up lately
-REWIND    an offset went back, and has not come to where it was since
+STOPPED   the last commit is longer ago than the window of commits is long, and the group had not caught up lately
+REWIND    a commit went back, and no later one has reached the offset before it
 OK        the lag was zero at one of the commits
-STALLED   the commits are all of the same offset
+STALLED   all commits have the same offset
 WARNING   the lag never fell from one commit to the next
 OK        otherwise, and whenever the lag is zero
 """
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 
 class Status(enum.IntEnum):
-    """What is said of a partition, the worst last; a group is as its worst partition."""
+    """The status of a partition, the worst last; a group has that of its worst partition."""
 
     OK = 1
     WARNING = 2
@@ -29,7 +29,7 @@ class Status(enum.IntEnum):
 
 
 class Commit(NamedTuple):
-    """A commit, when it was made, and how many records the partition had beyond it then."""
+    """A committed offset, the time of the commit, and the lag at that time."""
 
     offset: int
     timestamp_ms: int
@@ -55,7 +55,7 @@ def judge(commits: Sequence[Commit], lag: int, now_ms: int, *, was_at_end_lately
 
 
 def _is_rewound(commits: Sequence[Commit]) -> bool:
-    """Did the offset go back, and no commit since reach the one before? The first time counts."""
+    """Whether the first commit that went back has not been made up for by a later one."""
     for index, (earlier, later) in enumerate(pairwise(commits), 1):
         if later.offset < earlier.offset:
             return all(commit.offset < earlier.offset for commit in commits[index:])

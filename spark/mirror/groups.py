@@ -1,8 +1,8 @@
-"""Consumer groups of the source, carried over to the target: their offsets translated, and committed there.
+"""Consumer groups of the source: their offsets are translated and committed at the target.
 
-A group is carried over again and again, so that it can be moved at any moment: stop its consumers at the source, let the
-mirror run once more, start them at the target. An offset only moves forward, and not while the group has members at the
-target: the brokers refuse to let another client commit for it then. So a group that has been moved is left alone.
+This is repeated, so that a group can be moved at any time: stop its consumers at the source, let the mirror run once more,
+start them at the target. Offsets only move forward, and not while the group has members at the target: the brokers refuse
+other clients' commits then. So a group that has been moved is not changed any more.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Maps = Mapping["TopicPartition", OffsetMap]
 
 @dataclass(frozen=True)
 class Carried:
-    """What became of the groups: those whose offsets the target has, and those in use there."""
+    """The groups whose offsets are at the target, and those that are in use there."""
 
     groups: tuple[str, ...] = ()
     in_use: tuple[str, ...] = ()
 
 
 def read_maps(target: KafkaAdminClient, group_id: str) -> dict[TopicPartition, OffsetMap]:
-    """What the mirror's group remembers, by the target's partitions."""
+    """The maps of offsets that the mirror's group stores, by the target's partitions."""
     committed = target.list_group_offsets([group_id])[group_id]
     return {where: OffsetMap.parse(at.metadata) for where, at in committed.items() if at.offset >= 0}
 
@@ -39,7 +39,7 @@ def read_maps(target: KafkaAdminClient, group_id: str) -> dict[TopicPartition, O
 def carry_over(
     source: KafkaAdminClient, target: KafkaAdminClient, pattern: str, group_id: str, prefix: str = ""
 ) -> Carried:
-    """Commit at the target what groups whose whole name matches have committed at the source for mirrored topics."""
+    """Commit at the target the translated offsets in mirrored topics of groups whose whole name matches."""
     from kafka.errors import NoError
 
     groups = _matching(source, pattern)
@@ -64,7 +64,7 @@ def carry_over(
 
 
 def _matching(source: KafkaAdminClient, pattern: str) -> list[str]:
-    """Groups of consumers; those without members, and without a protocol, are ones too."""
+    """The groups of consumers that match; groups without members, and so without a protocol, are included."""
     return sorted(
         group["group_id"]
         for group in source.list_groups()

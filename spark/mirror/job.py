@@ -1,4 +1,4 @@
-"""Runs the mirror: a streaming query whose micro-batches are written by transactions, and groups carried over beside it."""
+"""Runs the mirror: a streaming query that writes its micro-batches in transactions, and the translation of groups' offsets."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ logger = logging.getLogger(__name__)
 class Mirror:
     """What to mirror, from which cluster to which. The checkpoint is local or any URI that Spark can write to.
 
-    ``groups`` is a pattern of the names of the groups to carry over. ``every_s`` is None for what the topics hold now. How far
-    it has read is committed at the source to ``group``: None for one named after the target's cluster, empty for none.
-    With ``sync_configs``, topics at the target follow what is set on the source's; without, they are only created so.
+    ``groups`` is a pattern for the groups to carry over. ``every_s`` is None for one run over the records in the topics now. How
+    far it has read is committed at the source to ``group``: None for one named after the target's cluster, empty for none.
+    With ``sync_configs``, configs are copied repeatedly; without, only when a topic is created.
     """
 
     source: str
@@ -76,9 +76,9 @@ class Mirrored:
 
 
 def run(spark: SparkSession, mirror: Mirror, mirrored: Mirrored, watch: Watch | None = None) -> None:
-    """Mirror what the topics hold now, or go on for ever if ``every_s`` says so; ``mirrored`` is kept up to date.
+    """Mirror the records in the topics now, or go on for ever if ``every_s`` is set; ``mirrored`` is kept up to date.
 
-    The next run goes on where this one ended, however it did. Raises JobError.
+    The next run continues where this one ended, even if it failed. Raises JobError.
     """
     group_id, lag_group = prepare(mirror)
     sink = _Sink(mirror, group_id, mirrored)
@@ -96,9 +96,9 @@ def run(spark: SparkSession, mirror: Mirror, mirrored: Mirrored, watch: Watch | 
 
 
 def prepare(mirror: Mirror) -> tuple[str, str]:
-    """Make the target's topics, and name the mirror's group there and the one at the source that shows its lag.
+    """Create the target's topics. Returns the mirror's group there and the group at the source that shows its lag.
 
-    JobError for what cannot be mirrored.
+    Raises JobError if the clusters or topics cannot be mirrored.
     """
     with admin_client(mirror.source) as source, admin_client(mirror.target) as target:
         source_id, target_id = (admin.describe_cluster()["cluster_id"] for admin in (source, target))
@@ -122,7 +122,7 @@ def _start(spark: SparkSession, mirror: Mirror, sink: _Sink) -> StreamingQuery:
 
 
 class _Sink:
-    """Takes micro-batches. ``failure`` is the first error, which Spark would wrap in its own."""
+    """Writes micro-batches. ``failure`` is the first error, which Spark would wrap in its own."""
 
     def __init__(self, mirror: Mirror, group_id: str, mirrored: Mirrored) -> None:
         self._mirror = mirror
@@ -154,7 +154,7 @@ class _Sink:
         return sum(row.written for row in written)
 
     def _check_same(self, target: KafkaAdminClient, topics: dict[str, Topic]) -> None:
-        """JobError for a topic that was deleted and created again: its new offsets would be taken for mirrored ones."""
+        """Raise JobError for a topic that was deleted and created again: its new records would be treated as mirrored."""
         for where, known in read_maps(target, self._group_id).items():
             name = where.topic.removeprefix(self._mirror.prefix)
             if self._mirror.prefix + name == where.topic and name in topics and known.topic_id != topics[name].topic_id:
@@ -181,7 +181,7 @@ def _carry_over(mirror: Mirror, group_id: str, mirrored: Mirrored) -> None:
 
 @contextmanager
 def _repeatedly(mirror: Mirror, group_id: str, mirrored: Mirrored) -> Iterator[None]:
-    """Beside the query, as often as it begins a micro-batch, what changes without new records too: configs and groups."""
+    """Keep configs and groups up to date meanwhile, as often as the query begins a micro-batch, also without new records."""
     end = threading.Event()
 
     def work() -> None:

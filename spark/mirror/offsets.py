@@ -1,12 +1,12 @@
-"""Which offset in the target a source's offset has become: for one partition, in a form that fits an offset's metadata.
+"""Maps offsets of the source to offsets of the target, for one partition, in a form that fits into an offset's metadata.
 
-A *run* is a stretch of offsets without a gap in either cluster: ``length`` records from ``source`` on lie from ``target``
-on. Compaction and transactions leave gaps in the source, and each of the mirror's transactions one in the target. Of runs
-that lie long behind, only some are remembered: the first in each quarter of an octave of the distance from the end.
+A *run* is a range of offsets without a gap in either cluster: ``length`` records from ``source`` on are at ``target`` and
+after it. Compaction and transactions leave gaps in the source, and each of the mirror's transactions leaves one in the target.
+Only some of the old runs are kept: the first in each quarter of an octave of the distance from the end.
 So translation is exact near the end; far from it, it may be early by up to half of the distance. It is never too late.
 
-The text is the source topic's id and the runs, with blanks between them: ``5f0c… 0:100:0 100:50:101``. It has at most
-``TEXT_LIMIT`` bytes; brokers take 4096 (``offset.metadata.max.bytes``).
+The text is the source topic's id and the runs, separated by spaces: ``5f0c… 0:100:0 100:50:101``. It has at most
+``TEXT_LIMIT`` bytes; brokers accept 4096 (``offset.metadata.max.bytes``).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _BUCKET_BITS = 3
 
 
 class Run(NamedTuple):
-    """``length`` records from offset ``source`` on are the records from offset ``target`` on."""
+    """``length`` records from offset ``source`` on were copied to the offsets from ``target`` on."""
 
     source: int
     length: int
@@ -38,13 +38,13 @@ class OffsetMap:
 
     @classmethod
     def parse(cls, text: str) -> OffsetMap:
-        """The map in an offset's metadata. Raises ValueError when it is something else."""
-        # confluent-kafka sends the zero that ends a string in C as well.
+        """Read the map from an offset's metadata. Raises ValueError when it is something else."""
+        # confluent-kafka also sends the zero at the end of a C string.
         topic_id, *runs = text.rstrip("\0").split(" ")
         return cls(topic_id, [Run(*map(int, run.split(":"))) for run in runs])
 
     def text(self) -> str:
-        """For an offset's metadata. The oldest runs are left out where it would be too long."""
+        """The text for an offset's metadata. The oldest runs are omitted if it would be too long."""
         runs = [":".join(map(str, run)) for run in _thinned(self.runs)]
         size = len(self.topic_id) + sum(len(run) + 1 for run in runs)
         while size > TEXT_LIMIT:
@@ -53,13 +53,13 @@ class OffsetMap:
 
     @property
     def next_source(self) -> int:
-        """The first offset of the source that is not mirrored yet; 0 when nothing is."""
+        """The first offset of the source that is not mirrored yet; 0 if nothing is mirrored."""
         return self.runs[-1].source + self.runs[-1].length if self.runs else 0
 
     def add(self, sources: Sequence[int], first_target: int, last_target: int) -> None:
-        """Note that the records at these offsets of the source, ascending, lie from ``first_target`` to ``last_target``."""
+        """Note that the records at these offsets of the source, ascending, were copied to ``first_target`` to ``last_target``."""
         if last_target - first_target != len(sources) - 1:
-            # Another producer has written between them: only the ends are known.
+            # Another producer has written between them, so only the ends are known.
             self.runs += [Run(sources[0], 1, first_target), Run(sources[-1], 1, last_target)]
             return
         start = 0
@@ -73,7 +73,7 @@ class OffsetMap:
     def translate(self, source: int) -> int | None:
         """The target's offset for a group that is to read ``source`` next: that record's, or an earlier one's.
 
-        None when it lies before all that is remembered.
+        None when it is before all runs that were kept.
         """
         index = bisect_right(self.runs, source, key=lambda run: run.source) - 1
         if index < 0:
@@ -85,7 +85,7 @@ class OffsetMap:
 def _thinned(runs: list[Run]) -> list[Run]:
     """The first run of each bucket of distances from the end, and the newest runs.
 
-    The first, because it stays the first while the end moves on: so each run that is kept grows old.
+    The first, because it stays the first while the end moves on: so runs are kept as they get older.
     """
     if len(runs) <= KEPT_EXACTLY:
         return runs

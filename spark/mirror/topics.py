@@ -1,7 +1,7 @@
-"""The topics of both clusters: which ones are mirrored, and the target's made like the source's.
+"""The topics of both clusters: which ones are mirrored; creates the target's like the source's.
 
-A topic that a mirror has written is not mirrored further unless it is named: two clusters that mirror each other by
-pattern would copy for ever. It is known by the mirrors' groups, which have offsets of it.
+A topic that a mirror has written is mirrored only if it is named, because two clusters that mirror each other by pattern would
+copy for ever. Such topics are recognized by the mirrors' groups, which have offsets in them.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ logger = logging.getLogger(__name__)
 
 GROUP_PREFIX = "ottla-mirror-"
 LAG_PREFIX = "ottla-to-"
-"""Of the groups at the source which only show how far a mirror has read."""
-# Those that MirrorMaker 2 leaves out, as they belong to the cluster that the topic is in, and those by which a broker
-# refuses records for their age: a mirrored one is older than it was at the source.
+"""The prefix of the groups at the source that only show how far a mirror has read."""
+# Those that MirrorMaker 2 omits, because they belong to one cluster, and those by which a broker refuses records for their
+# age: a mirrored record is older than it was at the source.
 NOT_COPIED = {
     "follower.replication.throttled.replicas",
     "leader.replication.throttled.replicas",
@@ -60,7 +60,7 @@ def find_topics(source: KafkaAdminClient, names: Collection[str], pattern: str |
 
 
 def mirrored_topics(admin: KafkaAdminClient) -> set[str]:
-    """The cluster's topics that mirrors have written."""
+    """The topics of the cluster that mirrors have written."""
     groups = [group["group_id"] for group in admin.list_groups() if group["group_id"].startswith(GROUP_PREFIX)]
     offsets = admin.list_group_offsets(groups) if groups else {}
     return {where.topic for committed in offsets.values() for where in committed}
@@ -69,10 +69,10 @@ def mirrored_topics(admin: KafkaAdminClient) -> set[str]:
 def make_alike(
     source: KafkaAdminClient, target: KafkaAdminClient, topics: Mapping[str, Topic], group_id: str, prefix: str = ""
 ) -> None:
-    """Create what the target lacks, with the source's own configs, and add partitions where it has fewer.
+    """Create missing topics at the target, with the configs that are set at the source, and add missing partitions.
 
     Returns when the target's brokers know them all, and the mirror's group has an offset for each new partition: so a
-    topic is known for a mirrored one before it has a record. Raises JobError.
+    topic can be recognized as mirrored before it has a record. Raises JobError.
     """
     wanted = {prefix + name: topic.partitions for name, topic in topics.items()}
     counts = _partition_counts(target)
@@ -96,9 +96,9 @@ def make_alike(
 
 
 def sync_configs(source: KafkaAdminClient, target: KafkaAdminClient, topics: Collection[str], prefix: str = "") -> None:
-    """Give the topics that the target has the source's own configs: set what differs, reset what the source's lack.
+    """Give the target's topics the configs that are set at the source: set those that differ, reset those that are not set there.
 
-    What the target refuses is logged: the records are worth more.
+    If the target refuses some, that is logged, and the mirror goes on.
     """
     from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType
 
@@ -123,17 +123,17 @@ def _wait_for(target: KafkaAdminClient, wanted: Mapping[str, int]) -> None:
     deadline = time.monotonic() + _WAIT_S
     while any(_partition_counts(target).get(name, 0) < number for name, number in wanted.items()):
         if time.monotonic() > deadline:
-            raise JobError("the target's topics were created, and its brokers do not know them yet")
+            raise JobError("the target's topics were created, but its brokers do not know them yet")
         time.sleep(0.1)
 
 
 def _mark(target: KafkaAdminClient, group_id: str, new: Mapping[tuple[str, int], str]) -> None:
-    """Commit that nothing is mirrored yet."""
+    """Commit offsets which say that nothing is mirrored yet."""
     from kafka import TopicPartition
     from kafka.errors import NoError
     from kafka.structs import OffsetAndMetadata
 
-    # confluent-kafka reads metadata as C's strings are read, up to the zero; what it writes has one.
+    # confluent-kafka reads metadata like a C string, up to the zero; what it writes ends with one.
     texts = {TopicPartition(*at): OffsetMap(topic_id).text() + "\0" for at, topic_id in new.items()}
     offsets = {where: OffsetAndMetadata(0, text, -1) for where, text in texts.items()}
     refusals = set(target.alter_group_offsets(group_id, offsets).values()) - {NoError}
@@ -142,7 +142,7 @@ def _mark(target: KafkaAdminClient, group_id: str, new: Mapping[tuple[str, int],
 
 
 def _own_configs(admin: KafkaAdminClient, names: Collection[str]) -> dict[str, dict[str, str]]:
-    """What is set on the topics themselves, and makes sense in another cluster."""
+    """The configs that are set on the topics, except for those that only fit their own cluster."""
     from kafka.admin import ConfigResource, ConfigResourceType
 
     if not names:

@@ -1,8 +1,8 @@
-"""What a task of the mirror does: writes the records of one source partition, each Arrow batch in a transaction.
+"""The work of a task of the mirror: it writes the records of one source partition, each Arrow batch in a transaction.
 
-A task has records of one partition, ascending: Spark makes one for each partition of a micro-batch unless it is told to
-split them, which this job does not. The transactional id belongs to the partition, so a task that begins ends the
-transaction of a task that died, and fences off one that was only believed dead.
+A task has the records of one partition, in order: Spark makes one task for each partition of a micro-batch unless it is
+configured to split them, which this job does not do. The transactional id belongs to the partition, so a new task ends the
+transaction of a task that died, and fences one that only seemed dead.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Destination:
 
 
 def write(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> Iterator[pyarrow.RecordBatch]:
-    """Write what is not there yet; one row with the number of records written. Any error of the client is raised."""
+    """Write the records that are not there yet; yields one row with their number. Errors of the client are raised."""
     import pyarrow
 
     written = 0
@@ -55,7 +55,7 @@ def write(batches: Iterator[pyarrow.RecordBatch], destination: Destination) -> I
 
 
 class TargetPartition:
-    """One partition of the target, open for one task."""
+    """One partition of the target, during one task."""
 
     def __init__(self, destination: Destination, source_topic: str, partition: int) -> None:
         topic = destination.prefix + source_topic
@@ -71,7 +71,7 @@ class TargetPartition:
         self._map = OffsetMap.parse(found.metadata) if found.offset >= 0 else OffsetMap(topic_id)
 
     def write(self, batch: pyarrow.RecordBatch) -> int:
-        """Write the batch's records from the first that is not there yet, and where they are, or neither; their number."""
+        """Write the records of the batch that are not there yet and the map of their offsets, atomically. Returns how many."""
         done = bisect_left(batch["offset"].to_pylist(), self._map.next_source)
         batch = batch.slice(done)
         if not batch.num_rows:

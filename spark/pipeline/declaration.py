@@ -1,7 +1,7 @@
-"""The pipeline file: sources, steps and sinks, as it is written and as it is checked.
+"""The pipeline file: its form, with sources, steps and sinks, and its checks.
 
 Sources and steps are views by name, each step a ``SELECT`` over those before it; a sink writes one view. Keys are written
-with dashes. A mistake is a ``JobError`` that begins with the file and the place in it: nothing was started then.
+with dashes. A mistake is a ``JobError`` that begins with the file and the place in it; nothing has been started then.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..query import JobError
 from ..reader import check_offsets
 
 REJECTED = "_rejected"
-"""Of a source that decodes, the view ``NAME_rejected`` has the records that could not be decoded."""
+"""The view ``NAME_rejected`` has the records of a source that could not be decoded."""
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _DURATION = re.compile(r"\d+ (second|minute|hour|day)s?")
@@ -31,7 +31,7 @@ _DURATION = re.compile(r"\d+ (second|minute|hour|day)s?")
 
 def _is_name(text: str) -> str:
     if not _NAME.fullmatch(text):
-        raise ValueError("a name has letters, digits and underscores, and begins with no digit")
+        raise ValueError("a name has letters, digits and underscores, and does not begin with a digit")
     return text
 
 
@@ -55,7 +55,7 @@ def _are_offsets(text: str) -> str:
 
 
 def _is_file(text: str, info: ValidationInfo) -> str:
-    """The path of a file that is named from where the pipeline's own is."""
+    """The path of a file, relative to the folder of the pipeline file."""
     path = Path(info.context["folder"] if info.context else "", text).absolute()
     if not path.is_file():
         raise ValueError(f"there is no file {path}")
@@ -76,13 +76,13 @@ class _Table(BaseModel):
 class Source(_Table):
     """Topics as a view.
 
-    ``format`` raw: ``key`` and ``value`` as they are. The others decode the value: json by a ``schema`` in Spark's DDL, avro
-    by one in Avro's JSON, protobuf by a ``message`` of a descriptor file. They give the fields, and the rest of the record
-    under ``_key``, ``_topic``, ``_partition``, ``_offset``, ``_timestamp``, ``_headers``. ``schema-file`` is the schema in a
-    file beside the pipeline's, or the descriptor file. ``skip-bytes`` of the value come before what is decoded.
+    ``format`` raw: ``key`` and ``value`` unchanged. The others decode the value: json by a ``schema`` in Spark's DDL, avro
+    by one in Avro's JSON, protobuf by a ``message`` of a descriptor file. The view has the fields, and the rest of the record
+    as ``_key``, ``_topic``, ``_partition``, ``_offset``, ``_timestamp``, ``_headers``. ``schema-file`` is a file with the
+    schema, relative to the pipeline's, or the descriptor file. ``skip-bytes`` of the value precede what is decoded.
 
-    ``unique``: of the records with the same values in these columns, the first within the watermark. ``table``: not the
-    records that come in, but the newest of each key without those whose value is null, as they are when a micro-batch begins.
+    ``unique``: of the records with the same values in these columns, only the first within the watermark. ``table``: the
+    view has the newest record of each key, except for null values, as of the beginning of each micro-batch.
     """
 
     topics: list[str] = []
@@ -106,7 +106,7 @@ class Source(_Table):
 
     @property
     def schema_text(self) -> str:
-        """What ``schema`` says, or its file."""
+        """The schema, from ``schema`` or its file."""
         if self.schema_ is not None:
             return self.schema_
         assert self.schema_file is not None
@@ -114,7 +114,7 @@ class Source(_Table):
 
     @property
     def starting_timestamp_ms(self) -> int | None:
-        """Since the epoch; a time without a zone is UTC."""
+        """The starting time in ms since the epoch; a time without a zone is UTC."""
         start = self.starting_timestamp
         if start is None:
             return None
@@ -146,13 +146,13 @@ class Source(_Table):
             raise ValueError("say where to start: either starting-offsets or starting-timestamp")
         if self.table and (self.event_time or self.max_offsets_per_trigger or where):
             raise ValueError(
-                "a table is all there is: without event-time, max-offsets-per-trigger and a place to start"
+                "a table takes no event-time, max-offsets-per-trigger, starting-offsets or starting-timestamp"
             )
         return self
 
 
 class Step(_Table):
-    """A view that is a query on the views before it."""
+    """A view made by a query on the views before it."""
 
     view: Name
     sql: str
@@ -161,7 +161,7 @@ class Step(_Table):
 class Sink(_Table):
     """Where a view goes: a topic, Parquet files, a table of Delta (by its path) or Iceberg (by its name), or the terminal.
 
-    To a topic ``key`` and ``value`` are SQL expressions on the view; without ``value`` it is all columns as JSON.
+    For a topic, ``key`` and ``value`` are SQL expressions on the view; the default ``value`` is all columns as JSON.
     """
 
     view: Name
@@ -196,10 +196,10 @@ class Sink(_Table):
 
 
 class Pipeline(_Table):
-    """The whole file. ``trigger``: once, for what is there now, or how often a micro-batch begins.
+    """The whole file. ``trigger``: once, for the records in the topics now, or how often a micro-batch begins.
 
-    How far the pipeline has read is committed to ``group`` after each micro-batch (``group_id``). ``check_sql``: look through
-    the SQL before Spark is started.
+    How far the pipeline has read is committed to ``group`` after each micro-batch (``group_id``). ``check_sql``: check the SQL
+    before Spark is started.
     """
 
     name: str
@@ -215,14 +215,14 @@ class Pipeline(_Table):
     settings: dict[str, str] = {}
 
     def brokers(self, table: Source | Sink | None = None) -> Brokers:
-        """Those that a source or sink names, or else the pipeline's. Raises JobError for client properties that make no sense."""
+        """The brokers of a source or sink, by default the pipeline's. Raises JobError for invalid client properties."""
         if table is None or table.bootstrap_servers is None:
             return read_brokers(self.bootstrap_servers, _path(self.client_properties))
         return read_brokers(table.bootstrap_servers, _path(table.client_properties))
 
     @property
     def group_id(self) -> str:
-        """The group; named after the pipeline if nothing is said. Empty for none, as when it reads other clusters' topics."""
+        """The group, by default named after the pipeline; empty for none, also when it reads topics of other clusters."""
         if self.group is not None:
             return self.group
         return "" if any(source.bootstrap_servers for source in self.sources.values()) else f"ottla-{self.name}"
@@ -236,7 +236,7 @@ class Pipeline(_Table):
                 raise ValueError(f"two views are called {step.view}")
             views.add(step.view)
         if self.group and any(source.bootstrap_servers for source in self.sources.values()):
-            raise ValueError("group is for a pipeline whose sources all are on its own bootstrap-servers")
+            raise ValueError("group needs a pipeline whose sources are all on its own bootstrap-servers")
         tables: dict[str, Source | Sink] = {**self.sources, **self.sinks}
         for place, table in tables.items():
             if table.client_properties is not None and table.bootstrap_servers is None:
@@ -246,7 +246,7 @@ class Pipeline(_Table):
         for name, sink in self.sinks.items():
             if sink.view not in views:
                 raise ValueError(
-                    f"sinks.{name} writes the view {sink.view}, which nothing makes{meant(sink.view, views)}"
+                    f"sinks.{name} writes the view {sink.view}, which does not exist{meant(sink.view, views)}"
                 )
         return self
 
@@ -256,7 +256,7 @@ def _path(text: str | None) -> Path | None:
 
 
 def read(path: Path, **instead: str | None) -> Pipeline:
-    """The pipeline of a file; ``instead`` are values that take the place of its own, by key, except for None. Raises JobError."""
+    """Read the pipeline of a file; values in ``instead`` that are not None replace its own, by key. Raises JobError."""
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -1,6 +1,6 @@
-"""What a pipeline needs beside Spark's Kafka connector: jars by their coordinates, and settings of the session.
+"""What a pipeline needs in addition to Spark's Kafka connector: jars, by their coordinates, and settings of the session.
 
-The jars are looked for, and fetched if there is no folder of them, where the connector's are (see ``ottla.spark.session``).
+The jars are found, or fetched, in the same way as the connector's (see ``ottla.spark.session``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def packages(pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def settings(pipeline: Pipeline) -> dict[str, str]:
-    """The settings of the session, under those of the file."""
+    """The settings of the session, which those of the file override."""
     needed = packages(pipeline)
     chosen = [_DELTA_SETTINGS] * (DELTA in needed) + [_ICEBERG_SETTINGS] * (ICEBERG in needed)
     together: dict[str, str] = {}

@@ -1,7 +1,7 @@
 """Runs a pipeline: a streaming query for each sink, each with a checkpoint of its own below the pipeline's.
 
-Killed at any moment and run again, a pipeline goes on from its checkpoints: Parquet files have each row once; to a topic,
-Spark writes the records of the micro-batch that was under way once more.
+A pipeline that was killed continues from its checkpoints when it is run again: Parquet files have each row once; to a topic,
+Spark writes the records of the interrupted micro-batch again.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 
 def run(spark: SparkSession, pipeline: Pipeline, watch: Watch | None = None) -> dict[str, int]:
-    """Run it to its end, or for ever if it has a trigger; the records read for each sink.
+    """Run it to its end, or for ever if it has a trigger. Returns the number of records read for each sink.
 
-    The queries that are followed have the names of the sinks. An exception stops every query in good order before it
-    leaves. Raises JobError.
+    The queries have the names of the sinks. An exception stops all of them. Raises JobError.
     """
     make_views(spark, pipeline)
     queries: dict[str, StreamingQuery] = {}
@@ -39,7 +38,7 @@ def run(spark: SparkSession, pipeline: Pipeline, watch: Watch | None = None) -> 
 
 
 def plans(spark: SparkSession, pipeline: Pipeline) -> dict[str, str]:
-    """The plan of each sink's query, as Spark explains it for what the topics hold now. Raises JobError."""
+    """The plan of each sink's query, as Spark explains it for the records in the topics now. Raises JobError."""
     make_views(spark, pipeline, is_stream=False)
     found = {}
     for name, sink in pipeline.sinks.items():
@@ -50,7 +49,7 @@ def plans(spark: SparkSession, pipeline: Pipeline) -> dict[str, str]:
 
 
 def first_rows(spark: SparkSession, pipeline: Pipeline, count: int) -> dict[str, list[Row]]:
-    """What each sink would be given first, of what the topics hold now; nothing is written. Raises JobError."""
+    """The first rows for each sink, from the records in the topics now; nothing is written. Raises JobError."""
     make_views(spark, pipeline, is_stream=False)
     found = {}
     for name, sink in pipeline.sinks.items():
@@ -60,7 +59,7 @@ def first_rows(spark: SparkSession, pipeline: Pipeline, count: int) -> dict[str,
 
 
 def _follow(queries: dict[str, StreamingQuery], watch: Watch | None, group: GroupOffsets | None) -> dict[str, int]:
-    """What the queries read; a JobError names the sink of the one that failed."""
+    """How many records the queries read; a JobError names the sink of the query that failed."""
     from pyspark.errors import PySparkException
 
     try:

@@ -1,4 +1,4 @@
-"""Where a pipeline's views go: what is written of each, and the streaming query that writes it."""
+"""The sinks of a pipeline: the rows for each, and the streaming query that writes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def rows(spark: SparkSession, sink: Sink) -> DataFrame:
-    """What the sink writes."""
+    """The rows that the sink writes."""
     view = spark.table(sink.view)
     if sink.topic is None:
         return view
@@ -37,7 +37,7 @@ def rows(spark: SparkSession, sink: Sink) -> DataFrame:
 
 
 def start(spark: SparkSession, pipeline: Pipeline, name: str, sink: Sink) -> StreamingQuery:
-    """The query of a sink, which runs from now on. Raises JobError."""
+    """Start the query of a sink. Raises JobError."""
     checkpoint = f"{_location(pipeline.checkpoint)}/{name}"
     if sink.parquet is not None:
         _check_checkpoint(spark, f"sinks.{name}", _location(sink.parquet), checkpoint)
@@ -66,7 +66,7 @@ def _into(writer: DataStreamWriter, pipeline: Pipeline, sink: Sink) -> DataStrea
 
 
 def _check_checkpoint(spark: SparkSession, place: str, output: str, checkpoint: str) -> None:
-    """With a new checkpoint, Spark takes each batch for one that these files hold already, and writes nothing."""
+    """Refuse a new checkpoint for existing files: Spark would take each batch for one that it has written, and write nothing."""
     files = Files(spark)
     if files.exists(f"{output}/{FOLDER}") and not files.exists(checkpoint):
         raise JobError(
@@ -75,5 +75,5 @@ def _check_checkpoint(spark: SparkSession, place: str, output: str, checkpoint: 
 
 
 def _location(path: str) -> str:
-    """A path as Spark takes it: it would look for a relative one where its JVM was started."""
+    """An absolute path or URI: Spark resolves relative paths in the folder in which its JVM was started."""
     return path.rstrip("/") if urlsplit(path).scheme else str(Path(path).absolute())

@@ -1,8 +1,8 @@
-"""A pipeline's SQL, looked through before Spark is started: its grammar, the views it reads, and the columns they have.
+"""Checks a pipeline's SQL before Spark is started: its syntax, the views it reads, and their columns.
 
-sqlglot reads Spark's dialect and resolves names; types, functions and what a stream may do are Spark's to check, before it
-reads anything. Columns of a view are by lower-case name; those of a view whose columns cannot be told from here (decoded by
-a descriptor file, made by a table function) are not looked at. ``check-sql = false`` in the file leaves all of it to Spark.
+sqlglot reads Spark's dialect and resolves names; Spark checks types, functions and what a stream may do, before it reads
+anything. Names of columns are in lower case; the columns of a view that are unknown here (decoded by a descriptor file, made
+by a table function) are not checked. ``check-sql = false`` in the file leaves all checks to Spark.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ..failures import JobError
 from .declaration import REJECTED, Pipeline, Sink, Source
 
 Columns = tuple[str, ...] | None
-"""Of a view, in lower case; None where they are not known."""
+"""The columns of a view, in lower case; None if they are not known."""
 
 RAW = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamptype", "headers")
 _METADATA = ("_key", "_topic", "_partition", "_offset", "_timestamp", "_headers")
-# The columns that grouping by these functions makes.
+# Grouping by one of these functions adds a column of that name.
 _WINDOWS = ("window", "session_window")
 _CREATE = "CREATE TABLE t ("
 _DIALECT = Dialect.get_or_raise("spark")
@@ -34,7 +34,7 @@ _DIALECT = Dialect.get_or_raise("spark")
 
 @dataclass(frozen=True)
 class _Text:
-    """Something in SQL: where it stands in the file, and ``before`` it what makes a query of it."""
+    """A text of SQL: its place in the file, and the text ``before`` it that makes it a query."""
 
     place: str
     text: str
@@ -42,7 +42,7 @@ class _Text:
     after: str = ""
 
     def mistake(self, message: str, line: int | None = None, end: int | None = None, word: str = "") -> JobError:
-        """One line. ``end`` is the column that the word ends in, as sqlglot counts."""
+        """An error of one line. ``end`` is the column in which the word ends, as sqlglot counts."""
         if line is None or end is None:
             return JobError(f"{self.place}: {message}")
         column = end - len(word) + 1 - (len(self.before) if line == 1 else 0)
@@ -92,10 +92,10 @@ def _avro(place: str, schema: str) -> tuple[str, ...]:
         raise JobError(f"{place}: it is not JSON: {error}") from None
     try:
         if record["type"] != "record":
-            raise JobError(f"{place}: values are to be a record, not {record['type']}")
+            raise JobError(f"{place}: values must be a record, not {record['type']}")
         return tuple(field["name"].lower() for field in record["fields"])
     except (KeyError, TypeError):
-        raise JobError(f"{place}: it is no Avro schema of a record") from None
+        raise JobError(f"{place}: it is not an Avro schema of a record") from None
 
 
 def _expressions(name: str, sink: Sink) -> Iterator[_Text]:
@@ -106,10 +106,10 @@ def _expressions(name: str, sink: Sink) -> Iterator[_Text]:
 
 
 def _columns(text: _Text, views: dict[str, Columns]) -> Columns:
-    """The columns that the query gives, when its names all mean something."""
+    """The columns of the query's result. Raises JobError for unknown names."""
     query = _parsed(text)
     if not isinstance(query, exp.Query):
-        raise text.mistake("it is to be one query: SELECT …")
+        raise text.mistake("it must be one query: SELECT …")
     names = {expression.alias.lower() for expression in query.find_all(exp.CTE)}
     tables = [table for table in query.find_all(exp.Table) if isinstance(table.this, exp.Identifier)]
     for table in tables:
@@ -133,7 +133,7 @@ def _columns(text: _Text, views: dict[str, Columns]) -> Columns:
 
 
 def _unresolved(query: exp.Expression) -> Iterator[exp.Column]:
-    """Columns that belong to nothing that is read."""
+    """Columns that are in none of the views that are read."""
     for scope in traverse_scope(query):
         if not isinstance(scope.expression, exp.Query) or scope.pivots:
             continue
@@ -144,7 +144,7 @@ def _unresolved(query: exp.Expression) -> Iterator[exp.Column]:
 
 
 def _given(query: exp.Expression) -> Columns:
-    """The names of the columns, if each has one that is written there."""
+    """The names of the columns, if every one is in the text."""
     names = []
     for column in query.selects:
         if column.is_star or not isinstance(column, exp.Alias | exp.Column):
@@ -170,7 +170,7 @@ def _parsed(text: _Text) -> exp.Expression:
     except SqlglotError as error:
         raise text.mistake(str(error).partition("\n")[0]) from None
     if len(statements) != 1 or statements[0] is None:
-        raise text.mistake("it is to be one query: SELECT …")
+        raise text.mistake("it must be one query: SELECT …")
     return statements[0]
 
 
@@ -181,5 +181,5 @@ def _check_names(place: str, names: Collection[str], columns: Columns) -> None:
 
 
 def _where(identifier: exp.Expression) -> tuple[int | None, int | None, str]:
-    """Line, last column and text, as far as sqlglot noted them."""
+    """Line, last column and text, as far as sqlglot has them."""
     return identifier.meta.get("line"), identifier.meta.get("col"), identifier.name

@@ -1,4 +1,4 @@
-"""Whether the topics of a pipeline are there: asked of the brokers before Spark is started."""
+"""Checks that the topics of a pipeline exist, before Spark is started."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _CREATES = "auto.create.topics.enable"
 
 @dataclass(frozen=True)
 class _Cluster:
-    """Its topics, and whether a broker creates one that is written to; unknown is taken for yes."""
+    """The topics of a cluster, and whether its brokers create missing ones; True if that is unknown."""
 
     topics: frozenset[str]
     creates: bool
 
 
 def check_topics(pipeline: Pipeline) -> None:
-    """Raises JobError for brokers that do not answer and topics that are missing."""
+    """Raises JobError if brokers do not answer or topics are missing."""
     known: dict[str, _Cluster] = {}
 
     def cluster(table: Source | Sink, place: str) -> tuple[str, _Cluster]:
@@ -43,7 +43,9 @@ def check_topics(pipeline: Pipeline) -> None:
             continue
         servers, found = cluster(sink, f"sinks.{name}")
         if sink.topic not in found.topics and not found.creates:
-            raise JobError(f"sinks.{name}: {servers} has no topic {sink.topic}, and creates none by itself: create it")
+            raise JobError(
+                f"sinks.{name}: {servers} has no topic {sink.topic}, and does not create topics by itself: create it"
+            )
 
 
 def _asked(servers: str, place: str) -> _Cluster:
@@ -63,5 +65,5 @@ def _creates_topics(admin: Any) -> bool:
     try:
         described = admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, broker)], config_filter="all")
         return bool(described["broker"][broker][_CREATES]["value"] != "false")
-    except (KafkaError, KeyError):  # not for every client to see
+    except (KafkaError, KeyError):  # a client may not be allowed to see it
         return True

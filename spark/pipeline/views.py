@@ -21,7 +21,7 @@ SELECT * EXCEPT (_rank) FROM (
 
 
 def make_views(spark: SparkSession, pipeline: Pipeline, *, is_stream: bool = True) -> None:
-    """Register every source and step; without ``is_stream``, of what the topics hold now. Raises JobError, naming the place."""
+    """Register every source and step; without ``is_stream``, for the records in the topics now. Raises JobError."""
     for name, source in pipeline.sources.items():
         with spark_failures(f"sources.{name}"):
             _make_source(spark, pipeline, name, source, is_stream and not source.table)
@@ -41,14 +41,14 @@ def _make_source(spark: SparkSession, pipeline: Pipeline, name: str, source: Sou
         assert source.watermark is not None
         records = records.withWatermark(source.event_time, source.watermark)
     if source.unique:
-        # A batch has no watermark to go by.
+        # A batch has no watermark.
         drop = records.dropDuplicatesWithinWatermark if is_stream else records.dropDuplicates
         records = drop(source.unique)
     records.createOrReplaceTempView(name)
 
 
 def _decoded(records: DataFrame, name: str, source: Source) -> DataFrame:
-    """The fields of the values; what cannot be decoded goes to a view of its own."""
+    """The fields of the values; records that cannot be decoded go to a view of their own."""
     with_fields = records.withColumn("_parsed", _parsed(source))
     fields = [field for field in with_fields.schema["_parsed"].dataType.fieldNames() if field != _CORRUPT]
     if source.format == "json":
@@ -78,7 +78,7 @@ def _parsed(source: Source) -> Column:
 
 
 def _options(pipeline: Pipeline, source: Source, is_stream: bool) -> dict[str, str]:
-    """The options of Spark's ``kafka`` source. A batch cannot start at the end: it starts at the beginning then."""
+    """The options of Spark's ``kafka`` source. A batch cannot start at the end; it starts at the beginning instead."""
     options = reader_options(
         pipeline.brokers(source),
         source.topics,
@@ -87,7 +87,7 @@ def _options(pipeline: Pipeline, source: Source, is_stream: bool) -> dict[str, s
         max_offsets_per_trigger=source.max_offsets_per_trigger,
     )
     if source.starting_timestamp_ms is not None:
-        # At the end of a partition whose records all are older.
+        # Where all records of a partition are older: at its end.
         options["startingTimestamp"] = str(source.starting_timestamp_ms)
         options["startingOffsetsByTimestampStrategy"] = "latest"
     else:

@@ -38,14 +38,14 @@ STACK = " SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: p.o\n\tat org.ap
         (
             FAILED + LOST + "Reason: Partitions Set(a-0) have been deleted." + STACK,
             (
-                "the checkpoint has offsets of a-0, which are not read any more: the topic is gone, or the checkpoint is of "
+                "the checkpoint has offsets of a-0, which are not read any more: the topic is gone, or the checkpoint belongs to "
                 "other topics (name another checkpoint, or turn fail-on-data-loss off to go on with what there is)"
             ),
         ),
         (
             FAILED + "assertion failed: There are [1] sources in the checkpoint offsets and now there are [2] sources",
             (
-                "the checkpoint is of a job with another number of sources (1, now 2): undo the change, or name another "
+                "the checkpoint belongs to a job with another number of sources (1, now 2): undo the change, or name another "
                 "checkpoint and begin again"
             ),
         ),
@@ -59,7 +59,7 @@ STACK = " SQLSTATE: XXKST\n=== Streaming Query ===\nIdentifier: p.o\n\tat org.ap
         (
             FAILED + TASK + "org.apache.kafka.common.errors.TimeoutException: Topic copy not present in metadata after "
             "60000 ms.\n\nDriver stacktrace:" + STACK + "Caused by: UnknownTopicOrPartitionException",
-            "the topic copy, to be written to, does not exist on this broker: create it",
+            "the topic copy does not exist on this broker: create it before it is written to",
         ),
         (
             FAILED + TASK + "org.apache.kafka.common.errors.RecordTooLargeException: The message is 3000088 bytes when "

@@ -41,11 +41,11 @@ REPLAY = ["replay", "--to-topic", "t"]
         ),
         (
             [*REPLAY, "--topics", "t", "--until", "2026-11-20T08:00"],
-            "--until 2026-11-20T08:00 has no zone: write 2026-11-20T08:00Z for UTC",
+            "--until 2026-11-20T08:00 has no time zone: write 2026-11-20T08:00Z for UTC",
         ),
         (
             [*REPLAY, "--topics", "t", "--starting-offsets", '{"t": {"0": -2}}'],
-            "offsets of a replay count from 0: leave a partition out for its beginning or its end",
+            "offsets of a replay are 0 or more: omit a partition for its beginning or its end",
         ),
         ([*LOAD, "--format", "csv", "--option", "header"], "--option takes NAME=VALUE, not 'header'"),
         (
@@ -130,7 +130,7 @@ def test_files_that_count(tmp_path: Path) -> None:
 
 
 def test_lists_that_are_none(tmp_path: Path) -> None:
-    with pytest.raises(JobError, match="is no archive"):
+    with pytest.raises(JobError, match="is not an archive"):
         archive_files(str(tmp_path))
     write_list(tmp_path, "0", version="v7")
     with pytest.raises(JobError, match="is written in v7, and only v1 is known"):

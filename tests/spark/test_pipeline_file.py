@@ -140,7 +140,7 @@ def test_shipped_pipelines_are_without_mistake(path: Path) -> None:
         ),
         (
             GOOD + "[sources.m]\ntopics = ['t']\ntable = true\nstarting-offsets = 'latest'",
-            "sources.m: a table is all there is",
+            "sources.m: a table takes no event-time",
         ),
         (
             GOOD + "[sinks.m]\nview = 'orders'\nparquet = 'p'\noutput-mode = 'update'",
@@ -156,7 +156,7 @@ def test_shipped_pipelines_are_without_mistake(path: Path) -> None:
         ),
         (
             GOOD + "[sinks.m]\nview = 'order'\nconsole = true",
-            "sinks.m writes the view order, which nothing makes; did you",
+            "sinks.m writes the view order, which does not exist; did you",
         ),
         (GOOD + "[[steps]]\nview = 'orders'\nsql = 'SELECT 1'", "two views are called orders"),
         (GOOD.replace("[sources", "trigger = 'often'\n[sources", 1), "trigger: it is a number and a unit, as"),

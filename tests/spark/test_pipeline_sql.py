@@ -97,9 +97,9 @@ def test_what_spark_takes(tmp_path: Path, sql: str) -> None:
         ("SELECT x.page FROM clicks c", "there is no column x.page"),
         ("SELECT who FROM clicks JOIN lines ON user = missing", "there is no column"),
         ("SELECT page FROM clicks WHERE page IN (SELECT nope FROM lines)", "there is no column nope"),
-        ("SELECT 1; SELECT 2", "it is to be one query: SELECT …"),
-        ("", "it is to be one query: SELECT …"),
-        ("DROP TABLE lines", "it is to be one query: SELECT …"),
+        ("SELECT 1; SELECT 2", "it must be one query: SELECT …"),
+        ("", "it must be one query: SELECT …"),
+        ("DROP TABLE lines", "it must be one query: SELECT …"),
     ],
 )
 def test_mistakes_in_a_step(tmp_path: Path, sql: str, line: str) -> None:
@@ -146,7 +146,7 @@ def test_mistakes_in_a_step(tmp_path: Path, sql: str, line: str) -> None:
         ),
         (
             '[sources.a]\ntopics=["a"]\nformat="avro"\nschema=\'{"type": "long"}\'\n[sinks.out]\nview="a"\nconsole=true',
-            "sources.a.schema: values are to be a record, not long",
+            "sources.a.schema: values must be a record, not long",
         ),
     ],
 )

@@ -65,5 +65,7 @@ def test_a_topic_to_write_is_missing(tmp_path: Path, broker: Broker, creates: bo
     if creates:
         check_topics(pipeline)
         return
-    with pytest.raises(JobError, match=r"^sinks.copy: \S+ has no topic new, and creates none by itself: create it$"):
+    with pytest.raises(
+        JobError, match=r"^sinks.copy: \S+ has no topic new, and does not create topics by itself: create it$"
+    ):
         check_topics(pipeline)

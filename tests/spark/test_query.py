@@ -95,7 +95,7 @@ def test_the_end_in_json_and_in_lines(capsys: pytest.CaptureFixture[str]) -> Non
     watch.stop.set()
     Output("copy").end(watch, {"copy": 3}, "copy: 3 records read")
     shown = capsys.readouterr()
-    assert (shown.out, shown.err) == ("copy: 3 records read\n", "stopped; the next run goes on from here\n")
+    assert (shown.out, shown.err) == ("copy: 3 records read\n", "stopped; the next run continues from here\n")
 
 
 def test_the_table_on_a_terminal() -> None:

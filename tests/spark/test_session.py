@@ -110,7 +110,7 @@ def test_java_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     with pytest.raises(SparkSetupError, match=r"^java is missing: Spark needs Java 17"):
         check_setup()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    with pytest.raises(SparkSetupError, match=f"JAVA_HOME is {tmp_path}, and there is no bin/java"):
+    with pytest.raises(SparkSetupError, match=f"JAVA_HOME is {tmp_path}, which has no bin/java"):
         check_setup()
 
 
