@@ -1,8 +1,8 @@
 """``python -m bench``: the same load on Ottla and on Apache Kafka, alternating, and a table of the ratios.
 
-Both brokers run at once on this machine and one of them is under load at a time, in pairs: A B, A B, A B. So both see
-the same neighbours, and only ratios taken in one run are worth quoting. The first load of each is a warm-up that isn't
-counted: the JVM has not compiled its code yet.
+Both brokers run at once on this machine and one of them is under load at a time, in pairs: A B, A B, A B. So other
+processes influence both alike, and only ratios of the same run are meaningful. The first load of each is a warm-up that isn't
+counted, because the JVM has not compiled its code yet.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CLUSTER_PAGE = _DOCS / "bench-cluster.md"
 
 
 class Bench(Run):
-    """Single brokers of several kinds."""
+    """Measurements of single brokers of several kinds."""
 
     def __init__(self, kinds: list[Kind], pairs: int, scale: float, folder: Path) -> None:
         super().__init__([kind.name for kind in kinds])
@@ -52,7 +52,7 @@ class Bench(Run):
                 self._measure(lifecycle.name, kind.name, pair, lifecycle.run(kind, self._folder / "own"))
 
     def loads(self, rows: re.Pattern[str]) -> None:
-        """Rows on brokers that stay up from the first to the last."""
+        """Rows on brokers that stay up for all of them."""
         chosen = [load for load in LOADS if rows.search(load.name)]
         if not chosen:
             return
@@ -80,7 +80,7 @@ def _about(kinds: list[Kind], pairs: int, scale: float) -> list[str]:
 
 
 def _command(rows: str, pairs: int, scale: float, only_ottla: bool) -> str:
-    """The command that makes the same table again."""
+    """The command that makes this table."""
     options = ["--rows", rows] if rows else []
     options += ["--pairs", str(pairs)] if pairs != _PAIRS else []
     options += ["--scale", f"{scale:g}"] if scale != 1 else []
@@ -90,25 +90,27 @@ def _command(rows: str, pairs: int, scale: float, only_ottla: bool) -> str:
 
 def main(
     rows: Annotated[
-        str, typer.Option(help="Regular expression: only loads whose name it finds; some run only so.")
+        str, typer.Option(help="Regular expression: only loads whose names match; some loads run only so.")
     ] = "",
     pairs: Annotated[int, typer.Option(min=1, help="How often each load is run on each broker.")] = _PAIRS,
     scale: Annotated[float, typer.Option(min=0.001, help="Multiplies the number of records.")] = 1.0,
-    only_ottla: Annotated[bool, typer.Option("--only-ottla", help="Without Apache Kafka: no ratios.")] = False,
+    only_ottla: Annotated[
+        bool, typer.Option("--only-ottla", help="Without Apache Kafka, and so without ratios.")
+    ] = False,
     metrics_cost: Annotated[
-        bool, typer.Option("--metrics-cost", help="Only what --metrics costs a request; --scale is for its pairs.")
+        bool, typer.Option("--metrics-cost", help="Only what --metrics costs a request; --scale multiplies its pairs.")
     ] = False,
     cluster: Annotated[
         bool,
         typer.Option("--cluster", help="Three brokers of each, Kafka 3.9.2 in ZooKeeper mode; docs/bench-cluster.md."),
     ] = False,
     output: Annotated[
-        Path | None, typer.Option(help="Page to write; docs/bench-broker.md when nothing is left out.")
+        Path | None, typer.Option(help="Page to write; by default docs/bench-broker.md, if nothing is omitted.")
     ] = None,
     profile: Annotated[
-        bool, typer.Option("--profile", help="Only Ottla, and where its CPU time goes, row by row.")
+        bool, typer.Option("--profile", help="Only Ottla, and which parts use its CPU time, by row.")
     ] = False,
-    folder: Annotated[Path | None, typer.Option(help="Where the data goes; a temporary folder by default.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Folder for the data; a temporary one by default.")] = None,
     list_rows: Annotated[bool, typer.Option("--list", help="Print the names of the loads.")] = False,
 ) -> None:
     """Measure Ottla against Apache Kafka 4.3.1."""

@@ -1,8 +1,8 @@
-"""``python -m bench.balance [plan] [ottla] [kafka]``: what ``ottla cluster balance`` takes, and what it comes to.
+"""``python -m bench.balance [plan] [ottla] [kafka]``: how long ``ottla cluster balance`` takes, and its results.
 
 ``plan``: the time of the search for 3,000 and 30,000 partitions. The others: three brokers in processes of their own, of Ottla or
-of Apache Kafka 3.9, one of them empty; a load writes a record of 1 KB fifty times a second with acks=all, and is asked how long
-that took, first alone, then while a throttled plan is stopped in the middle and taken up.
+of Apache Kafka 3.9, one of them empty; a load writes a record of 1 KB fifty times a second with acks=all, and measures its
+latency, first alone, then while a throttled plan is stopped in the middle and resumed.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _plan() -> None:
 
 
 def _skewed(partitions: int, brokers: int, racks: int | None) -> Cluster:
-    """The last broker is empty, and the others have up to four times as much as one another."""
+    """The last broker is empty, and the loads of the others differ by up to a factor of four."""
     chance = random.Random(1)
     found = []
     for number in range(partitions):
@@ -98,7 +98,7 @@ def _run(kind: str) -> None:
 
 
 def _fill(bootstrap: str) -> None:
-    """Two brokers have it all, in partitions of 0.4 to 4 MB."""
+    """Fill two of the brokers, with partitions of 0.4 to 4 MB."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap)
     admin.create_topics({"skewed": {"assignments": {n: [1, 2] if n % 3 else [2, 1] for n in range(_PARTITIONS)}}})
     admin.create_topics({"load": {"assignments": {0: [1, 2, 3]}}})
@@ -112,7 +112,7 @@ def _fill(bootstrap: str) -> None:
 
 
 class _Load(threading.Thread):
-    """Writes one record after the other, and remembers how long each took, in milliseconds."""
+    """Writes one record after another, and measures the latency of each, in milliseconds."""
 
     def __init__(self, bootstrap: str) -> None:
         super().__init__(daemon=True)
@@ -129,7 +129,7 @@ class _Load(threading.Thread):
             time.sleep(_PAUSE_SECONDS)
 
     def take(self) -> list[float]:
-        """What was measured since the last time."""
+        """The latencies since the last call."""
         taken, self._taken = self._taken, []
         return taken
 
@@ -140,7 +140,7 @@ class _Load(threading.Thread):
 
 
 def _balance(bootstrap: str, *, stops: bool = False) -> Any:
-    """The command's JSON; with ``stops`` it gets a Ctrl-C in its second step."""
+    """The command's JSON; with ``stops`` it is interrupted in its second step, as by Ctrl-C."""
     options = ["--window", "2", "--disk-limit", "100", "--at-once", "2", "--throttle", str(_THROTTLE), "--json"]
     command = [sys.executable, "-m", "ottla", "cluster", "balance", "-b", bootstrap, *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:

@@ -1,7 +1,7 @@
-"""The two brokers under load: started on a free port of loopback with an empty folder, stopped, and thrown away.
+"""The two brokers under load: started on a free port of loopback with an empty folder, stopped, and deleted.
 
-Apache Kafka runs as its start script runs it (1 GiB heap, G1), as a KRaft node that is broker and controller in one,
-on a folder formatted beforehand: formatting is not part of its start-up time.
+Apache Kafka runs as its start script runs it (1 GiB heap, G1), as a KRaft node that is both broker and controller,
+on a folder formatted beforehand, so its start-up time is without formatting.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from .usage import Span
 _ROOT = Path(__file__).resolve().parent.parent
 _START_LIMIT_S = 600
 _STOP_LIMIT_S = 300
-# The topic of every run is deleted after it; a minute's worth of them, which is the default, would fill a small disk.
+# The topic of each run is deleted after it; with the default delay of a minute, they would fill a small disk.
 _DELETE_AT_ONCE = "log.segment.delete.delay.ms=1000"
 
 
 class Kind(Protocol):
-    """How one sort of broker is started."""
+    """How one kind of broker is started."""
 
     name: str
 
     def prepare(self, folder: Path, port: int) -> list[str]:
-        """Make ``folder`` ready and return the command that becomes the broker."""
+        """Prepare ``folder`` and return the command that runs the broker."""
         ...
 
 
@@ -61,7 +61,7 @@ class Ottla:
 
 
 class ProfiledOttla(Ottla):
-    """Ottla under ``profiled_broker``, which writes what it counts to ``profile.json``."""
+    """Ottla under ``profiled_broker``, which writes its samples to ``profile.json``."""
 
     def prepare(self, folder: Path, port: int) -> list[str]:
         _, *arguments = super().prepare(folder, port)
@@ -101,14 +101,14 @@ class ApacheKafka:
 
 
 def free_port() -> int:
-    """A port of loopback that has no listener now."""
+    """A port of loopback without a listener at the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 class RunningBroker:
-    """``with RunningBroker(kind, folder) as broker:``; ``startup_s`` is from exec to the first Metadata answer."""
+    """``with RunningBroker(kind, folder) as broker:``; ``startup_s`` is from exec to the first Metadata response."""
 
     def __init__(self, kind: Kind, folder: Path) -> None:
         self.name = kind.name
@@ -142,7 +142,7 @@ class RunningBroker:
         return self
 
     def start(self) -> None:
-        """Start on what is in the folder, and return with the first Metadata answer."""
+        """Start with the data in the folder, and return with the first Metadata response."""
         started = time.monotonic()
         self._process = subprocess.Popen(
             self._command,
@@ -163,7 +163,7 @@ class RunningBroker:
         self.startup_s = time.monotonic() - started
 
     def kill(self) -> None:
-        """End it as a crash does; ``start`` begins it again."""
+        """Kill it, as in a crash; ``start`` starts it again."""
         self._process.kill()
         self._process.wait()
 
@@ -177,7 +177,7 @@ class RunningBroker:
             self._log.close()
 
     def stop(self) -> None:
-        """Stop it cleanly; ``start`` begins it again."""
+        """Stop it cleanly; ``start`` starts it again."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:

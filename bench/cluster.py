@@ -1,8 +1,8 @@
 """``make bench ARGS=--cluster``: three brokers beside three of Apache Kafka 3.9 in ZooKeeper mode, on the same cores, in pairs.
 
-Every topic has three replicas, producers wait for all of them. CPU is that of the three brokers together; their ZooKeepers are
-not in it. Loads run on clusters that stay up; the row of many partitions, and those of ``cluster_load``, which run only when they
-are named, start clusters of their own, for nothing else is to be in them.
+Every topic has three replicas, and producers wait for all of them. CPU is that of the three brokers together, without their
+ZooKeepers. Loads run on clusters that stay up; the row of many partitions, and those of ``cluster_load``, which run only when
+they are named, start clusters of their own, which must be empty.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from .usage import Span
 
 _PARTITIONS = 12
 _AWAY = 3
-"""The broker that is away while a load is written, and catches up then."""
+"""The broker that is stopped while a load is written, and then catches up."""
 _TOPICS, _PARTITIONS_EACH = 10, 100
 _MANY = _TOPICS * _PARTITIONS_EACH
 _topic_numbers = itertools.count(1)
@@ -83,7 +83,7 @@ def _bytes_of(broker: BrokerProcess, topic: str) -> int:
 
 
 def _many_partitions(cluster: MeasuredCluster, scale: float) -> Iterator[Figure]:
-    """Always so many: ``scale`` is not for them."""
+    """Always the same number: ``scale`` does not apply."""
     row = f"{_MANY:,} partitions, 3 replicas"
     with cluster.measured(row) as span:
         cluster.begin_topics([f"many-{number}" for number in range(_TOPICS)], _PARTITIONS_EACH)
@@ -107,7 +107,7 @@ def _many_partitions(cluster: MeasuredCluster, scale: float) -> Iterator[Figure]
 
 
 def _fail_over(cluster: MeasuredCluster, killed: int) -> Span:
-    """From the end of a killed broker's session until the others say that they lead all."""
+    """From the end of a killed broker's session until the others report that they lead all partitions."""
     cluster.cluster.broker(killed).kill()
     left = [broker_id for broker_id in (1, 2, 3) if broker_id != killed]
     wait_for(lambda: not cluster.node_exists(killed))
@@ -144,7 +144,7 @@ class ClusterBench(Run):
         self._kinds, self._pairs, self._scale, self._folder = kinds, pairs, scale, folder
 
     def loads(self, rows: re.Pattern[str]) -> None:
-        """On clusters that stay up from the first to the last; the first load of each is a warm-up, and not counted."""
+        """Loads on clusters that stay up; the first load of each is a warm-up, and not counted."""
         chosen = {name: load for name, load in LOADS.items() if rows.search(name)}
         if not chosen:
             return
@@ -161,7 +161,7 @@ class ClusterBench(Run):
             self.profiles = clusters[0].profiles
 
     def own_clusters(self, rows: re.Pattern[str]) -> None:
-        """On clusters of their own, one at a time."""
+        """Loads on clusters of their own, one at a time."""
         chosen: dict[str, Load] = {MANY: _many_partitions} if rows.search(MANY) else {}
         chosen |= {name: load for name, load in LARGE_LOADS.items() if rows.pattern and rows.search(name)}
         for number, (row, load) in enumerate(chosen.items()):
@@ -173,7 +173,7 @@ class ClusterBench(Run):
 def measure_clusters(
     rows: str, pairs: int, scale: float, only_ottla: bool, profile: bool, output: Path | None, folder: Path | None
 ) -> list[str]:
-    """Measure, print, and write ``output`` where one is named; what has missed its floor or failed."""
+    """Measure, print, and write ``output`` if it is given. Returns the rows that missed their floors or failed."""
     kinds = PROFILED if profile else dict(itertools.islice(KINDS.items(), 1)) if only_ottla else KINDS
     wanted = re.compile(rows)
     with tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=folder) as temporary:

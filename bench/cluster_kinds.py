@@ -1,4 +1,4 @@
-"""The two clusters under load: three brokers each, with a ZooKeeper of their own, and what a load asks of them.
+"""The two clusters under load: three brokers each, with their own ZooKeeper, and the requests of loads to them.
 
 Apache Kafka 3.9.2 runs in its ZooKeeper mode, each broker as its start script runs it (1 GiB heap, G1).
 """
@@ -28,7 +28,7 @@ from .usage import Span, resident_mib
 
 _ROOT = Path(__file__).resolve().parent.parent
 PROPERTIES = {"log.segment.delete.delay.ms": "1000", "auto.leader.rebalance.enable": "false"}
-"""For every broker of a cluster. Who leads what is as it was made, or a run would be another one than that before it."""
+"""For every broker of a cluster. Leaders stay as they were created; otherwise runs would differ."""
 
 LIMIT_S = 300.0
 _PAUSE_S = 0.01
@@ -39,7 +39,7 @@ class KafkaAsItIsStarted(KafkaZooKeeperCluster):
 
 
 class ProfiledOttlaProcess(OttlaProcess):
-    """Ottla under ``profiled_broker``, which writes what it counts to ``profile.json``."""
+    """Ottla under ``profiled_broker``, which writes its samples to ``profile.json``."""
 
     def command(self) -> list[str]:
         arguments = super().command()
@@ -60,13 +60,13 @@ PROFILED: Mapping[str, type[BrokerCluster]] = {"Ottla": ProfiledOttlaCluster}
 
 
 class MeasuredCluster:
-    """``with MeasuredCluster(name, kind, folder) as measured:``; ``cluster`` is what runs then."""
+    """``with MeasuredCluster(name, kind, folder) as measured:``; ``cluster`` is the running cluster."""
 
     def __init__(self, name: str, kind: type[BrokerCluster], folder: Path) -> None:
         self.name = name
         self._kind, self._folder = kind, folder
         self.profiles: dict[str, Counter[str]] = {}
-        """row -> part of the broker -> samples, over all brokers; filled where they are profiled."""
+        """row -> part of the broker -> samples, over all brokers; filled if they are profiled."""
 
     def __enter__(self) -> MeasuredCluster:
         self._folder.mkdir(parents=True)
@@ -90,7 +90,7 @@ class MeasuredCluster:
         return [broker for broker in self.cluster.brokers if broker.is_running]
 
     def memory_mib(self) -> float:
-        """Resident memory of all brokers that run."""
+        """Resident memory of all running brokers, in MiB."""
         return sum(resident_mib(broker.pid) for broker in self.running)
 
     @contextlib.contextmanager
@@ -110,12 +110,12 @@ class MeasuredCluster:
     # --- topics -------------------------------------------------------------------------------------------------------
 
     def create_topic(self, topic: str, partitions: int) -> None:
-        """With three replicas; returns when all of them are in sync, as each broker tells it."""
+        """Create a topic with three replicas; returns when all brokers report that all are in sync."""
         Operator(self.bootstrap).create_topic(topic, partitions, {})
         wait_for(lambda: self.in_sync(3) >= partitions)
 
     def begin_topics(self, topics: Sequence[str], partitions: int) -> None:
-        """Have topics made with three replicas, in one request; returns when the controller has answered."""
+        """Create topics with three replicas, in one request; returns when the controller has answered."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap, "socket.timeout.ms": int(LIMIT_S * 1000)})
         new = [NewTopic(topic, partitions, 3) for topic in topics]
         for future in admin.create_topics(new, request_timeout=LIMIT_S, operation_timeout=LIMIT_S).values():
@@ -125,11 +125,11 @@ class MeasuredCluster:
         Operator(self.bootstrap).delete_topic(topic)
 
     def in_sync(self, replicas: int) -> int:
-        """How many partitions have so many replicas in sync, as the broker tells it that knows of the fewest."""
+        """How many partitions have this many replicas in sync: the lowest number that any broker reports."""
         return self._fewest(lambda answer: [len(part.isr_nodes) >= replicas for part in _partitions(answer)])
 
     def led(self, brokers: Sequence[int]) -> int:
-        """How many partitions are led by one of these brokers, as the broker tells it that knows of the fewest."""
+        """How many partitions are led by one of these brokers: the lowest number that any broker reports."""
         return self._fewest(lambda answer: [part.leader_id in brokers for part in _partitions(answer)])
 
     def _fewest(self, judge: Callable[[MetadataResponse], list[bool]]) -> int:
@@ -147,7 +147,7 @@ def _partitions(answer: MetadataResponse) -> list[Any]:
 
 
 def metadata(address: str) -> MetadataResponse:
-    """All topics, as one broker tells of them."""
+    """The metadata of all topics from one broker."""
     with connect(address, LIMIT_S) as connection:
         answer: MetadataResponse = connection.call(MetadataRequest(topics=None), 12)
         return answer
@@ -158,5 +158,5 @@ def wait_for(condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + LIMIT_S
     while not condition():
         if time.monotonic() > deadline:
-            raise RuntimeError(f"not within {LIMIT_S:g} s")
+            raise RuntimeError(f"it took longer than {LIMIT_S:g} s")
         time.sleep(_PAUSE_S)

@@ -1,7 +1,7 @@
-"""Rows of three brokers that take minutes: many connections and partitions, a follower that is slow, one that was away.
+"""Rows of three brokers that take minutes: many connections and partitions, a slow follower, a follower that was away.
 
 They run when ``--rows`` names them: ``make bench ARGS="--cluster --rows 'crowd|slow|behind'"``, each on a cluster of its own.
-What they show is bounded memory, and what a follower that catches up costs those who write meanwhile.
+They show that memory is bounded, and what a follower that catches up costs producers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SAMPLE_S = 0.1
 
 
 def crowd(cluster: MeasuredCluster, scale: float) -> Iterator[Figure]:
-    """3,000 partitions, and to each broker 500 connections that write a record each, again and again."""
+    """3,000 partitions, and 500 connections to each broker that write one record each, repeatedly."""
     each = max(3, int(_PARTITIONS_EACH * scale))
     count = _TOPICS * each
     row = f"{count:,} partitions, 3 replicas"
@@ -69,7 +69,7 @@ def crowd(cluster: MeasuredCluster, scale: float) -> Iterator[Figure]:
 
 
 class _Connections:
-    """So many to each broker; ``write`` has each send a record to a partition that its broker leads, and waits for all."""
+    """``count`` connections to each broker; ``write`` sends a record on each, to a partition that the broker leads."""
 
     def __init__(self, cluster: MeasuredCluster, count: int) -> None:
         self._cluster, self._count = cluster, count
@@ -96,13 +96,13 @@ class _Connections:
         self._stack.close()
 
     def write(self) -> None:
-        """Raises RuntimeError where a broker answers an error."""
+        """Raises RuntimeError when a broker returns an error."""
         for connection, frame in self._open:
             connection.sendall(frame)
         for connection, _ in self._open:
             (size,) = struct.unpack(">i", _exactly(connection, 4))
             if error := produce_error(_exactly(connection, size)):
-                raise RuntimeError(f"Produce answered error {error}")
+                raise RuntimeError(f"Produce returned error {error}")
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
@@ -116,7 +116,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
 
 
 def slow_follower(cluster: MeasuredCluster, scale: float) -> Iterator[Figure]:
-    """A follower runs a tenth of the time while 1 GB is written with acks=1: what the leaders' memory grows by."""
+    """A follower runs for a tenth of the time while 1 GB is written with acks=1: by how much the memory of leaders grows."""
     records = max(2000, int(1_000_000 * scale))
     follower = cluster.cluster.broker(_FOLLOWER)
     leaders = [broker for broker in cluster.running if broker is not follower]
@@ -139,7 +139,7 @@ def _highest(before: dict[int, float]) -> dict[int, float]:
 
 @contextlib.contextmanager
 def _beside(look: Callable[[], dict[int, float]]) -> Iterator[dict[int, float]]:
-    """The highest of each value that ``look`` finds while the block runs."""
+    """The highest of each value that ``look`` returns while the block runs."""
     found: dict[int, float] = {}
     ended = threading.Event()
 
@@ -159,7 +159,7 @@ def _beside(look: Callable[[], dict[int, float]]) -> Iterator[dict[int, float]]:
 
 @contextlib.contextmanager
 def _slowed(broker: BrokerProcess) -> Iterator[None]:
-    """A broker gets a tenth of the time, in pieces too short for anyone to take it for dead."""
+    """A broker runs for a tenth of the time; the pauses are too short for its session to expire."""
     ended = threading.Event()
 
     def hold() -> None:
@@ -179,7 +179,7 @@ def _slowed(broker: BrokerProcess) -> Iterator[None]:
 
 
 def far_behind(cluster: MeasuredCluster, scale: float) -> Iterator[Figure]:
-    """A broker was away for 2 GB, and catches up while others write with acks=all."""
+    """A broker that missed 2 GB catches up while clients write with acks=all."""
     records = max(4000, int(2_000_000 * scale))
     probe = max(2000, records // 10)
     cluster.create_topic("behind", _LOAD_PARTITIONS)

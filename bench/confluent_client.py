@@ -1,9 +1,9 @@
-"""Produce and consume with confluent-kafka, in a process of its own; prints one line of JSON.
+"""Produces or consumes with confluent-kafka, in its own process; prints one line of JSON.
 
 ``python -m bench.confluent_client produce|consume HOST:PORT TOPIC PARTITIONS RECORDS SIZE [SETTINGS]``; the settings are JSON.
 
-The consumer is assigned its partitions, so no group join is in the figure, and ``fetch.queue.backoff.ms`` is 2: with
-the default of 1,000 the client pauses whenever its queue is full, and that pause would be what is measured.
+The consumer is assigned its partitions, so the figure contains no group join, and ``fetch.queue.backoff.ms`` is 2: with
+the default of 1,000 the client pauses whenever its queue is full, and mainly that pause would be measured.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""``python -m bench.console``: how long pages of the console take, what a search takes, and what open pages cost clients.
+"""``python -m bench.console``: how long pages of the console take, what a search costs, and what open pages cost clients.
 
-* ``--pages``: 9,000 topics and 1,000 groups. Each page is asked for when what was read for the one before is too old, on a broker
-  that is quiet and on one that answers as many requests of one record as it can.
-* ``--search``: five million records looked through for what is not there; then a search that is left after a second.
+* ``--pages``: 9,000 topics and 1,000 groups. Each page is requested when the data read for the one before has expired, on an idle
+  broker and on one that handles as many requests of one record as it can.
+* ``--search``: a search of five million records for a text that is not there; then one that is cancelled after a second.
 * ``--open``: requests of one record while ten pages are open, and while none is, in turn.
 
 Steps of the loop are those of ``bench.console_broker``.
@@ -37,7 +37,7 @@ _RECORDS = 5_000_000
 _REQUESTS = 250_000
 _IN_FLIGHT = 5
 _TIMES = 5
-"""A page is asked for so often. Of its longest steps the median is told: neighbours on the machine make some of them longer."""
+"""How often a page is requested. The median of its longest steps is reported: other processes make some of them longer."""
 PAGES = (
     "/",
     "/topics",
@@ -71,7 +71,7 @@ _OPEN = 2 * ("/", "/topics", "/topics/bench", "/groups", "/group?id=group-0017")
 
 
 class Broker:
-    """``with Broker() as broker:``; a process, with its data in a folder that goes with it."""
+    """``with Broker() as broker:``; a broker process on the data in ``folder``."""
 
     def __init__(self, folder: Path) -> None:
         command = [sys.executable, "-m", "bench.console_broker", str(folder)]
@@ -92,7 +92,7 @@ class Broker:
         return self._answer()
 
     def close(self) -> float:
-        """Seconds until it has ended."""
+        """End it. Returns how many seconds that took."""
         began = time.monotonic()
         assert self._process.stdin is not None
         self._process.stdin.close()
@@ -102,7 +102,7 @@ class Broker:
 
 @contextlib.contextmanager
 def _broker(fill: Callable[[int], None]) -> Iterator[Broker]:
-    """One that was started on what ``fill``, given a port, has written."""
+    """A broker that was restarted with the data that ``fill`` wrote to its port."""
     with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
         broker = Broker(Path(folder))
         try:
@@ -115,7 +115,7 @@ def _broker(fill: Callable[[int], None]) -> Iterator[Broker]:
 
 
 def _load(port: int, requests: int) -> dict[str, float]:
-    """One-record requests by a process of their own."""
+    """One-record requests, sent by another process."""
     address = f"127.0.0.1:{port}"
     command = [sys.executable, "-m", "bench.raw_client", address, BENCH, str(requests), str(_IN_FLIGHT)]
     said = subprocess.run(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT, check=True).stdout
@@ -125,7 +125,7 @@ def _load(port: int, requests: int) -> dict[str, float]:
 
 @contextlib.contextmanager
 def _loaded(port: int) -> Iterator[None]:
-    """One-record requests without end for as long as the block lasts."""
+    """A context during which one-record requests are sent."""
     is_over = threading.Event()
 
     def run() -> None:
@@ -188,7 +188,7 @@ def _named(step: tuple[float, float, str]) -> str:
 
 
 def measure_search(scale: float) -> Table:
-    """Memory, time until it stops, and what a client of one request at a time sees meanwhile."""
+    """Its memory, the time until it stops, and the latency of a client with one request at a time meanwhile."""
     table = Table("search", "figure", header_style="bold")
     records = int(_RECORDS * scale)
     with _broker(lambda port: make_searched(port, records)) as broker:
@@ -201,7 +201,7 @@ def measure_search(scale: float) -> Table:
         with _Memory(broker.pid) as memory:
             events = list(Search(broker.console, target).events())
         if events[-1] != "done":
-            raise RuntimeError("the search was cut off")
+            raise RuntimeError("the search ended early")
         table.add_row("records", f"{records:,}")
         table.add_row("seconds", f"{time.monotonic() - began:.1f}")
         table.add_row("CPU seconds", f"{cpu_seconds(broker.pid) - cpu:.1f}")
@@ -257,7 +257,7 @@ class _Memory:
 
 
 def measure_open(scale: float, turns: int) -> Table:
-    """Requests/s and CPU of one with ten pages open, as shares of those without."""
+    """Requests/s and CPU time per request with ten pages open, divided by those without."""
     table = Table("turn", "open: requests/s", "CPU µs", "none: requests/s", "CPU µs", "requests/s", header_style="bold")
     with _broker(lambda port: make_many(port, 100, 20)) as broker:
         requests = int(_REQUESTS * scale)
@@ -288,9 +288,9 @@ def main(
     search: Annotated[bool, typer.Option("--search", help="Only a search of five million records.")] = False,
     open_: Annotated[bool, typer.Option("--open", help="Only what ten open pages cost.")] = False,
     scale: Annotated[float, typer.Option(min=0.001, help="Multiplies topics, groups, records and requests.")] = 1.0,
-    turns: Annotated[int, typer.Option(min=1, help="How often ten pages are open, and none.")] = 9,
+    turns: Annotated[int, typer.Option(min=1, help="How often it is measured with ten open pages, and without.")] = 9,
 ) -> None:
-    """Measure the console; without an option all of it, which takes about a quarter of an hour."""
+    """Measure the console; all of it by default, which takes about a quarter of an hour."""
     parts: list[tuple[bool, Callable[[], Table]]] = [
         (pages, lambda: measure_pages(scale)),
         (search, lambda: measure_search(scale)),

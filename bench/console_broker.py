@@ -2,11 +2,11 @@
 
 It prints a line of JSON with the ports, and then one for each line that is read from stdin:
 
-* ``steps``: the longest steps of the loop since it was asked last, as ``[CPU ms, wall ms, task]``. A step is what one task does
-  between two of its waits. CPU is that of the loop's own thread: what neighbours and worker threads take is no part of it.
-* ``expire``: what the console has read for pages is too old for the next one.
+* ``steps``: the longest steps of the loop since the last ``steps``, as ``[CPU ms, wall ms, task]``. A step is what one task does
+  between two waits. CPU is that of the loop's thread, without other processes and worker threads.
+* ``expire``: the data that the console has read for pages expires.
 
-The end of stdin ends it.
+It ends with the end of stdin.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ async def _serve(folder: str) -> None:
 
 
 def _expire(side: ConsoleSide) -> int:
-    """How many things are."""
+    """Expire it. Returns how many items there were."""
     known = [each for each in vars(side.view).values() if isinstance(each, Cached)]
     for each in known:
         each.forget()

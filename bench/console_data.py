@@ -1,4 +1,4 @@
-"""What ``bench.console`` looks at: many topics with a record in each, groups that have read some, a topic of many records."""
+"""The data for ``bench.console``: many topics with two records each, groups that have read some, a topic of many records."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEARCHED = "many"
 WIDE = "wide"
 WIDE_PARTITIONS = 500
 EVERYTHING = "everything"
-"""A group that has read of every topic."""
+"""A group with offsets in every topic."""
 _LIMIT_S = 600.0
 _AT_ONCE = 500
 _BATCH = 10_000
@@ -48,7 +48,7 @@ def topic_name(number: int) -> str:
 
 
 def make_many(port: int, topics: int, groups: int) -> None:
-    """Topics and groups, a topic for a load, one of many partitions, and a group of everything."""
+    """Create topics and groups, a topic for a load, one with many partitions, and the group ``EVERYTHING``."""
     client = _connected(port)
     _make_topics(client, topics)
     _commit_groups(client, topics, groups)
@@ -56,7 +56,7 @@ def make_many(port: int, topics: int, groups: int) -> None:
 
 
 def _make_topics(client: Connection, count: int) -> None:
-    """As many topics of one partition, with two records each; one for the load, and one of many partitions."""
+    """Create ``count`` topics of one partition, with two records each; one for the load, and one with many partitions."""
     _create(client, [_topic(BENCH), _topic(WIDE, WIDE_PARTITIONS)])
     names = [topic_name(number) for number in range(count)]
     now = time.time_ns() // 1_000_000
@@ -69,7 +69,7 @@ def _make_topics(client: Connection, count: int) -> None:
 
 
 def _commit_groups(client: Connection, topics: int, groups: int) -> None:
-    """Groups with the first record read of nine topics each, and one of all topics and of the one of many partitions."""
+    """Commit offset 1 for groups in nine topics each, and for ``EVERYTHING`` in all topics, also the one with many partitions."""
     for number in range(groups):
         some = [(number * _TOPICS_OF_A_GROUP + place) % topics for place in range(_TOPICS_OF_A_GROUP)]
         _commit(client, f"group-{number:04}", [(topic_name(each), 1) for each in some])
@@ -80,7 +80,7 @@ def _commit_groups(client: Connection, topics: int, groups: int) -> None:
 
 
 def _commit(client: Connection, group: str, topics: Sequence[tuple[str, int]]) -> None:
-    """Offset 1 of so many partitions of each topic."""
+    """Commit offset 1 in the given number of partitions of each topic."""
     asked = [
         OffsetCommitRequestTopic(
             name=name,
@@ -93,13 +93,13 @@ def _commit(client: Connection, group: str, topics: Sequence[tuple[str, int]]) -
         answer = client.call(OffsetCommitRequest(group_id=group, topics=asked), 8)
         if not any(partition.error_code for topic in answer.topics for partition in topic.partitions):
             return
-        client.call(FindCoordinatorRequest(key=group), 3)  # which makes the topic that groups are kept in
+        client.call(FindCoordinatorRequest(key=group), 3)  # which creates __consumer_offsets
         time.sleep(0.1)
     raise RuntimeError(f"{group} has no coordinator")
 
 
 def make_searched(port: int, records: int) -> None:
-    """A topic of one partition with so many records, in whole batches."""
+    """Create a topic of one partition with this many records, in full batches."""
     client = _connected(port)
     _create(client, [_topic(BENCH), _topic(SEARCHED)])
     now = time.time_ns() // 1_000_000

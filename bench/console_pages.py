@@ -1,4 +1,4 @@
-"""What ``bench.console`` asks of a console: a page a request, a search until it is over or left, pages that stay open."""
+"""The requests of ``bench.console`` to a console: single pages, a search until it ends or is cancelled, pages that stay open."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import NamedTuple
 LIMIT_S = 300
 _AGAIN = re.compile(r'hx-trigger="every (\d+)s"')
 _SERIES = re.compile(r'data-series="([a-z_,]+)"')
-_CHART_SECONDS = 2.0  # as console.js has it
+_CHART_SECONDS = 2.0  # as in console.js
 
 
 class Page(NamedTuple):
-    """``first`` is when its first byte came, in seconds after it was asked for; ``body`` has the head, too."""
+    """``first`` is when its first byte came, in seconds after the request; ``body`` includes the head."""
 
     status: int
     first: float
@@ -31,7 +31,7 @@ def _asked(port: int, target: str) -> socket.socket:
 
 
 def get(port: int, target: str) -> Page:
-    """One page, on a connection of its own."""
+    """Request one page, on a new connection."""
     began = time.perf_counter()
     with _asked(port, target) as connection:
         got = connection.recv(1 << 16)
@@ -43,7 +43,7 @@ def get(port: int, target: str) -> Page:
 
 
 class Search:
-    """A search under way; ``events`` gives their names as they come."""
+    """A search under way; ``events`` yields the names of its events as they come."""
 
     def __init__(self, port: int, target: str) -> None:
         self._connection = _asked(port, target)
@@ -54,13 +54,13 @@ class Search:
                 yield line[7:].strip()
 
     def leave(self) -> None:
-        """As a browser does whose page is closed."""
+        """Close the connection, as a browser does when its page is closed."""
         self._connection.shutdown(socket.SHUT_RDWR)
         self._connection.close()
 
 
 class OpenPages:
-    """``with OpenPages(port, targets):`` each page is asked for again and again, as its own scripts do."""
+    """``with OpenPages(port, targets):`` each page is requested repeatedly, as its own scripts do."""
 
     def __init__(self, port: int, targets: Sequence[str]) -> None:
         self._port = port
@@ -82,7 +82,7 @@ class OpenPages:
             thread.join()
 
     def _look(self, target: str, seconds: float, after: float) -> None:
-        """On one connection, which browsers keep."""
+        """Request one target repeatedly on one connection, which browsers keep open."""
         if self._ended.wait(after):
             return
         request = f"GET {target} HTTP/1.1\r\nHost: 127.0.0.1:{self._port}\r\n\r\n".encode()
@@ -100,7 +100,7 @@ class OpenPages:
 
 
 def _asked_by(port: int, page: str) -> list[tuple[str, float]]:
-    """What a page asks for while it is open, each so many seconds after the last time: itself, and its charts' points."""
+    """What a page requests while it is open, each with its interval in seconds: itself, and the points of its charts."""
     html = get(port, page).body.decode()
     asks = [(page, float(seconds)) for seconds in _AGAIN.findall(html)]
     series = ",".join(_SERIES.findall(html))

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 _JARS = Path(__file__).resolve().parent.parent / ".jars" / "kafka-tools-4.3.1"
-# What Kafka's start scripts give the JVM.
+# The JVM options of Kafka's start scripts.
 _PERFORMANCE_OPTIONS = [
     "-server",
     "-XX:+UseG1GC",

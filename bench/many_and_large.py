@@ -22,7 +22,7 @@ _TOPICS, _PARTITIONS_EACH = 100, 50
 _PARTITIONS = _TOPICS * _PARTITIONS_EACH
 _SEGMENTS = 20_000
 _SEGMENT_TOPIC_PARTITIONS = 50
-_LARGE_BYTES = 21 << 29  # ten full segments and half a one
+_LARGE_BYTES = 21 << 29  # ten full segments and half of one
 _LARGE_RECORD_BYTES = 64 << 10
 _LIMIT_S = 600
 
@@ -119,7 +119,7 @@ def _many_partitions(kind: Kind, folder: Path) -> Iterator[Figure]:
 
 
 def _many_segments(kind: Kind, folder: Path) -> Iterator[Figure]:
-    """Index files that are full after a few batches make many small segments."""
+    """Small index files, which are full after a few batches, make many small segments."""
     row = f"{_SEGMENTS:,} segments"
     config = {"segment.index.bytes": "32", "index.interval.bytes": "0"}
     with RunningBroker(kind, folder) as broker:
@@ -148,7 +148,7 @@ def _segments(folder: Path) -> int:
 
 
 def _large(kind: Kind, folder: Path) -> Iterator[Figure]:
-    """One partition; what a crash leaves to be scanned is at most its last segment."""
+    """One partition; after a crash at most its last segment has to be scanned."""
     row = f"{_LARGE_BYTES / (1 << 30):g} GiB"
     records = _LARGE_BYTES // _LARGE_RECORD_BYTES
     with RunningBroker(kind, folder) as broker:
@@ -165,7 +165,7 @@ def _large(kind: Kind, folder: Path) -> Iterator[Figure]:
                     producer.poll(0.01)
         _flushed(producer)
         yield Figure(f"{row}, written", "MB/s", _LARGE_BYTES / 1e6 / (time.monotonic() - began))
-        time.sleep(65)  # the recovery point is written down once a minute
+        time.sleep(65)  # the recovery point is written once a minute
         broker.kill()
         broker.start()
         yield Figure(f"{row}, start after kill -9", "s", _started(broker, 1), at_most(1))

@@ -1,11 +1,11 @@
 """``make bench ARGS=--metrics-cost``: what ``--metrics`` costs a request, on one broker with its metrics now on, now off.
 
-A load is many short pairs, each a connection with metrics and one without, first the one and then the other. What is
-given is the median of the pairs' ratios, of the broker's CPU time and of the requests per second, and the interval that
-holds the true median with 95 % confidence (order statistics, by the normal approximation to the binomial).
+A load is many short pairs, each a connection with metrics and one without, in alternating order. The result
+is the median of the pairs' ratios, of the broker's CPU time and of the requests per second, and the interval that
+contains the true median with 95 % confidence (order statistics, by the normal approximation to the binomial).
 
-With few requests in flight the CPU time of one depends most on how many are read at once, so a slower broker may take less
-of it; with many, the broker never waits.
+With few requests in flight the CPU time of each depends mainly on how many are read at once, so a slower broker may use
+less; with many, the broker never waits.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _pairs(broker: subprocess.Popen[str], load: Callable[[], _Figures], count: i
             state = _switch(broker)
             taken[state] = load()
         found.append((taken["on"], taken["off"]))
-        _switch(broker)  # the next pair has them the other way round
+        _switch(broker)  # the next pair has the opposite order
     return found
 
 

@@ -1,6 +1,6 @@
 """``python -m bench.plot`` draws docs/bench.svg and writes the figures of docs/bench.md, from the tables of the pages.
 
-Nothing is measured here and no figure is kept here: what the tables do not hold is not shown.
+It measures nothing and has no figures of its own: everything is from the tables.
 """
 
 from __future__ import annotations
@@ -80,11 +80,11 @@ def _label(figure: Figure) -> str:
 
 _WIDTH, _LABELS, _LINE, _TOP = 560, 268, 17, 62
 _MOST = 2.5
-_RATE_COLOUR, _COST_COLOUR = "#0072b2", "#d55e00"  # can be told apart by readers who don't see red or green
+_RATE_COLOUR, _COST_COLOUR = "#0072b2", "#d55e00"  # colour-blind readers can distinguish them
 
 
 def svg() -> str:
-    """The whole picture: a dot for the rate and a square for the CPU time of each load, with their ranges."""
+    """The plot as SVG: a dot for the rate and a square for the CPU time of each load, with their ranges."""
     shown = loads()
     bottom = _TOP + _LINE * len(shown)
     return "\n".join([*_frame(bottom), *_legend(), *_lines(shown), "</svg>", ""])
@@ -164,7 +164,7 @@ _PAGES = {"bench-broker": "one broker", "bench-cluster": "three brokers", "bench
 
 
 def block() -> str:
-    """What stands between the marks of docs/bench.md."""
+    """The text between the marks of docs/bench.md."""
     found = {(each.page, each.row, each.unit): each for page in _PAGES for each in figures(page)}
     lines = [
         _summary(loads()),
@@ -181,7 +181,7 @@ def block() -> str:
 
 
 def _others() -> Iterator[str]:
-    """What the pages with tables of another form hold."""
+    """The figures of the pages whose tables have another form."""
     killed = _line("bench-failover", "kill of a leader", "all")
     ours, theirs = killed[2].partition(" (")[0], killed[4].partition(" (")[0]
     yield "When one of three brokers is killed, producers wait for the end of its session at ZooKeeper, and then"
@@ -211,7 +211,7 @@ def _summary(shown: list[Load]) -> str:
 
 
 def with_figures(page: str) -> str:
-    """The page with what stands between its marks as the tables have it now."""
+    """The page with the text between its marks made from the present tables."""
     before, _, rest = page.partition(BEGIN)
     return before + block() + rest.partition(END)[2]
 

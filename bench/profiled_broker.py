@@ -1,8 +1,8 @@
 """``ottla serve`` under a sampling profiler of CPU time; ``python -m bench.profiled_broker FILE serve ...``.
 
-A profiling timer of the process ticks in CPU time, so waiting costs nothing and a sample is two milliseconds of work. Each
-sample is counted for the *part* of the broker that the innermost known frame belongs to; calls into the kernel count for
-the function that makes them. SIGUSR1 forgets what was counted, SIGUSR2 writes it to FILE, as JSON: part -> samples.
+A profiling timer of the process runs in CPU time, so waiting is not counted and a sample is two milliseconds of work. Each
+sample counts for the *part* of the broker to which the innermost known frame belongs; system calls count for the function
+that makes them. SIGUSR1 clears the counts, SIGUSR2 writes them to FILE, as JSON: part -> samples.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from ottla.cli import main as ottla_main
 
 _TICK_S = 0.002
 _ROOT = str(Path(ottla.__file__).resolve().parent) + "/"
-# The first prefix that fits decides. What a prefix is compared with: the file below the root of the package, a colon and
-# the function; the place in site-packages for other files; the name given to compiled codecs and dataclass methods.
+# The first matching prefix counts. It is compared with the file below the root of the package, a colon and the function; with
+# the path in site-packages for other files; with the name of compiled codecs and dataclass methods.
 _PARTS = (
     ("log/disk.py:OsFile.write", "write()"),
     ("base/tcp.py:TcpConnection._send_file", "sendfile()"),

@@ -1,8 +1,8 @@
-"""Kafka requests over a bare socket, so that nearly all time measured is the broker's.
+"""Kafka requests over a plain socket, so that nearly all of the measured time is the broker's.
 
 As a program, ``python -m bench.raw_client HOST:PORT TOPIC REQUESTS IN_FLIGHT`` sends Produce requests of one record
 each and prints one line of JSON: ``requests_s``, ``p50_us``, ``p99_us``. Produce v7 and Metadata v1 are the plainest
-forms that today's brokers still take: fixed-width fields, no tags.
+versions that today's brokers still accept: fixed-width fields, no tags.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def produce_frame(topic: str, value: bytes) -> bytes:
 
 
 def produce_error(answer: bytes) -> int:
-    """Error code of the only partition in a Produce v7 answer."""
+    """Error code of the only partition in a Produce v7 response."""
     name_length = struct.unpack_from(">h", answer, 8)[0]
     return int(struct.unpack_from(">h", answer, 8 + 2 + name_length + 4 + 4)[0])
 
@@ -91,7 +91,7 @@ def one_record_requests(port: int, topic: str, requests: int, in_flight: int) ->
             answer = reader.read(struct.unpack(">i", reader.read(4))[0])
             latencies.append(time.perf_counter() - sent_at.popleft())
             if error := produce_error(answer):
-                raise RuntimeError(f"Produce answered error {error}")
+                raise RuntimeError(f"Produce returned error {error}")
         seconds = time.perf_counter() - started
     latencies.sort()
     return {

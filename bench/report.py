@@ -1,7 +1,7 @@
-"""Medians, ratios and verdicts of a run: as a table on the screen, and as the page that is kept.
+"""Medians, ratios and missed floors of a run: as a table on the terminal, and as a page of the docs.
 
-A ratio is taken inside one pair, where the two brokers ran one after the other; what is shown is the median of the
-pairs, and their lowest and highest. Absolute figures move from machine to machine and are only there to be read.
+A ratio is calculated within one pair, in which the two brokers ran one after the other; the report has the median of the
+pairs, and the lowest and highest. Absolute figures differ from machine to machine and are only for information.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Line:
 
 
 class Results:
-    """Collects figures; ``ours`` and ``theirs`` are the names of the brokers a ratio is taken of."""
+    """Collects figures; ``ours`` and ``theirs`` are the names of the brokers whose ratios are calculated."""
 
     def __init__(self, ours: str, theirs: str | None) -> None:
         self.ours, self.theirs = ours, theirs
@@ -92,7 +92,7 @@ class Results:
         ]
 
     def print(self) -> None:
-        """The table, with room for every column where nothing says how wide it may be."""
+        """Print the table, at its full width where the width of the output is not known."""
         table = Table(header_style="bold")
         for title in self.header():
             table.add_column(title, justify="left" if title in ("row", "figure", "verdict") else "right")
@@ -103,7 +103,7 @@ class Results:
         (console if console.is_terminal else Console(width=_WIDTH)).print(table)
 
     def markdown(self, title: str, command: str, about: Sequence[str]) -> str:
-        """The page: the table, then how it was made."""
+        """The page: the table, then how it was measured."""
         table = _markdown_table(self.header(), self.table())
         made = ["## How it was measured", "", "By", "", f"    {command}", "", *about]
         return "\n".join([f"# {title}", "", _ABOVE_TABLE, "", *table, "", *made]) + "\n"
@@ -117,7 +117,7 @@ def _markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> lis
 
 
 def profile_table(profiles: Mapping[str, Counter[str]]) -> list[str]:
-    """Per row the share of the broker's CPU time in each of its parts, as a Markdown table."""
+    """The share of the broker's CPU time in each of its parts, by row, as a Markdown table."""
     parts = [part for part, _ in sum(profiles.values(), Counter[str]()).most_common()]
     rows = []
     for row, samples in profiles.items():
@@ -127,7 +127,7 @@ def profile_table(profiles: Mapping[str, Counter[str]]) -> list[str]:
 
 
 def _number(value: float | None) -> str:
-    """Three significant digits, whole numbers in full."""
+    """With three significant digits; large numbers with all their digits."""
     if value is None:
         return ""
     if abs(value) >= 100:

@@ -1,7 +1,7 @@
-"""What is measured: each row is one load, run on one broker after the other, and gives named figures.
+"""What is measured: each row is one load, run on one broker after the other, and yields named figures.
 
-A floor is what the ratio Ottla / Apache Kafka has to reach: ``at_least`` for rates, ``at_most`` for costs. Figures
-without one are there to be looked at.
+A floor is the required ratio Ottla / Apache Kafka: ``at_least`` for rates, ``at_most`` for costs. Figures
+without one are for information.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Lifecycle:
-    """A measurement that starts a broker of its own; ``on_demand``: it takes minutes, and is run only when named."""
+    """A measurement that starts a broker of its own; ``on_demand``: it takes minutes, and runs only when named."""
 
     name: str
     run: Callable[[Kind, Path], Iterable[Figure]]
@@ -64,7 +64,7 @@ class Lifecycle:
 
 @dataclass(frozen=True)
 class Load:
-    """A measurement on a broker that runs; ``scale`` multiplies the number of records."""
+    """A measurement on a running broker; ``scale`` multiplies the number of records."""
 
     name: str
     run: Callable[[RunningBroker, float], Iterable[Figure]]
@@ -136,7 +136,7 @@ def _java_load(shape: _Shape) -> Load:
 
 
 def worker(module: str, *arguments: object) -> dict[str, float]:
-    """Run a client program of this folder in a process of its own and return the line of JSON it ends with."""
+    """Run a client program of this folder in another process and return the line of JSON at the end of its output."""
     output = java.run_tool([sys.executable, "-m", f"bench.{module}", *map(str, arguments)], cwd=_ROOT)
     figures: dict[str, float] = json.loads(output.splitlines()[-1])
     return figures

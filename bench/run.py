@@ -1,4 +1,4 @@
-"""One run of a bench: what it has found so far, and where it says so."""
+"""One run of a bench: its results so far, and its output."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAILURES = (ToolFailed, KafkaException, RuntimeError, OSError, EOFError, Assert
 
 
 class Run:
-    """``names`` are those of what is measured; where there are two, ratios are of the first to the second."""
+    """``names`` are those of the brokers or clusters; if there are two, ratios are of the first to the second."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self.results = Results(names[0], names[1] if len(names) > 1 else None)
@@ -25,7 +25,7 @@ class Run:
         self._console = Console(stderr=True, highlight=False)
 
     def _measure(self, load: str, name: str, pair: int, figures: Iterable[Figure]) -> None:
-        """Take what a load yields while it runs; one that fails doesn't hide the others."""
+        """Run a load and add its figures; if it fails, the others still run."""
         try:
             found = self.results.add(name, pair, figures)
         except _FAILURES as error:
@@ -36,6 +36,6 @@ class Run:
         self._console.print(f"{load}, {name}: {shown}")
 
     def _warm_up(self, name: str, figures: Iterable[Figure]) -> None:
-        """Have a load run that isn't counted."""
+        """Run a load that isn't counted."""
         rate = next(iter(figures)).value
         self._console.print(f"warm-up, {name}: {rate:,.4g} records/s, not counted")

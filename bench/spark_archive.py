@@ -1,7 +1,7 @@
-"""``python -m bench.spark_archive``: a topic through ``ottla spark archive`` on a cluster of two workers, while things die.
+"""``python -m bench.spark_archive``: ``ottla spark archive`` of a topic, on a cluster of two workers, while processes are killed.
 
-On Ottla, and then on Apache Kafka: the topic is filled; archived with nothing in the way, for the records per second; and
-archived again, while the job is killed and started again twice, the broker is killed and started, and a worker is killed, all
+On Ottla, and then on Apache Kafka: the topic is filled; archived undisturbed, for the records per second; and
+archived again, while the job is killed and restarted twice, the broker is killed and restarted, and a worker is killed, all
 by SIGKILL. ``ottla spark audit`` then compares the second archive with the topic, and its values, which are numbers, with
 the numbers that were produced.
 """
@@ -36,7 +36,7 @@ _console = Console(stderr=True, highlight=False)
 
 @dataclass(frozen=True)
 class Measured:
-    """A row of the table, and what the audit said."""
+    """A row of the table, and the output of the audit."""
 
     name: str
     records_per_s: float
@@ -47,7 +47,7 @@ class Measured:
 
 
 def fill(broker: RunningBroker, records: int) -> None:
-    """Number n goes to partition n % 4 as its record n // 4."""
+    """Write the number n to partition n % 4 as its record n // 4."""
     broker.create_topic(_TOPIC, _PARTITIONS)
     producer = Producer(
         {
@@ -86,18 +86,18 @@ class Run:
         return Job(self._folder, "archive", *self._command, checkpoint=self._checkpoint)
 
     def at(self, batches: int, event: str, happens: Callable[[], None]) -> None:
-        """Once so many micro-batches are done, and the next one has begun."""
+        """Call ``happens`` after this many micro-batches, when the next one has begun."""
         self.job.wait_for_batches(batches, _LIMIT_S)
         happens()
         _console.print(f"after {batches} of {_BATCHES} micro-batches: {event}")
 
     def restart_job(self) -> None:
-        """SIGKILL, and the same command again."""
+        """Kill the job by SIGKILL, and run the same command again."""
         self.job.kill()
         self.job = self._new_job()
 
     def seconds(self) -> float:
-        """From the plan of the first micro-batch to the end of the last."""
+        """Seconds from the plan of the first micro-batch to the end of the last."""
         began = (self._checkpoint / "offsets" / "0").stat().st_mtime
         return max(path.stat().st_mtime for path in (self._checkpoint / "commits").glob("[0-9]*")) - began
 
@@ -144,13 +144,13 @@ def audited(broker: RunningBroker, lake: Path, records: int) -> tuple[str, bool]
     command = [sys.executable, "-m", "ottla", "spark", *audit_arguments(broker.bootstrap, str(lake), records)]
     command += ["--setting", "spark.driver.memory=2g"]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S)
-    if ended.returncode not in (0, 1) or not ended.stdout:  # Spark's JVM has something to say on stderr in any case
+    if ended.returncode not in (0, 1) or not ended.stdout:  # Spark's JVM always prints something on stderr
         raise RuntimeError(f"the audit failed: {ended.stderr}")
     return ended.stdout, ended.returncode == 0
 
 
 def measured(kind: Kind, folder: Path, records: int) -> Measured:
-    """All of it on one broker."""
+    """All measurements on one kind of broker."""
     folder.mkdir()
     with RunningBroker(kind, folder / "broker") as broker:
         began = time.monotonic()
@@ -167,7 +167,7 @@ def measured(kind: Kind, folder: Path, records: int) -> Measured:
 
 
 def page(records: int, output: Path | None, rows: list[Measured]) -> str:
-    """Markdown: the table, how it came about, the audits."""
+    """The page in Markdown: the table, how it was measured, the audits."""
     options = ["--records", str(records), *(["--output", str(output)] if output else [])]
     head = ["", "records/s", "broker CPU s", "s, disturbed"]
     figures = [[r.name, f"{r.records_per_s:,.0f}", f"{r.broker_cpu_s:.2f}", f"{r.disturbed_s:.0f}"] for r in rows]

@@ -1,8 +1,8 @@
 """A broker whose metrics are switched while it runs; ``python -m bench.switched_broker FOLDER``.
 
 It prints the port it serves, then ``on`` or ``off`` each time a line is read from stdin, after which the requests of new
-connections are counted and timed, or aren't. All else stays as it is: two processes never have their memory in the same
-places, and that makes more of a difference than what is to be measured.
+connections are counted and timed, or not. Nothing else changes: with two processes, the different layout of their memory
+would make a larger difference than the one to be measured.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""``python -m bench.two_tenants``: what a tenant that goes beyond its quota takes from another, on Ottla and on Apache Kafka.
+"""``python -m bench.two_tenants``: how a tenant that exceeds its quota slows down another one, on Ottla and on Apache Kafka.
 
-The modest tenant writes a record of 1 KB a hundred times a second with acks=1, each once the one before is answered, and is asked
-how long that took. The greedy one writes as much as it can: not at all, without a quota, and with one of 1 MB a second.
+The modest tenant writes a record of 1 KB a hundred times a second with acks=1, each after the response to the one before;
+its latency is measured. The greedy one does not write, writes as much as it can without a quota, and with one of 1 MB a second.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GREEDY = "greedy"
 _QUOTA = 1_000_000
 _SECONDS = 20.0
 _SETTLING_SECONDS = 12.0
-"""In which the greedy tenant uses up what it is given for the time before it began."""
+"""In this time the greedy tenant uses up its quota for the time before it began."""
 _PAUSE_SECONDS = 0.01
 
 
@@ -67,12 +67,12 @@ def _beside_greedy(kind: Kind, broker: RunningBroker, modest: Connection, what: 
 
 
 def _written(broker: RunningBroker) -> int:
-    """How many bytes the topic's log has, of which the modest tenant's are few."""
+    """The size of the topic's log in bytes, most of it from the greedy tenant."""
     return sum(file.stat().st_size for file in broker.data_folder.glob(f"**/{_TOPIC}-0/*.log"))
 
 
 def _latencies(connection: Connection, seconds: float) -> list[float]:
-    """Of each request, in seconds."""
+    """The latency of each request, in seconds."""
     found = []
     until = time.monotonic() + seconds
     while time.monotonic() < until:

@@ -1,7 +1,7 @@
 """What a process, its children and the machine used, from /proc: CPU seconds, resident memory, and noise.
 
-A ``Span`` is the use between two moments. Its ``noise`` is the share of all cores that neither the brokers nor the
-clients took: a figure measured while it is above about 0.1 says something about the neighbours too.
+A ``Span`` is the use between two times. Its ``noise`` is the share of all cores that other processes than brokers and
+clients used: if it is above about 0.1, it has influenced the figures.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _stat_fields(pid: int) -> list[str] | None:
 
 
 def process_tree(root: int) -> list[int]:
-    """``root`` and all its descendants that live now."""
+    """``root`` and all its living descendants."""
     children: dict[int, list[int]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (fields := _stat_fields(int(entry))) is not None:
@@ -45,8 +45,8 @@ def process_tree(root: int) -> list[int]:
 def cpu_seconds(root: int) -> float:
     """User and system time of the tree under ``root``, with that of children it has waited for.
 
-    A process's own time is read from its CPU clock, in nanoseconds: a load that costs a broker 100 ms would be known
-    only to a tenth by the ticks in /proc.
+    A process's own time is read from its CPU clock, in nanoseconds: the ticks in /proc would measure a load that costs a
+    broker 100 ms only with a precision of a tenth.
     """
     seconds = 0.0
     for pid in process_tree(root):
@@ -57,7 +57,7 @@ def cpu_seconds(root: int) -> float:
 
 
 def _cpu_clock(pid: int) -> int:
-    """What clock_getcpuclockid(3) gives on Linux: the clock of all threads of a process, those that ended among them."""
+    """The result of clock_getcpuclockid(3) on Linux: the CPU clock of all threads of a process, including ended ones."""
     return (~pid << 3) | 2
 
 
@@ -79,7 +79,7 @@ def open_files(pid: int) -> int:
 
 
 def read_mib(pid: int) -> float:
-    """What a process has read since it began, from the page cache too, in MiB."""
+    """What a process has read since its start, including reads from the page cache, in MiB."""
     with open(f"/proc/{pid}/io") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("rchar:")) / _MIB
 
@@ -97,7 +97,7 @@ def _client_cpu_seconds() -> float:
 
 @dataclass
 class Span:
-    """``with Span(pids) as span: ...``, then its fields; the clients are children of this process, as the brokers are."""
+    """``with Span(pids) as span: ...``, then its fields; clients and brokers are children of this process."""
 
     broker_pids: Sequence[int]
     wall_s: float = 0.0

@@ -2,7 +2,7 @@
 
 Both clusters, of three brokers and one ZooKeeper each, run for the whole time (session time-out 6 s, tickTime 500), and one of
 them is under load at a time. A turn has all loads at once on one cluster, a kill of each kind, and a restart of each broker by
-SIGTERM; then everything that was written is looked at. So only figures of one run are to be compared.
+SIGTERM; then everything that was written is checked. Only figures of the same run can be compared.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ app = typer.Typer(pretty_exceptions_enable=False)
 
 @app.command()
 def main(
-    turns: Annotated[int, typer.Option(help="Turns of each system, and so kills of each kind.")] = 5,
+    turns: Annotated[int, typer.Option(help="Turns of each system, and so the number of kills of each kind.")] = 5,
     systems: Annotated[str, typer.Option(help="ottla,kafka")] = "ottla,kafka",
-    kills: Annotated[str, typer.Option(help="Kinds of kills; may be empty.")] = ",".join(KILLS),
+    kills: Annotated[str, typer.Option(help="Kinds of kills, with commas; may be empty.")] = ",".join(KILLS),
     loads: Annotated[str, typer.Option(help="Which clients.")] = ",".join(LOADS),
     restarts: Annotated[bool, typer.Option(help="Restart each broker by SIGTERM.")] = True,
-    folder: Annotated[Path | None, typer.Option(help="Where the brokers have their data; it is kept.")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Folder for the data of the brokers; it is kept.")] = None,
 ) -> None:
     """Measure, and end with status 1 where something was lost, doubled or reordered."""
     report = Report()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # brokers are ended then, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))  # so that the brokers are stopped, too
     with tempfile.TemporaryDirectory(prefix="failover-", ignore_cleanup_errors=True) as temporary:
         root = folder or Path(temporary)
         clusters = {}

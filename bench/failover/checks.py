@@ -1,7 +1,7 @@
-"""What must hold of the records at the end, whatever happened to the brokers meanwhile.
+"""What must hold of the records at the end, whatever happened to the brokers.
 
-Everything acknowledged is in its partition, nothing is there twice, and numbers grow. A group has read every record in order;
-after a rebalance it may go back to what was committed last. Of a transaction there is all or nothing.
+Every acknowledged record is in its partition, none is there twice, and numbers ascend. A group has read every record in order;
+after a rebalance it may go back to the last committed offset. A transaction is there as a whole or not at all.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_all(bootstrap: str, topic: str) -> Logs:
 
 
 def wrong_in_log(producer: ProducerLoad, logs: Logs) -> list[str]:
-    """What is lost, doubled or reordered."""
+    """Records that are lost, doubled or reordered, as lines of text."""
     wrong = []
     for partition, numbers in logs.items():
         for one, other in itertools.pairwise(numbers):
@@ -64,7 +64,7 @@ def wrong_in_log(producer: ProducerLoad, logs: Logs) -> list[str]:
     if isinstance(producer, ConfluentTransactions):
         committed = {number for _, number in present}
         wrong += [
-            f"{producer.topic}: of the transaction from {first} on there is a part"
+            f"{producer.topic}: only a part of the transaction from {first} on is there"
             for first in range(0, max(committed, default=-1) + 1, PARTITIONS)
             if len(committed.intersection(range(first, first + PARTITIONS))) not in (0, PARTITIONS)
         ]
@@ -72,18 +72,18 @@ def wrong_in_log(producer: ProducerLoad, logs: Logs) -> list[str]:
 
 
 def wrong_in_group(group: GroupLoad, logs: Logs) -> list[str]:
-    """What a group has not read, or read in another order."""
+    """Records that a group has not read, or read in another order, as lines of text."""
     wrong = []
     for partition, numbers in logs.items():
         once = list(dict.fromkeys(group.read[partition]))
         if once != numbers:
             missing = len(set(numbers) - set(once))
             wrong.append(
-                f"{group.name} of {group.topic}-{partition}: {missing} of {len(numbers)} not read, or not in order"
+                f"{group.name} of {group.topic}-{partition}: {missing} of {len(numbers)} not read, or read out of order"
             )
     return wrong
 
 
 def has_read(group: GroupLoad, logs: Logs) -> bool:
-    """Whether the group is at the end of each partition."""
+    """Whether the group has read to the end of each partition."""
     return all(not numbers or numbers[-1] in group.read[partition][-1:] for partition, numbers in logs.items())

@@ -1,8 +1,8 @@
-"""Stock clients that write and read while brokers fail: what each was acknowledged and has read, when, and which errors it had.
+"""Stock clients that write and read while brokers fail: the acknowledgements and records that they got, when, and their errors.
 
-Every load has a thread or a process of its own and a topic of its own with ``PARTITIONS`` partitions; records are numbers that
-grow. Producers have acks=all and are idempotent, and give up after two minutes only: what happens to brokers must not be an
-error to them. Times are seconds of ``time.time``, since some come from other processes.
+Every load has its own thread or process and its own topic with ``PARTITIONS`` partitions; records are ascending numbers.
+Producers have acks=all, are idempotent, and give up only after two minutes, so that failures of brokers cause no errors.
+Times are seconds of ``time.time``, since some come from other processes.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _GIVE_UP_MS = 120_000
 _STOP_S = 150.0
 _BACKOFF_MS = 200
 _PATIENCE = {"reconnect.backoff.max.ms": _BACKOFF_MS, "retry.backoff.max.ms": _BACKOFF_MS}
-"""The longest that clients wait before they try again. Their defaults, of 1 to 30 s, would be most of what is measured."""
+"""The longest time that clients wait before they retry. With their defaults, 1 to 30 s, mainly that would be measured."""
 _LIBRDKAFKA_PATIENCE = {**_PATIENCE, "topic.metadata.refresh.interval.ms": _BACKOFF_MS}
-"""It looks once a second for the leader of a partition whose leader is down, and at the first answer it forgets the new one."""
+"""With this it looks once a second for the leader of a partition whose leader is down, and forgets the new one at once."""
 
 
 class Ack(NamedTuple):
-    """A record that a client was told is written."""
+    """An acknowledged record."""
 
     time: float
     partition: int
@@ -42,7 +42,7 @@ class Ack(NamedTuple):
 
 
 class Load(ABC):
-    """A client at work from ``start`` to ``stop``; ``errors`` are what it reported."""
+    """A client that works from ``start`` to ``stop``; ``errors`` are those that it reported."""
 
     def __init__(self, name: str, topic: str, bootstrap: str) -> None:
         self.name = name
@@ -56,11 +56,11 @@ class Load(ABC):
         self._thread.start()
 
     def end(self) -> None:
-        """Have it stop, without waiting."""
+        """Tell it to stop, without waiting."""
         self._is_over.set()
 
     def stop(self) -> None:
-        """Have it stop, once everything it has begun is answered."""
+        """Stop it, once all its requests are answered."""
         self.end()
         self._thread.join(_STOP_S)
         if self._thread.is_alive():
@@ -74,11 +74,11 @@ class Load(ABC):
 
     @abstractmethod
     def work(self) -> None:
-        """Until ``_is_over``."""
+        """Work until ``_is_over``."""
 
 
 class ProducerLoad(Load):
-    """``acks`` in the order in which the client was told."""
+    """``acks`` are in the order in which the client got them."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
@@ -126,7 +126,7 @@ class ConfluentProducer(ProducerLoad):
 
 
 class ConfluentTransactions(ProducerLoad):
-    """A transaction at a time, with a record for each partition; acknowledged with the commit."""
+    """One transaction at a time, with a record for each partition; acknowledged by the commit."""
 
     def work(self) -> None:
         producer = confluent_kafka.Producer(
@@ -240,7 +240,7 @@ class KafkaPythonGroup(GroupLoad):
 
 
 class JavaProgram(Load):
-    """One of Kafka's own test programs, which tell what they do in lines of JSON; SIGTERM has it end what it has begun."""
+    """One of Kafka's own test programs, which print lines of JSON about what they do; SIGTERM lets it finish its requests."""
 
     tool: str
 
@@ -252,11 +252,11 @@ class JavaProgram(Load):
 
     @abstractmethod
     def arguments(self) -> list[str]:
-        """Those of the program, beside the brokers and the topic."""
+        """The program's arguments in addition to the brokers and the topic."""
 
     @abstractmethod
     def told(self, line: dict[str, Any]) -> None:
-        """The program has said something."""
+        """Handle a line that the program has printed."""
 
     def work(self) -> None:
         command = [*java_command(self._folder, *SHORT_LIVED), MAIN_CLASSES[self.tool], "--topic", self.topic]
@@ -284,7 +284,7 @@ class JavaProgram(Load):
 
 
 class JavaProducer(JavaProgram, ProducerLoad):
-    """kafka-verifiable-producer, which is told to retry, as a producer does by default."""
+    """kafka-verifiable-producer, configured to retry, as a producer does by default."""
 
     tool = "verifiable-producer"
 

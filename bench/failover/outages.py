@@ -1,4 +1,4 @@
-"""How long producers were not acknowledged, from the times of what was."""
+"""How long producers got no acknowledgements, from the times of those they got."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import NamedTuple
 from .loads import PARTITIONS, Ack, ProducerLoad
 
 _BEFORE_S = 30.0
-"""For how long before an event acknowledgements are looked at: the last one begins the gap."""
+"""For how long before an event acknowledgements count: the last one begins the gap."""
 _EXPIRED = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\] INFO Expiring session", re.MULTILINE)
 
 
 class Outage(NamedTuple):
-    """What one producer saw of one event, the worst of its partitions; seconds.
+    """What one producer saw of one event, in the worst of its partitions; in seconds.
 
-    ``after_session``: from the end of the dead broker's session to the next acknowledgement; None of a clean stop, at which no
-    session has to run out. ``gap``: the longest time between two acknowledgements, ``gap_began`` when.
+    ``after_session``: from the end of the dead broker's session to the next acknowledgement; None for a clean stop, which does
+    not wait for the end of a session. ``gap``: the longest time between two acknowledgements, which began at ``gap_began``.
     """
 
     event: str
@@ -30,7 +30,7 @@ class Outage(NamedTuple):
 
 
 def session_end(zookeeper_log: Path, since: float) -> float | None:
-    """When ZooKeeper ended a session after ``since``, by its log; None while it has not."""
+    """When ZooKeeper ended a session after ``since``, from its log; None if it has not yet."""
     for text, millis in _EXPIRED.findall(zookeeper_log.read_text(errors="replace")):
         moment = datetime.strptime(text, "%Y-%m-%d %H:%M:%S").timestamp() + int(millis) / 1000
         if moment >= since:
@@ -39,12 +39,12 @@ def session_end(zookeeper_log: Path, since: float) -> float | None:
 
 
 def is_back(producer: ProducerLoad, since: float) -> bool:
-    """Whether every partition was acknowledged something since."""
+    """Whether every partition has had an acknowledgement since then."""
     return {ack.partition for ack in _recent(producer.acks, since)} == set(range(PARTITIONS))
 
 
 def outage(event: str, producer: ProducerLoad, began: float, ended: float, session_ended: float | None) -> Outage:
-    """What a producer saw between two moments, at both of which it was acknowledged on all partitions."""
+    """What a producer saw between two times, at both of which it got acknowledgements in all partitions."""
     after, gaps = [], []
     acks = _recent(producer.acks, began - _BEFORE_S)
     for partition in range(PARTITIONS):
@@ -56,5 +56,5 @@ def outage(event: str, producer: ProducerLoad, began: float, ended: float, sessi
 
 
 def _recent(acks: list[Ack], since: float) -> list[Ack]:
-    """The last ones, which came in their order."""
+    """The newest acknowledgements; ``acks`` are in the order of their times."""
     return list(itertools.takewhile(lambda ack: ack.time >= since, reversed(acks[:])))

@@ -1,4 +1,4 @@
-"""What a run has found: outages by system, event and producer; what was wrong; and the table of it."""
+"""The results of a run: outages by system, event and producer; what was wrong; and a table."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ class Report:
         self._found: dict[str, list[Outage]] = defaultdict(list)
 
     def add(self, system: str, outages: Iterable[Outage]) -> None:
-        """Take what the producers saw of one event, and say so."""
+        """Add and print what the producers saw of one event."""
         for outage in outages:
             self._found[system].append(outage)
             after = "" if outage.after_session is None else f", {outage.after_session:.3f} s after the session's end"
             began = time.strftime("%H:%M:%S", time.localtime(outage.gap_began)) + f"{outage.gap_began % 1:.3f}"[1:]
             self.say(
-                f"{system}: {outage.event}: {outage.producer} had none for {outage.gap:.3f} s from {began} on{after}"
+                f"{system}: {outage.event}: {outage.producer} had no response for {outage.gap:.3f} s from {began} on{after}"
             )
 
     def say(self, line: str) -> None:
         print(line, file=sys.stderr, flush=True)
 
     def text(self) -> str:
-        """Markdown."""
+        """The report in Markdown."""
         lines = [
             "| event | producer | "
             + " | ".join(f"{system}: {what}" for system in self._found for what in _COLUMNS)
@@ -59,6 +59,6 @@ _COLUMNS = ("after the session's end", "whole gap")
 
 
 def _times(seconds: Iterable[float | None]) -> str:
-    """Median and maximum."""
+    """Median and maximum, as text."""
     known = [each for each in seconds if each is not None]
     return f"{statistics.median(known):.2f} (at most {max(known):.2f}) s" if known else ""

@@ -1,7 +1,7 @@
-"""One turn of one cluster: all loads at once, kills and restarts one after the other, and a look at what was written.
+"""One turn of one cluster: all loads at once, kills and restarts one after the other, and a check of what was written.
 
-Partition 0 of each topic is led by broker 1, partition 1 by broker 2, so that broker 3 can be a controller that leads none of
-them. All three replicas have to be in sync again before the next event.
+Broker 1 leads partition 0 of each topic, broker 2 partition 1, so broker 3 can be a controller that leads none of
+them. All three replicas must be in sync again before the next event.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ SYSTEMS: Mapping[str, Callable[[Path], BrokerCluster]] = {"ottla": _ottla, "kafk
 
 
 class Turn:
-    """``loads`` are names of LOADS; what is found goes to ``report``."""
+    """``loads`` are names of LOADS; results go to ``report``."""
 
     def __init__(self, system: str, cluster: BrokerCluster, folder: Path, loads: Sequence[str], report: Report) -> None:
         self._system = system
@@ -107,7 +107,7 @@ class Turn:
         return [*self._producers, *self._groups]
 
     def run(self, kills: Sequence[str], *, restarts: bool) -> None:
-        """Everything of this turn. Raises TimeoutError."""
+        """Run the whole turn. Raises TimeoutError."""
         self._until(self._has_topics, "the topics are created")
         try:
             for load in self._loads:
@@ -129,7 +129,7 @@ class Turn:
                 load.stop()
 
     def _has_topics(self) -> bool:
-        """Whether the topics are there, or could be made; not where the client asks the controller of the turn before."""
+        """Create the topics. Returns whether they exist; false while the client asks the controller of the previous turn."""
         new = [NewTopic(topic, len(_ASSIGNMENT), replica_assignment=_ASSIGNMENT) for topic in self._topics]
         for made in self._admin.create_topics(new).values():
             try:
@@ -143,7 +143,7 @@ class Turn:
 
     @contextlib.contextmanager
     def _event(self, event: str) -> Iterator[str]:
-        """What clients report meanwhile belongs to this event."""
+        """A context; errors that clients report meanwhile belong to this event."""
         before = {load: len(load.errors) for load in self._loads}
         yield event
         for load, known in before.items():
@@ -177,7 +177,7 @@ class Turn:
         return next(broker for broker in _LEADERS if broker != controller)
 
     def _have_controller(self, wanted: Sequence[int]) -> int:
-        """Have one of these be the controller: a controller whose node is removed is voted out."""
+        """Make one of these brokers the controller, by removing the controller's node until one of them is elected."""
         client = kazoo.client.KazooClient(self._cluster.zookeeper.address)
         client.start()
         try:
@@ -204,12 +204,12 @@ class Turn:
     # --- waiting ------------------------------------------------------------------------------------------------------
 
     def _make_whole(self) -> None:
-        """Return when all replicas are in sync, the preferred ones lead, and producers are acknowledged."""
+        """Return when all replicas are in sync, preferred replicas lead, and producers get acknowledgements."""
         self._until(self._all_in_sync, "all replicas are in sync")
         partitions = [TopicPartition(topic, number) for topic in self._topics for number in range(len(_ASSIGNMENT))]
 
         def elected() -> bool:
-            # One that was here before may go on asking a controller of the past.
+            # A new client, because an old one may still ask an earlier controller.
             admin = AdminClient({"bootstrap.servers": self._cluster.bootstrap, "log_level": 0})
             try:
                 admin.elect_leaders(ElectionType.PREFERRED, partitions).result(_ELECTION_S)
@@ -231,7 +231,7 @@ class Turn:
         )
 
     def _settle(self, since: float) -> None:
-        """Return a moment after every producer was acknowledged on every partition since."""
+        """Return shortly after every producer got an acknowledgement in every partition since then."""
         self._until(lambda: all(is_back(producer, since) for producer in self._producers), "producers are acknowledged")
         time.sleep(_SETTLE_S)
 
@@ -240,7 +240,7 @@ class Turn:
         while not condition():
             if time.monotonic() > deadline:
                 errors = {load.name: load.errors for load in self._loads if load.errors}
-                raise TimeoutError(f"{self._system}: waited in vain until {what}; errors of clients: {errors}")
+                raise TimeoutError(f"{self._system}: timed out until {what}; errors of clients: {errors}")
             time.sleep(_LOOK_S)
 
     # --- the end ------------------------------------------------------------------------------------------------------
