@@ -1,7 +1,7 @@
 """Which slow tests one process runs, where pytest-xdist spreads them over several (``--dist loadgroup``), and in which order.
 
-A lane is the tests of a file, for they share fixtures, often a broker or a JVM; or of a folder, where its files share them. Of a
-file in ``APART`` each test is one. Lanes are given out one by one to processes that have nothing left to do, the longest first,
+A lane is the tests of a file, because they share fixtures, often a broker or a JVM; or of a folder whose files share them. In a
+file of ``APART`` each test is a lane. Lanes are given one by one to processes that have finished theirs, the longest first,
 so that all end at about the same time.
 """
 
@@ -35,7 +35,7 @@ LONG = (
 )
 """Files and folders that take longer than others, the longest first."""
 APART = frozenset({"cli/test_transcripts", "testing/test_failover"})
-"""Files whose tests take long, each by itself, and share nothing."""
+"""Files whose tests are long and share nothing."""
 TOGETHER = frozenset({"console", "controller", "kafka_files", "mixed"})
 """Folders whose files share a broker and a browser, Apache Kafka's data folders, a ZooKeeper or a cluster."""
 
@@ -47,7 +47,7 @@ def lane(file: PurePath) -> str | None:
 
 
 def order(file: PurePath) -> int:
-    """Sorts files."""
+    """The sort key of a file."""
     name = _name(file)
     return LONG.index(name) if name in LONG else len(LONG)
 

@@ -1,4 +1,4 @@
-"""A whole broker in the loop of a test, on a network in memory; frames that a test puts together and takes apart itself."""
+"""A whole broker in the loop of a test, on a network in memory; frames that a test encodes and decodes itself."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def serving(folder: Path, *, clock: Clock | None = None, **properties: str
 
 @asynccontextmanager
 async def running(server: BrokerServer) -> AsyncIterator[BrokerServer]:
-    """The broker, from when it serves until it has stopped."""
+    """A context with a broker that serves; it has stopped at the end."""
     ready = trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server.serve, ready.set)
@@ -43,7 +43,7 @@ async def running(server: BrokerServer) -> AsyncIterator[BrokerServer]:
 
 
 def frame(request: Message, version: int, correlation_id: int, client_id: str = "c") -> bytes:
-    """A request as it is sent."""
+    """The frame of a request."""
     body = encode_request_header(request.api_key, version, correlation_id, client_id) + encode_bytes(request, version)
     return struct.pack(">i", len(body)) + body
 

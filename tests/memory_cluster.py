@@ -1,4 +1,4 @@
-"""Several brokers in one loop, on one network, one clock and one store in memory; and a client that may ask each of them."""
+"""Several brokers in one loop, on one network, one clock and one store in memory; and a client that can ask each of them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ottla.wire.schema import Message
 C = TypeVar("C", bound="MemoryCluster")
 
 SECONDS = 20.0
-"""How long anything may take here."""
+"""The limit of every wait."""
 
 
 class SharedZooKeeper(SharedHome):
@@ -44,14 +44,14 @@ class SharedZooKeeper(SharedHome):
 
 
 class MemoryCluster:
-    """Brokers 1, 2, … at ``brokerN:9092``. ``properties`` are those of each, with _ for the dots."""
+    """Brokers 1, 2, … at ``brokerN:9092``. ``properties`` are those of every broker, with _ for the dots."""
 
     def __init__(self, nursery: trio.Nursery, **properties: str) -> None:
         self.network = MemoryNetwork()
         self.store = EmbeddedStore(SystemClock())
         self.servers: dict[int, BrokerServer] = {}
         self.workers: dict[int, Workers] = {}
-        """Of brokers that are to have other ones than ``InlineWorkers``."""
+        """The workers of brokers that do not have ``InlineWorkers``."""
         self._properties = _dotted(properties)
         self._disks: dict[int, MemoryDisk] = {}
         self._stopped: dict[int, trio.Event] = {}
@@ -59,12 +59,12 @@ class MemoryCluster:
         self._nursery = nursery
 
     async def start(self, *broker_ids: int, **properties: str) -> None:
-        """Start brokers, each once the one before is ready."""
+        """Start brokers, each when the one before is ready."""
         for broker_id in broker_ids:
             await self.start_soon(broker_id, **properties).wait()
 
     def home(self, broker_id: int) -> ClusterHome:
-        """Where a broker finds the cluster's state."""
+        """The home of the cluster's state, for a broker."""
         return SharedHome(self.store)
 
     def make_server(self, broker_id: int, /, **own_properties: str) -> BrokerServer:
@@ -118,28 +118,28 @@ class MemoryCluster:
         return self._disks.setdefault(broker_id, MemoryDisk())
 
     def controller_id(self) -> int:
-        """Which broker is the controller, or -1."""
+        """The id of the controller, or -1."""
         active = [i for i, s in self.servers.items() if s.assembly and s.assembly.services.controller.is_active]
         return active[0] if len(active) == 1 else -1
 
     # A client
 
     async def ask(self, broker_id: int, request: Message, version: int) -> Any:
-        """What a broker answers. Raises PeerUnavailableError."""
+        """Send a request to a broker; returns its response. Raises PeerUnavailableError."""
         client = self._clients.get(broker_id)
         if client is None:
             client = self._clients[broker_id] = BrokerClient(self.network, f"broker{broker_id}", 9092, "client")
         return await client.send(request, version)
 
     async def metadata(self, broker_id: int, *topics: str, create: bool = False) -> MetadataResponse:
-        """Metadata of some topics, or of all."""
+        """Metadata of these topics, or of all."""
         named = [MetadataRequestTopic(name=topic) for topic in topics] or None
         answer = await self.ask(broker_id, MetadataRequest(topics=named, allow_auto_topic_creation=create), 12)
         assert isinstance(answer, MetadataResponse)
         return answer
 
     async def create(self, topic: str, *replicas: Sequence[int], **configs: str) -> bytes:
-        """Have the controller make a topic with these replicas of its partitions; its id. ``configs`` with _ for the dots."""
+        """Create a topic at the controller with these replicas of its partitions; returns its id. ``configs`` have _ for dots."""
         assignments = [
             CreatableReplicaAssignment(partition_index=number, broker_ids=list(ids))
             for number, ids in enumerate(replicas)
@@ -158,7 +158,7 @@ class MemoryCluster:
         return topic_id
 
     async def produce(self, broker_id: int, topic: str, partition: int, *values: bytes, acks: int = -1) -> int:
-        """The error code that a broker answers a Produce with."""
+        """Produce at a broker; returns the error code."""
         answer = await self.ask(broker_id, produce_request(topic, {partition: batch(*values)}, acks), 9)
         code: int = answer.responses[0].partition_responses[0].error_code
         return code
@@ -166,9 +166,9 @@ class MemoryCluster:
     async def values(
         self, broker_id: int, topic: str, partition: int, *, committed: bool = False
     ) -> list[bytes | None]:
-        """What a consumer reads of a partition at a broker. Raises KafkaError.
+        """The values that a consumer reads from a partition at a broker. Raises KafkaError.
 
-        ``committed``: a consumer that leaves out open and aborted transactions.
+        ``committed``: without open and aborted transactions.
         """
         found: list[bytes | None] = []
         offset = 0
@@ -196,11 +196,11 @@ async def until(condition: Callable[[], bool]) -> None:
     """Return once ``condition`` holds. Raises trio.TooSlowError."""
     with trio.fail_after(SECONDS):
         while not condition():
-            await trio.sleep(0.005)  # which lets a mock clock jump
+            await trio.sleep(0.005)  # lets a mock clock jump
 
 
 async def until_true(condition: Callable[[], Awaitable[bool]]) -> None:
-    """The same of a condition that asks."""
+    """As ``until``, for an asynchronous condition."""
     with trio.fail_after(SECONDS):
         while not await condition():
             await trio.sleep(0.005)
@@ -213,7 +213,7 @@ def running(*broker_ids: int, **properties: str) -> contextlib.AbstractAsyncCont
 
 @contextlib.asynccontextmanager
 async def running_as(kind: type[C], *broker_ids: int, **properties: str) -> AsyncIterator[C]:
-    """The same of another kind of cluster."""
+    """As ``running``, for another class of cluster."""
     async with trio.open_nursery() as nursery:
         cluster = kind(nursery, **properties)
         await cluster.store.open()

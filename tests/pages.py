@@ -1,4 +1,4 @@
-"""The programs shown in pages, and running those that are test modules in a process and a folder of their own."""
+"""The programs shown in pages; runs those that are test modules in another process and folder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def quickstarts() -> dict[str, tuple[str, str]]:
 def run_pytest(code: str, folder: Path) -> dict[str, int]:
     """Run ``code`` as a test file; the outcomes with their counts. A file that fails is an AssertionError with its output."""
     (folder / "test_page.py").write_text(code)
-    # By its module, whether or not this environment has the entry point: pytest refuses to be told of a plugin twice.
+    # The plugin is named by its module, whether or not the entry point is installed: pytest refuses to load a plugin twice.
     plugin = ["-p", "no:ottla", "-p", "ottla.testing.plugin"]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *plugin, "-q", "-p", "no:cacheprovider", "test_page.py"],
@@ -35,6 +35,6 @@ def run_pytest(code: str, folder: Path) -> dict[str, int]:
 
 
 def outcomes(printed: str) -> dict[str, int]:
-    """The last line of pytest's output as numbers, warnings among them."""
+    """The counts in the last line of pytest's output, warnings included."""
     counted = re.findall(r"(\d+) (\w+)", printed.splitlines()[-1].partition(" in ")[0])
     return {outcome: int(count) for count, outcome in counted}

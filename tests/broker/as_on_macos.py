@@ -1,7 +1,7 @@
-"""The ``ottla`` command on Linux as macOS would have it: run as a script, with the command's arguments.
+"""Runs the ``ottla`` command on Linux as on macOS: a script with the command's arguments.
 
-Before ottla is imported, names that only Linux has are taken away from the standard library (what type checkers know of
-macOS, ``mypy --platform darwin``, is the rest), F_FULLFSYNC is there, and limits and options are refused as macOS does.
+Before ottla is imported, names that only Linux has are removed from the standard library (``mypy --platform darwin`` knows
+them), F_FULLFSYNC is added, and limits and options are refused as on macOS.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The ``ottla`` command in processes that need not import it: they are forked by one that has.
+"""The ``ottla`` command in processes that need not import it: they are forked from one that has imported it.
 
-Most of what a short command takes is Python's start and its imports, 0.3 s of processor time; the tests of this folder run
-hundreds. What is forked is a process like any other otherwise: with its own arguments, environment, folder, pipes, signals and
-exit status. That ``python -m ottla`` itself starts is seen where :meth:`Command.start` and other folders use it.
+A short command spends most of its CPU time, 0.3 s, on Python's start and imports, and the tests of this folder run hundreds.
+Otherwise a forked command is like any other process: it has its own arguments, environment, folder, pipes, signals and
+exit status. :meth:`Command.start` and other folders test that ``python -m ottla`` itself starts.
 
-Over the socket goes, for each command, a JSON object with ``arguments``, ``environment`` and ``folder``, which carries the
-command's three streams; then come the process id and, when it has ended, its status, each as a line.
+For each command a JSON object with ``arguments``, ``environment`` and ``folder`` is sent over the socket, together with the
+command's three streams; the responses are the process id and, when it has ended, its status, each as a line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_BYTES = 1 << 20
 
 
 class Forkserver:
-    """Runs commands one at a time; made by the process of the tests, whose end ends it."""
+    """Runs commands one at a time; started by the process of the tests, and ends with it."""
 
     def __init__(self) -> None:
         self._socket, theirs = socket.socketpair()
@@ -34,7 +34,7 @@ class Forkserver:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", __name__, str(theirs.fileno())],
                 pass_fds=[theirs.fileno()],
-                # What a stream is, a pipe, Python asks when it starts.
+                # A pipe, because Python looks at its streams when it starts.
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -84,7 +84,7 @@ def _read(descriptor: int, said: dict[int, bytes]) -> None:
 
 
 def serve(asking: socket.socket) -> None:
-    """Fork for each command; returns in the forked process, which is to run it, and ends with the tests."""
+    """Fork for each command; returns only in the forked processes, which run the commands. Ends with the tests."""
     while True:
         message, streams, _, _ = socket.recv_fds(asking, _MOST_BYTES, 3)
         if not message:

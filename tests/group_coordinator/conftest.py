@@ -51,7 +51,7 @@ RANGE_OF_T = (("range", subscription("t")),)
 class MemoryLog:
     """``CoordinatorLog`` in memory. ``held`` keeps the high watermark where it is; ``error`` refuses the next append.
 
-    It is not ``led`` when another broker leads its partitions.
+    ``led`` is False when another broker leads its partitions.
     """
 
     def __init__(self) -> None:
@@ -88,14 +88,14 @@ class MemoryLog:
         return self.high_watermarks.get(partition, 0)
 
     def release(self) -> None:
-        """Let everything written so far become committed."""
+        """Commit everything that was written so far."""
         self.held = False
         self.high_watermarks.update(self.ends)
         self.moved.set()
         self.moved = trio.Event()
 
     def lose(self, error: KafkaError) -> None:
-        """Leadership is lost: requests that wait are told ``error``."""
+        """Lose the leadership: waiting requests get ``error``."""
         self.error = error
         self.lost = True
         self.moved.set()
@@ -122,7 +122,7 @@ class MemoryLog:
 
 
 class Machine:
-    """One shard and its time. Requests take what a test cares about and default the rest."""
+    """One shard and its time. Requests have defaults for everything that a test does not give."""
 
     def __init__(self, **settings: int) -> None:
         self.settings = GroupSettings(settings)
@@ -144,7 +144,7 @@ class Machine:
         return self.shard.groups[group_id]
 
     def advance(self, milliseconds: float) -> None:
-        """Let time pass, firing every timer on its way at its own time."""
+        """Let time pass, firing every timer at its own time."""
         end = self.monotonic_ms + milliseconds
         while True:
             deadline = self.shard.timers.next_deadline()
@@ -158,7 +158,7 @@ class Machine:
         self.monotonic_ms = end
 
     def restart(self) -> None:
-        """Another coordinator takes over: everything but the log is forgotten."""
+        """Another coordinator takes over: only the log is kept."""
         rebalance.release(self.shard)
         self.shard = self.new_shard()
         for batch in self.log.partitions.get(0, []):
@@ -364,5 +364,5 @@ def memory_log():
 
 @pytest.fixture
 def make_world(memory_log):
-    """Coordinators over one and the same log."""
+    """Coordinators on the same log."""
     return functools.partial(World, memory_log)

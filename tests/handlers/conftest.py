@@ -1,4 +1,4 @@
-"""A broker for the tests of a file, and a client that sends any request at any version and reads the answer."""
+"""A broker for the tests of a file, and a client that sends any request at any version and reads the response."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _topic_numbers = itertools.count(1)
 
 @pytest.fixture(scope="module")
 def properties() -> dict[str, str]:
-    """Properties of the file's broker; a file with other ones overrides this fixture."""
+    """Properties of the file's broker; a file that needs others overrides this fixture."""
     return {}
 
 
@@ -43,7 +43,7 @@ def send(broker: ottla.Broker) -> Iterator[Send]:
 @pytest.fixture
 def make_topic(send: Send) -> MakeTopic:
     def make(partitions: int = 1, **configs: str) -> tuple[str, bytes]:
-        configs = {"retention_ms": "-1", **configs}  # the tests' records are of any age
+        configs = {"retention_ms": "-1", **configs}  # records of tests may be old
         new = CreatableTopic(
             name=f"made-{next(_topic_numbers)}",
             num_partitions=partitions,
@@ -59,7 +59,7 @@ def make_topic(send: Send) -> MakeTopic:
 
 @pytest.fixture
 def connect() -> Iterator[Callable[[str], Send]]:
-    """Makes further connections, to any broker."""
+    """Opens more connections, to any broker."""
     clients: list[Connection] = []
 
     def connect(bootstrap_servers: str) -> Send:

@@ -1,6 +1,6 @@
-"""One case for each right that an API looks at: a request, the rights that it needs, and how it is refused without each.
+"""One case for each right that an API checks: a request, the rights that it needs, and how it is refused without each.
 
-What is said of Ottla here is said of Apache Kafka 3.9 as well, on which the same cases run. Topic ``t`` exists with one
+The same cases run on Ottla and on Apache Kafka 3.9. Topic ``t`` exists with one
 partition, ``none`` and ``new`` do not; the group is ``g``, the transactional id ``x``.
 """
 
@@ -74,7 +74,7 @@ REFUSALS = {T, G, C, X, ErrorCode.OPERATION_NOT_ATTEMPTED}
 
 @dataclasses.dataclass(frozen=True)
 class Grant:
-    """A right to one resource, and what the case is answered without it."""
+    """A right to one resource, and the response without it."""
 
     resource_type: ResourceType
     operation: Operation
@@ -84,7 +84,7 @@ class Grant:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """``grants`` are needed, and enough. ``on_kafka``: whether Kafka's ZooKeeper mode has the API at this version."""
+    """``grants`` are necessary and sufficient. ``on_kafka``: whether Kafka's ZooKeeper mode has the API at this version."""
 
     api: ApiKey
     version: int
@@ -138,7 +138,7 @@ def _add_partitions(*names: str) -> add_partitions.AddPartitionsToTxnRequest:
 
 
 def _config_requests(kind: ConfigType, name: str) -> tuple[Any, Any, Any]:
-    """Describe, alter and change by one: each of one resource, and nothing comes of it."""
+    """DescribeConfigs, AlterConfigs and IncrementalAlterConfigs of one resource, without any effect."""
     describe = configs.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
     alter = alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name)
     change = incremental_alter_configs.AlterConfigsResource(resource_type=kind, resource_name=name)
@@ -389,7 +389,7 @@ _REQUESTS: dict[ApiKey, Callable[[], Any]] = {
 
 
 def whole_request(api: ApiKey, operation: Operation, highest: int) -> Case:
-    """An API that needs a right of the cluster for everything in it: its plainest request, which does nothing."""
+    """An API that needs a right of the cluster for the whole request: its simplest request, which has no effect."""
     version = min(highest, _VERSIONS.get(api, 1))
     return Case(
         api, version, _REQUESTS.get(api, request_class(api)), (cluster(operation),), api not in _ON_NO_ZOOKEEPER

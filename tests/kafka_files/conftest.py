@@ -36,7 +36,7 @@ from ottla.wire.records import Record, build_batch
 
 ROOT = Path(__file__).parents[2]
 START_MS = (int(time.time()) + 7200) * 1000
-"""Above the time of every end marker, which brokers set, so that segments roll at the same offsets everywhere."""
+"""Later than the time of every end marker, which brokers set, so that segments roll at the same offsets everywhere."""
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SEGMENT_MS = 60_000
 BASE_CONFIGS = {
@@ -59,7 +59,7 @@ Row = tuple[int, tuple[int, int], "bytes | None", "bytes | None", tuple[tuple[st
 
 @dataclass
 class Contents:
-    """What a stock client reads: rows by isolation level and topic, and the offset in ``stock`` that a group committed."""
+    """What a stock client reads: rows by isolation level and topic, and the offset in ``stock`` that a group has committed."""
 
     rows: dict[str, dict[str, list[Row]]]
     committed: dict[str, int]
@@ -67,7 +67,7 @@ class Contents:
 
 @dataclass
 class Filled:
-    """A data folder after a clean stop, and what it held. ``stock`` is a client that wrote and wants to go on."""
+    """A data folder after a clean stop, and its contents. ``stock`` is a client that has written and can continue."""
 
     process: BrokerProcess
     contents: Contents
@@ -82,7 +82,7 @@ class Filled:
 
 
 def read_topics(bootstrap: str, isolation: str) -> dict[str, list[Row]]:
-    """Everything that a stock consumer is given of TOPICS, up to the ends that it is told."""
+    """Everything that a stock consumer reads from TOPICS, up to their end offsets."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -129,7 +129,7 @@ def record(key: bytes | None, value: bytes | None, timestamp: int, *headers: tup
 
 
 class Filler:
-    """Fills the topics of one broker, the same requests in the same order for every broker."""
+    """Fills the topics of one broker, with the same requests in the same order for every broker."""
 
     def __init__(self, process: BrokerProcess) -> None:
         self.process = process
@@ -141,7 +141,7 @@ class Filler:
         self.operator.create_topic(topic, 1, BASE_CONFIGS | named)
 
     def send(self, connection: Connection, topic: str, batch: bytes, transactional_id: str | None = None) -> int:
-        """Produce one batch; its base offset."""
+        """Produce one batch; returns its base offset."""
         version = 9 if transactional_id is None else 11
         response = connection.call(produce_request(topic, {0: batch}, transactional_id=transactional_id), version)
         (answer,) = response.responses[0].partition_responses
@@ -169,7 +169,7 @@ class Filler:
         self._stock(0)
 
     def fill_after_restart(self) -> None:
-        """What comes under a later leader epoch, and what stays open."""
+        """Everything that is written under a later leader epoch, with a transaction that stays open."""
         for topic in TOPICS:
             self.operator.wait_until_ready(topic, 1)
         with connect(self.process.bootstrap) as connection:
@@ -184,7 +184,7 @@ class Filler:
         eventually(lambda: any(name.endswith(".log.deleted") for name in os.listdir(data)))
 
     def _plain(self, connection: Connection, numbers: range) -> None:
-        """Every codec, header, null and gap in time; an idempotent producer beside an ordinary one."""
+        """Every codec; headers, nulls and gaps in time; an idempotent producer and an ordinary one."""
         for number in numbers:
             timestamp = START_MS + number * 10_000
             records = [
@@ -254,7 +254,7 @@ class Filler:
         self._number(connection, "transactions", 99, 25)
 
     def _compacted(self, connection: Connection) -> None:
-        """Keys that come again, tombstones, and transactions, over many segments; no cleaning is allowed yet."""
+        """Repeated keys, tombstones, and transactions, over many segments; cleaning is not allowed yet."""
         cleaned = RawProducer(connection, "cleaned").start()
         for number in range(40):
             timestamp = START_MS + number * SEGMENT_MS // 3
@@ -272,7 +272,7 @@ class Filler:
                 self.send(connection, "compacted", batch)
 
     def _clean(self, connection: Connection) -> None:
-        """Allow the cleaning, and wait for it; then two more: one finds markers without their records, one drops them."""
+        """Allow a cleaning, and wait for it; then two more: one finds markers without their records, the other removes them."""
         self._alter(connection, "compacted", {"min.cleanable.dirty.ratio": "0.0"})
         cleaned = self._cleaned_above(0)
         self._alter(connection, "compacted", {"delete.retention.ms": "0"})
@@ -282,7 +282,7 @@ class Filler:
             cleaned = self._cleaned_above(cleaned)
 
     def _cleaned_above(self, offset: int) -> int:
-        """Wait until the log is clean up to an offset above this one; that offset."""
+        """Wait until the log is clean up to an offset above this one; returns that offset."""
         eventually(lambda: self._cleaned_offset() > offset)
         return self._cleaned_offset()
 
@@ -303,7 +303,7 @@ class Filler:
         assert answer.error_code == ErrorCode.NONE
 
     def _stock(self, part: int) -> None:
-        """A stock client's idempotent producers, one for each codec; the last one is kept to go on later."""
+        """A stock client's idempotent producers, one for each codec; the last one is kept, to continue later."""
         for number, codec in enumerate(CODECS):
             producer = self.stock
             if producer is None or number:
@@ -318,14 +318,14 @@ class Filler:
             self.stock = producer if self.stock is None else self.stock
 
     def _offsets(self, connection: Connection) -> None:
-        """A group that committed by itself, and one in a transaction."""
+        """Offsets of a group that commits directly, and of one that commits in a transaction."""
         consumer = Consumer({"bootstrap.servers": self.process.bootstrap, "group.id": "readers"})
 
         def commit() -> bool:
             try:
                 consumer.commit(offsets=[TopicPartition("stock", 0, 77, "note")], asynchronous=False)
             except KafkaException as failure:
-                # librdkafka passes on what Apache Kafka answers while it loads the partition that the group is kept in.
+                # librdkafka passes on the error that Apache Kafka returns while it loads the group's partition.
                 if failure.args[0].code() != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
                     raise
                 return False

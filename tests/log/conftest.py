@@ -27,7 +27,7 @@ TOPIC_ID = bytes(range(16))
 
 
 class SetClock:
-    """Wall time as the test says."""
+    """Wall time that the test sets."""
 
     def __init__(self, now: int = 1_700_000_000_000) -> None:
         self.now = now
@@ -51,7 +51,7 @@ def _descriptors_go_with_the_test() -> Iterator[None]:
 
 
 class HeldWorkers:
-    """Workers whose jobs wait for ``release``: with their work not yet begun (``before``), or done and not yet over."""
+    """Workers whose jobs wait for ``release``: before their work (``before``), or after it."""
 
     def __init__(self, *, before: bool) -> None:
         self.release = trio.Event()
@@ -99,12 +99,12 @@ class World:
         return (await self.start(**settings)).get_or_create(topic, partition, TOPIC_ID)
 
     def kill(self) -> None:
-        """End the last manager as kill -9 would: nothing is written, descriptors and lock go."""
+        """End the last manager as kill -9 would: nothing is written, descriptors and the lock are released."""
         assert any(part._lock is not None for part in self.managers[-1]._folders)
         self._let_go(self.managers[-1])
 
     def close(self) -> None:
-        """Let go of every descriptor that is still open."""
+        """Close every descriptor that is still open."""
         for manager in self.managers:
             self._let_go(manager)
 
@@ -208,13 +208,13 @@ def os_world(tmp_path: Path) -> World:
 
 @pytest.fixture(params=["memory", "os"])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    """On either disk."""
+    """A world on a disk in memory, and one on the real disk."""
     return World(MemoryDisk(), "data") if request.param == "memory" else World(OsDisk(), str(tmp_path / "data"))
 
 
 @pytest.fixture
 def make_world(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """``make_world("memory" | "os")``: a fresh one each time."""
+    """``make_world("memory" | "os")``: a new world each time."""
 
     def make(kind: str) -> World:
         if kind == "memory":

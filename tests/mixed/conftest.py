@@ -1,4 +1,4 @@
-"""The mixed clusters that tests on demand share: one at a time, of each kind, on the session's ZooKeeper."""
+"""The mixed clusters that tests on demand share: one cluster at a time, on the session's ZooKeeper."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shared(
 
 @pytest.fixture
 def mixed(shared: Mixed) -> Iterator[Mixed]:
-    """A cluster of both kinds, all brokers of which run, before and after; none of them has logged an error."""
+    """A mixed cluster. All brokers run before and after the test, and none of them has logged an error."""
     yield shared
     shared.cluster.start()
     assert shared.troubles() == []
@@ -29,7 +29,7 @@ def mixed(shared: Mixed) -> Iterator[Mixed]:
 
 @pytest.fixture(params=BOTH)
 def controller(mixed: Mixed, request: pytest.FixtureRequest) -> int:
-    """A broker of either kind that is the controller."""
+    """The id of the controller, a broker of either kind."""
     return mixed.led_by(request.param)
 
 

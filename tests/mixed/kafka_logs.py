@@ -1,6 +1,6 @@
-"""What the brokers of a mixed cluster have logged: errors and exceptions, except for those that are known and no trouble.
+"""The errors and exceptions in the logs of a mixed cluster's brokers, except for known harmless ones.
 
-Kafka's broker has one log here, with what its server.log, controller.log and state-change.log would have from WARN on.
+Kafka's broker has one log here, with the entries of server.log, controller.log and state-change.log from WARN on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ALLOWED_OF_KAFKA = {
     r"SessionTimeoutException: Client session timed out": "the test has paused this broker",
     r"SessionExpiredException: Unable to reconnect": "the same, for longer",
 }
-"""By what an entry has in it, why it is no trouble between the two kinds of brokers."""
+"""By a pattern in an entry: why it is harmless."""
 
 ALLOWED_OF_OTTLA: dict[str, str] = {}
 
@@ -38,7 +38,7 @@ def entries(text: str) -> Iterator[str]:
 
 
 def troubles(broker: BrokerProcess, since: int = 0) -> list[str]:
-    """What is wrong in what a broker has printed, from this character on."""
+    """The errors in a broker's output, from this character on."""
     text = broker.log()[since:]
     if isinstance(broker, OttlaProcess):
         bad, allowed, parts = _OTTLA_BAD, ALLOWED_OF_OTTLA, iter(text.splitlines())

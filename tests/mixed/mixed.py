@@ -1,4 +1,4 @@
-"""A cluster of Ottla's and Apache Kafka's brokers, and what tests ask of it."""
+"""A cluster of Ottla's and Apache Kafka's brokers, with operations for tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OTTLA, KAFKA = "ottla", "kafka"
 BOTH = (OTTLA, KAFKA)
 _ELECTION_NOT_NEEDED = 84
 PATIENCE_S = 90.0
-"""For what ends with a session, on a busy machine."""
+"""The limit of waits that end with a session, on a busy machine."""
 
 PROPERTIES = {
     "zookeeper.session.timeout.ms": "9000",
@@ -53,7 +53,7 @@ class Mixed:
         return next(broker_id for broker_id in self.cluster.of_kind(kind) if broker_id not in but)
 
     def led_by(self, kind: str) -> int:
-        """Have a broker of this kind be the controller; which one."""
+        """Make a broker of this kind the controller; returns its id."""
         return self.cluster.have_controller(self.cluster.of_kind(kind))
 
     def replicas_from(self, leader: int) -> list[int]:
@@ -65,16 +65,16 @@ class Mixed:
         return connect(self.cluster.broker(broker_id).address)
 
     def create(self, topic: str, *replicas: Sequence[int], **configs: str) -> None:
-        """Make a topic with these replicas of its partitions, and wait until every broker knows who leads it."""
+        """Create a topic with these replicas of its partitions, and wait until every broker knows the leaders."""
         settings = {name.replace("_", "."): value for name, value in configs.items()}
         new = NewTopic(topic, len(replicas), replica_assignment=[list(each) for each in replicas], config=settings)
         self.asked(lambda: self.admin.create_topics([new])[topic])
         self.wait(topic, {number: each[0] for number, each in enumerate(replicas)})
 
     def asked(self, request: Callable[[], Future[Any]]) -> Any:
-        """What the controller answers: this client goes to the last one it knew first, and reports that it is none.
+        """The controller's response, with repetitions: the client first asks the last controller it knew, and reports its error.
 
-        A topic that is still being deleted is made again once it is gone.
+        A topic that is still being deleted is created when it is gone.
         """
 
         def answer() -> tuple[Any] | None:
@@ -92,26 +92,26 @@ class Mixed:
         return answered[0]
 
     def leaders(self, topic: str, told_by: int) -> dict[int, int]:
-        """Who leads, as a broker tells clients."""
+        """The leaders, as a broker reports them to clients."""
         with self.connect(told_by) as connection:
             return {each.partition_index: each.leader_id for each in topic_metadata(connection, topic).partitions}
 
     def isr(self, topic: str, told_by: int, partition: int = 0) -> list[int]:
-        """The in-sync replicas, as a broker tells clients."""
+        """The in-sync replicas, as a broker reports them to clients."""
         with self.connect(told_by) as connection:
             found = {each.partition_index: each.isr_nodes for each in topic_metadata(connection, topic).partitions}
         return sorted(found.get(partition, []))
 
     def wait(self, topic: str, leaders: Mapping[int, int]) -> None:
-        """Return when every running broker tells that these lead."""
+        """Return when every running broker reports these leaders."""
         eventually(lambda: all(self.leaders(topic, each) == leaders for each in self.running()), PATIENCE_S)
 
     def wait_isr(self, topic: str, isr: Sequence[int], partition: int = 0) -> None:
-        """Return when every running broker tells of these in-sync replicas."""
+        """Return when every running broker reports these in-sync replicas."""
         eventually(lambda: all(self.isr(topic, each, partition) == sorted(isr) for each in self.running()), PATIENCE_S)
 
     def sessions(self) -> set[str]:
-        """In which sessions of ZooKeeper brokers are registered, with which of them."""
+        """The registered brokers with their sessions at ZooKeeper, as text."""
         assert isinstance(self.cluster.zookeeper, ZooKeeperProcess)
         sessions = re.findall(r"^0x\w+:\n(?:\t.*\n)*", self.cluster.zookeeper.ask("dump"), re.MULTILINE)
         return {each for each in sessions if f"\t{self.cluster.root}/brokers/ids/" in each}
@@ -120,7 +120,7 @@ class Mixed:
         return [broker_id for broker_id in self.ids if self.cluster.broker(broker_id).is_running]
 
     def elect_preferred(self, topic: str, *partitions: int) -> None:
-        """Have the first replicas lead again, which may have to join the in-sync replicas first: else Kafka logs an error."""
+        """Elect the preferred leaders, once they are in sync; otherwise Kafka would log an error."""
         eventually(lambda: all(self._may_lead(topic, partitions, each) for each in self.running()), PATIENCE_S)
         wanted = [TopicPartition(topic, number) for number in partitions]
         errors: list[KafkaError] = []
@@ -129,7 +129,9 @@ class Mixed:
             answered = self.asked(lambda: self.admin.elect_leaders(ElectionType.PREFERRED, wanted))
             found = [each.error for each in answered if each.error is not None]
             errors[:] = [error for error in found if error.code() != _ELECTION_NOT_NEEDED]
-            if any(error.code() == KafkaError.NOT_CONTROLLER for error in errors):  # Kafka says so of each partition
+            if any(
+                error.code() == KafkaError.NOT_CONTROLLER for error in errors
+            ):  # Kafka returns it for each partition
                 self.admin.list_topics(timeout=PATIENCE_S)
             return not errors
 
@@ -139,7 +141,7 @@ class Mixed:
             raise AssertionError(f"{topic}: {errors}") from late
 
     def _may_lead(self, topic: str, partitions: Sequence[int], told_by: int) -> bool:
-        """Whether the first replicas are in sync, as a broker tells clients."""
+        """Whether the preferred leaders are in sync, as a broker reports it to clients."""
         with self.connect(told_by) as connection:
             found = {each.partition_index: each for each in topic_metadata(connection, topic).partitions}
         return all(
@@ -149,7 +151,7 @@ class Mixed:
     # --- records ------------------------------------------------------------------------------------------------------
 
     def produce(self, topic: str, values: Sequence[bytes], partition: int = 0, **settings: object) -> None:
-        """Write values, with acks=all unless told otherwise; all have to be acknowledged."""
+        """Write values, by default with acks=all; all must be acknowledged."""
         producer = Producer({"bootstrap.servers": self.bootstrap, "acks": "all", "log_level": 0, **settings})
         failures: list[object] = []
         for value in values:
@@ -178,7 +180,7 @@ class Mixed:
         return values
 
     def read_until(self, topic: str, last: bytes) -> list[bytes]:
-        """The values of partition 0, up to this one."""
+        """The values of partition 0, up to and including this one."""
         with self.connect(self.leaders(topic, self.running()[0])[0]) as connection:
             count = list_offset(connection, topic, -1, 5).offset
         values = self.read(topic, count)
@@ -186,12 +188,12 @@ class Mixed:
         return values
 
     def segment(self, broker_id: int, topic: str, partition: int = 0) -> bytes:
-        """What a broker has of a partition's log, which has one segment."""
+        """The bytes of a partition's log at a broker, which has one segment."""
         (data,) = self.cluster.broker(broker_id).data_folders
         return b"".join(each.read_bytes() for each in sorted((data / f"{topic}-{partition}").glob("*.log")))
 
     def wait_same(self, topic: str, partition: int = 0) -> bytes:
-        """Return when all brokers have the same bytes of a partition: those."""
+        """Return when all brokers have the same bytes of a partition; returns them."""
 
         def same() -> bytes | None:
             logs = {self.segment(each, topic, partition) for each in self.ids}
@@ -202,7 +204,7 @@ class Mixed:
     # --- logs ---------------------------------------------------------------------------------------------------------
 
     def troubles(self) -> list[str]:
-        """What the brokers have logged of errors since this was asked last."""
+        """The errors that the brokers have logged since the last call."""
         found = []
         for broker, seen in self._seen.items():
             found += [f"{broker.folder.name}: {each}" for each in troubles(broker, seen)]
@@ -214,7 +216,7 @@ class Mixed:
 def running(
     kind: str, folder: Path, zookeeper: ZooKeeperProcess | None = None, root: str = "", **properties: str
 ) -> Iterator[Mixed]:
-    """A mixed cluster of a kind of ``KINDS``, started, for the length of a block. ``properties`` with _ for the dots."""
+    """A context with a started cluster of one of the ``KINDS``. ``properties`` have _ for the dots."""
     own = {name.replace("_", "."): value for name, value in properties.items()}
     cluster = KINDS[kind](folder, zookeeper=zookeeper, root=root, properties={**PROPERTIES, **own})
     assert isinstance(cluster, MixedCluster)

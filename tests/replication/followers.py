@@ -1,4 +1,4 @@
-"""Replicas for the tests of followers: their logs, and what a leader would send them."""
+"""Replicas for the tests of followers: their logs, and the batches that a leader would send."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from .replicas import ME, TOPIC_ID, Submitted
 
 
 def batch(offset: int, *values: str, epoch: int = 0, timestamp: int = 1_000, **header: Any) -> bytes:
-    """A batch as a leader of this epoch has it in its log."""
+    """A batch as in the log of a leader with this epoch."""
     records = [Record(timestamp=timestamp, value=value.encode()) for value in values or ("a",)]
     return bytes(build_batch(records, base_offset=offset, leader_epoch=epoch, **header))
 
 
 def filled(log: PartitionLog, epochs: Sequence[int]) -> None:
-    """Give the log a record of each of these leader epochs."""
+    """Append a record for each of these leader epochs."""
     for epoch in epochs:
         append_as_follower(log, batch(log.log_end_offset, f"{log.log_end_offset}/{epoch}", epoch=epoch), epoch)
 
@@ -56,19 +56,19 @@ def records(log: PartitionLog) -> dict[int, str]:
 
 
 class Replicas:
-    """The partitions of topic "t" on broker 1, as its controller says."""
+    """The partitions of topic "t" on broker 1, with requests of its controller."""
 
     def __init__(self, manager: ReplicaManager, logs: LogManager) -> None:
         self.manager = manager
         self._logs = logs
 
     def kill(self) -> None:
-        """End as kill -9 does: nothing more is written, and the folder's lock goes."""
+        """End as with kill -9: nothing more is written, and the folder's lock is released."""
         for part in self._logs._folders:
             part.release()
 
     def lead(self, leader: int, epoch: int, number: int = 0, isr: Sequence[int] = (1, 2)) -> Partition:
-        """From now on this broker leads the partition in this epoch."""
+        """Make this broker the leader of the partition in this epoch."""
         state = LeaderAndIsrPartitionState(
             partition_index=number,
             leader=leader,

@@ -1,4 +1,4 @@
-"""The partitions of one broker on a simulated disk, changed as a controller would; what they told is kept."""
+"""The partitions of one broker on a simulated disk, changed as by a controller; their calls are recorded."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ LAG_SECONDS = 30.0
 
 
 class Submitted:
-    """``IsrChanges`` and ``Followers`` that keep what they are told."""
+    """``IsrChanges`` and ``Followers`` that record their calls."""
 
     def __init__(self) -> None:
         self.changed: list[Partition] = []
         self.followed: list[tuple[int, int] | None] = []
-        """Leader and leader epoch; None where no leader is followed any more."""
+        """Leader and leader epoch; None for partitions that are not followed any more."""
 
     def submit(self, partition: Partition) -> None:
         self.changed.append(partition)
@@ -56,7 +56,7 @@ class Submitted:
 
 
 class Replicas:
-    """A replica manager and the controller's requests to it; ``told`` is what its leadership listener heard."""
+    """A replica manager and the controller's requests to it; ``told`` are the calls of its leadership listener."""
 
     def __init__(
         self, manager: ReplicaManager, logs: LogManager, metadata: MetadataCache, submitted: Submitted
@@ -70,7 +70,7 @@ class Replicas:
         manager.leadership_listeners.append(lambda *change: self.told.append(change))
 
     def live(self, *broker_ids: int) -> None:
-        """These brokers are in the cluster."""
+        """Make these the brokers of the cluster."""
         brokers = [UpdateMetadataBroker(id=broker_id) for broker_id in broker_ids]
         self.metadata.update(UpdateMetadataRequest(controller_epoch=1, live_brokers=brokers))
 
@@ -85,7 +85,7 @@ class Replicas:
         topic_id: bytes = TOPIC_ID,
         **fields: Any,
     ) -> int:
-        """Let ``leader`` lead partition 0 of "t"; the error code, of the request or else of the partition."""
+        """Make ``leader`` lead partition 0 of "t". Returns the error code of the request or of the partition."""
         fields.setdefault("partition_epoch", epoch)
         state = LeaderAndIsrPartitionState(
             partition_index=0,
@@ -102,14 +102,14 @@ class Replicas:
         return answer.error_code or answer.topics[0].partition_errors[0].error_code
 
     def stop(self, *, delete: bool = False, epoch: int = -1, controller_epoch: int = 1) -> int:
-        """Stop the replica; the error code, of the request or else of the partition."""
+        """Stop the replica. Returns the error code of the request or of the partition."""
         state = StopReplicaPartitionState(partition_index=0, leader_epoch=epoch, delete_partition=delete)
         topic = StopReplicaTopicState(topic_name="t", partition_states=[state])
         answer = self.manager.stop_replica(StopReplicaRequest(controller_epoch=controller_epoch, topic_states=[topic]))
         return answer.error_code or answer.partition_errors[0].error_code
 
     def fetched(self, broker_id: int, offset: int, *, log_start: int = 0, broker_epoch: int = -1) -> None:
-        """A follower has fetched at ``offset``."""
+        """Note a follower's fetch at ``offset``."""
         partition = self.partition
         assert partition.leader is not None
         follower = partition.leader.follower(broker_id, broker_epoch, partition.leader_epoch)

@@ -1,4 +1,4 @@
-"""A leader played by a test: it reads the requests of a ``Fetcher`` one by one, and answers as the test says."""
+"""A leader controlled by a test: it reads the requests of a ``Fetcher`` one by one, and sends the responses of the test."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Leader:
         return self.request
 
     async def fetch(self) -> Asked:
-        """The partitions that the next request, a Fetch, names."""
+        """The partitions in the next request, a Fetch."""
         assert isinstance(await self.next(), FetchRequest)
         return self.asked
 
@@ -75,7 +75,7 @@ class Leader:
         await self.peer.answer(self.header, FetchResponse(error_code=error, session_id=session_id, responses=topics))
 
     async def answer_offset(self, offset: int, error: int = 0) -> None:
-        """To ListOffsets."""
+        """Respond to ListOffsets."""
         assert self.peer is not None
         (topic,) = self.request.topics
         (asked,) = topic.partitions
@@ -89,7 +89,7 @@ class Leader:
         self.peer = None
 
     def partition(self, number: int = 0, epoch: int = 5, leader: int = LEADER) -> Partition:
-        """A partition that follows the leader in this epoch, as the controller has said now."""
+        """A partition that follows the leader in this epoch, after a request of the controller."""
         return self.replicas.lead(leader, epoch, number)
 
 
@@ -110,7 +110,7 @@ async def leader(
     protocol: str = LATEST,
     **log_settings: Any,
 ) -> AsyncIterator[tuple[Leader, Any]]:
-    """A leader and a fetcher of it, or a broker's fetchers, that are at work."""
+    """A leader with a running fetcher, or with the fetchers of a broker."""
     replicas = await follower_world(**log_settings)
     async with opened() as world, trio.open_nursery() as nursery:
         replication = settings(replica_fetch_backoff_ms=backoff_ms, inter_broker_protocol_version=protocol)

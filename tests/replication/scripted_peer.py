@@ -1,4 +1,4 @@
-"""The other end of a ``BrokerClient``, played by a test, so that each byte is sent when the test says so."""
+"""The other end of a ``BrokerClient``, controlled by a test, which decides when each byte is sent."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Peer:
         await self.connection.send([answer_frame(header, response)])
 
     async def echo(self) -> None:
-        """Answer the next heartbeat with its number."""
+        """Respond to the next heartbeat with its number."""
         header, request = await self.request()
         await self.answer(header, answer_to(request.generation_id))
 
@@ -87,7 +87,7 @@ class World:
         return Peer(self.connections[-1])
 
     async def is_answered(self) -> None:
-        """A heartbeat goes well, over a connection that is made for it."""
+        """Send a heartbeat, which succeeds, over a new connection."""
         async with trio.open_nursery() as nursery:
             sent = Sent(nursery, self.client, 99)
             await (await self.accept()).echo()
@@ -95,7 +95,7 @@ class World:
 
 
 class Sent:
-    """A heartbeat in a task of its own; what became of it."""
+    """A heartbeat sent in a task of its own, and its outcome."""
 
     def __init__(self, nursery: trio.Nursery, client: BrokerClient, number: int) -> None:
         self.number = number
@@ -134,7 +134,7 @@ async def opened(network: MemoryNetwork | None = None, **limits: Any) -> AsyncIt
 
 
 async def send_all(nursery: trio.Nursery, client: BrokerClient, count: int) -> list[Sent]:
-    """Heartbeats 0, 1, ... in flight, in this order."""
+    """Send the heartbeats 0, 1, ... in this order, without waiting."""
     sent = []
     for number in range(count):
         sent.append(Sent(nursery, client, number))

@@ -1,4 +1,4 @@
-"""A coordinator on a log in memory, whose markers go to partitions that the test rules."""
+"""A coordinator on a log in memory, whose markers go to partitions that the test controls."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ottla.wire.records import RecordBatch
 
 
 async def no_flush() -> None:
-    """Nothing was answered yet."""
+    """Nothing to flush."""
 
 
 class MemoryLog:
     """``CoordinatorLog`` in memory. ``held`` keeps the high watermark where it is; ``error`` refuses the next append.
 
-    ``wait_error`` goes to the next who waits for the watermark.
+    ``wait_error`` is raised by the next wait for the watermark.
     """
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class MemoryLog:
         raise AssertionError("__transaction_state is part of no transaction")
 
     def release(self) -> None:
-        """Let everything written so far become committed."""
+        """Commit everything that was written so far."""
         self.held = False
         self.committed.update(self.ends - self.committed)
         self.moved.set()
@@ -146,7 +146,7 @@ class ProducerIds:
 
 
 class World:
-    """What outlives a coordinator, and coordinators one after the other."""
+    """The log and the partitions, for coordinators one after the other."""
 
     def __init__(self, nursery: trio.Nursery, **settings: int) -> None:
         self.nursery = nursery
@@ -158,7 +158,7 @@ class World:
         self.epoch = 0
 
     async def coordinator(self, transactional_id: str = "id") -> TransactionCoordinator:
-        """One that runs and serves the id."""
+        """Start another coordinator, which serves the transactional id."""
         made = TransactionCoordinator(self.log, self.settings, self.clock, self.producer_ids, self.leaders)
         self.epoch += 1
         await made.load(made.partition_for(transactional_id), self.epoch)
@@ -173,7 +173,7 @@ def make_world() -> Callable[..., World]:
 
 @pytest.fixture
 def run(make_world):
-    """``run(test, **settings)``: the test with a world whose coordinators run until it ends."""
+    """``run(test, **settings)``: run the test with a world, whose coordinators are stopped at its end."""
 
     async def run(test, **settings) -> None:
         async with trio.open_nursery() as nursery:
