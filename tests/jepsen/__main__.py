@@ -1,9 +1,9 @@
-"""``make jepsen MINUTES=5 SEED=7``: clients and faults for so long on three processes of Ottla; SYSTEM=kafka on Apache Kafka's.
+"""``make jepsen MINUTES=5 SEED=7``: clients and faults for this long on three brokers of Ottla; SYSTEM=kafka: of Apache Kafka.
 
     python -m ottla.tests.jepsen [--minutes 5] [--seed 7] [--system ottla] [--faults NAME,NAME...] [--folder FOLDER]
     python -m ottla.tests.jepsen --check FOLDER/history.jsonl
 
-Everything is left in a folder, build/jepsen/SYSTEM-SEED by default: the history, the brokers' logs, the report; their data, if
+Everything is in a folder, build/jepsen/SYSTEM-SEED by default: the history, the brokers' logs, the report; also their data, if
 something was found. ``--check`` checks a history again. Exit status 1 if something is wrong.
 """
 
@@ -42,7 +42,7 @@ def main() -> int:
     report = Run(asked.system, asked.seed, asked.minutes * 60, folder, asked.faults)()
     (folder / REPORT).write_text(f"{report}\n")
     print(report, flush=True)
-    # Threads of client libraries may still wait for what does not come.
+    # Threads of client libraries may still be waiting.
     os._exit(1 if report.violations else 0)
 
 

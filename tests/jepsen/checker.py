@@ -1,8 +1,7 @@
-"""What is wrong with a history: a pure function of it.
+"""Finds violations in a history; a pure function.
 
-The names of what can be wrong are those that Jepsen's workload for Kafka has, as far as it has them (``Kind``). Two things are
-no error there either: records of other producers between those of one transaction, and readers of what is uncommitted who see
-what is aborted.
+The kinds of violations (``Kind``) have the names of Jepsen's workload for Kafka where it has them. As there, these are not
+violations: records of other producers between those of one transaction, and read_uncommitted readers that see aborted records.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ __all__ = ["Kind", "Violation", "check"]
 
 
 def check(events: Iterable[Event]) -> list[Violation]:
-    """Everything that is wrong with a history, in the order of ``Kind``."""
+    """All violations in a history, in the order of ``Kind``."""
     known = Operations(events)
     found = [
         *lost_writes(known),
@@ -40,9 +39,9 @@ def check(events: Iterable[Event]) -> list[Violation]:
 
 
 def lost_writes(known: Operations) -> Iterator[Violation]:
-    """Acknowledged at an offset at or below one that was read, and never read.
+    """Values that were acknowledged at or below an offset that was read, and were never read.
 
-    A transaction is as one record here: if one of it must be there, all must.
+    A transaction counts as one record: if one of its values must be there, all must.
     """
     for send in known.sends.values():
         if not known.is_acknowledged(send) or send.value in known.seen:
@@ -52,7 +51,7 @@ def lost_writes(known: Operations) -> Iterator[Violation]:
 
 
 def unseen(known: Operations) -> Iterator[Violation]:
-    """Acknowledged, and not there when everything was read in the end, by readers of either isolation."""
+    """Acknowledged values that final reads, of either isolation level, have not found."""
     readers = _final_reads(known)
     for send in known.sends.values():
         if not known.is_acknowledged(send):
@@ -63,7 +62,7 @@ def unseen(known: Operations) -> Iterator[Violation]:
 
 
 def _final_reads(known: Operations) -> dict[Partition, dict[str, set[int]]]:
-    """The values that final reads of each partition gave, by the process that read."""
+    """The values that final reads of each partition found, by process."""
     values: dict[tuple[str, Partition], set[int]] = defaultdict(set)
     for poll in known.polls:
         values[poll.process, poll.partition].update(read.value for read in poll.reads)
@@ -75,7 +74,7 @@ def _final_reads(known: Operations) -> dict[Partition, dict[str, set[int]]]:
 
 
 def duplicates(known: Operations) -> Iterator[Violation]:
-    """One value at two places. Every producer is idempotent."""
+    """Values at two places. Every producer is idempotent."""
     for value, places in known.places.items():
         if len(places) > 1:
             where = ", ".join(f"{partition} at {offset}" for partition, offset in sorted(places))
@@ -83,7 +82,7 @@ def duplicates(known: Operations) -> Iterator[Violation]:
 
 
 def inconsistent_offsets(known: Operations) -> Iterator[Violation]:
-    """Two values at one offset."""
+    """Offsets with two values."""
     for partition, offsets in known.offsets.items():
         for offset, values in offsets.items():
             if len(values) > 1:
@@ -93,7 +92,7 @@ def inconsistent_offsets(known: Operations) -> Iterator[Violation]:
 
 
 def phantoms(known: Operations) -> Iterator[Violation]:
-    """Values that were read where they were not sent."""
+    """Values that were read in partitions to which they were not sent."""
     for poll in known.polls:
         for offset, value in poll.reads:
             send = known.sends.get(value)
@@ -105,7 +104,7 @@ def phantoms(known: Operations) -> Iterator[Violation]:
 
 
 def aborted_and_precommitted_reads(known: Operations) -> Iterator[Violation]:
-    """Values whose send has failed; and, for readers of what is committed, whose transaction was aborted or not yet committed."""
+    """Values that were read though their send failed or, with read_committed, their transaction was not committed by then."""
     for poll in known.polls:
         for offset, value in poll.reads:
             send = known.sends.get(value)
@@ -127,7 +126,7 @@ def aborted_and_precommitted_reads(known: Operations) -> Iterator[Violation]:
 
 
 def torn_transactions(known: Operations) -> Iterator[Violation]:
-    """A transaction of which a part was read as committed, and another part is not there though it was read past that."""
+    """Transactions of which a part was read as committed, and another part was not, though readers have passed it."""
     for transaction in known.transactions.values():
         there = [send for send in transaction.sends if READ_COMMITTED in known.seen[send.value]]
         if not there:
@@ -142,7 +141,7 @@ def torn_transactions(known: Operations) -> Iterator[Violation]:
 
 
 def _was_passed(known: Operations, send: Send) -> bool:
-    """Whether who reads what is committed would have seen it by now."""
+    """Whether a read_committed reader must have seen it by now."""
     if known.end_of_final(send.partition, READ_COMMITTED) is not None:
         return True
     return send.offset is not None and any(
@@ -154,7 +153,7 @@ def _was_passed(known: Operations, send: Send) -> bool:
 
 
 def two_owners(known: Operations) -> Iterator[Violation]:
-    """A partition that two members of a group were given in one generation."""
+    """Partitions that were assigned to two members of a group in one generation."""
     owners: dict[tuple[str, int, Partition], str] = {}
     for event in known.events:
         if event.act is Act.ASSIGN and event.group is not None and event.generation is not None:
@@ -168,7 +167,7 @@ def two_owners(known: Operations) -> Iterator[Violation]:
 
 
 def missed_by_groups(known: Operations) -> Iterator[Violation]:
-    """Values that a group has read past and none of its members has read: what was committed was more than what was read."""
+    """Values that a group has passed and none of its members has read: it has committed more than was read."""
     for (group, isolation), processes in _members(known).items():
         read: dict[Partition, set[int]] = defaultdict(set)
         farthest: dict[Partition, int] = {}
@@ -187,7 +186,7 @@ def missed_by_groups(known: Operations) -> Iterator[Violation]:
 
 
 def _members(known: Operations) -> dict[tuple[str, str], set[str]]:
-    """The processes that were ever a member of a group, by group and the isolation level that they read with."""
+    """The processes that were ever members of a group, by group and isolation level."""
     group_of = {event.process: event.group for event in known.events if event.act is Act.ASSIGN}
     members: dict[tuple[str, str], set[str]] = defaultdict(set)
     for poll in known.polls:
@@ -198,7 +197,7 @@ def _members(known: Operations) -> dict[tuple[str, str], set[str]]:
 
 
 def _visible(known: Operations, partition: Partition, isolation: str) -> Iterator[tuple[int, int]]:
-    """The values, with their offsets, that were read with an isolation level."""
+    """The values that were read with an isolation level, with their offsets."""
     for offset, values in known.offsets[partition].items():
         for value in values:
             if isolation in known.seen[value]:
@@ -206,7 +205,7 @@ def _visible(known: Operations, partition: Partition, isolation: str) -> Iterato
 
 
 def processed_twice(known: Operations) -> Iterator[Violation]:
-    """Two committed results of one record, of those who consume, transform and produce in one transaction."""
+    """Records with two committed results of consume-transform-produce."""
     results: dict[int, list[int]] = defaultdict(list)
     for send in known.sends.values():
         if send.source is not None and READ_COMMITTED in known.seen[send.value]:
@@ -218,9 +217,9 @@ def processed_twice(known: Operations) -> Iterator[Violation]:
 
 
 def _unprocessed(known: Operations, processed: set[int]) -> Iterator[Violation]:
-    """Records of a topic that is transformed, and was to its end, of which nothing was made.
+    """Records without a result, of a topic that was transformed to its end.
 
-    It was transformed to its end if its records are sources at all and a ``final`` says where the group has come to.
+    That is so if its records are sources at all, and a ``final`` has the position of the group.
     """
     for final in known.finals:
         if final.isolation != PROCESSED:

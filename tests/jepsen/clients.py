@@ -1,7 +1,7 @@
-"""What all clients of the workload have in common: a thread that works until it is told to stop, and records what it does.
+"""The base of all clients of the workload: a thread that works until it is told to stop, and records its operations.
 
-Each life of a client library's object is a process of its own in the history (``kafka-python.3``), for an object promises an
-order of its own records only. Clients give up soon enough (``GIVE_UP_S``) that a run has unknown outcomes.
+Each object of a client library is a process of its own in the history (``kafka-python.3``), because the order of records is
+guaranteed only for the same object. Clients give up so soon (``GIVE_UP_S``) that a run has unknown outcomes.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from .history import Partition, Recorder
 
 PARTITIONS = 3
 PLAIN, TRANSACTIONAL, MADE = "plain", "transactional", "made"
-"""Topics: written by idempotent producers; in transactions; and made of the first one, each record once."""
+"""Topics: written by idempotent producers; in transactions; and transformed from the first one, each record once."""
 TOPICS = (PLAIN, TRANSACTIONAL, MADE)
 GIVE_UP_S = 20.0
 BACKOFF_MS = 500
 
 
 class Client(ABC):
-    """``errors`` counts what its library has reported, ``unsure`` the records whose outcome is unknown."""
+    """``errors`` counts the errors of its library, ``unsure`` the records whose outcome is unknown."""
 
     def __init__(self, name: str, bootstrap: str, recorder: Recorder) -> None:
         self.name = name
@@ -37,11 +37,11 @@ class Client(ABC):
         self._thread.start()
 
     def end(self) -> None:
-        """Have it stop, without waiting."""
+        """Tell it to stop, without waiting."""
         self._is_over.set()
 
     def join(self, limit_s: float) -> bool:
-        """Wait for its end; False if it goes on."""
+        """Wait for its end; False if it does not end."""
         self._thread.join(limit_s)
         return not self._thread.is_alive()
 
@@ -50,7 +50,7 @@ class Client(ABC):
         return self._is_over.is_set()
 
     def rest(self, seconds: float) -> None:
-        """Do nothing for a while, or until the end."""
+        """Wait for a while, or until the end."""
         self._is_over.wait(seconds)
 
     def next_life(self) -> str:
@@ -59,7 +59,7 @@ class Client(ABC):
         return f"{self.name}.{self.lives}"
 
     def failed(self, error: object) -> None:
-        """Count what the library says."""
+        """Count an error of the library."""
         self.errors[f"{type(error).__name__}: {error}"[:160]] += 1
 
     def gave_up(self, error: object) -> None:
@@ -71,15 +71,15 @@ class Client(ABC):
         while not self.is_over:
             try:
                 self.work(self.next_life())
-            except Exception as error:  # whatever a library raises: the next life goes on
+            except Exception as error:  # whatever a library raises: a new object continues
                 self.failed(error)
                 self.rest(0.5)
 
     @abstractmethod
     def work(self, process: str) -> None:
-        """One life: until ``is_over``, or an error after which the library's object is of no use."""
+        """Work with one object of the library, until ``is_over`` or an error after which the object cannot be used."""
 
 
 def partitions_of(topic: str) -> list[Partition]:
-    """All of a topic."""
+    """All partitions of a topic."""
     return [Partition(topic, number) for number in range(PARTITIONS)]

@@ -1,4 +1,4 @@
-"""Clients that read: members of groups, of both libraries and both isolation levels, which leave and come back now and then."""
+"""Clients that read: members of groups, of both libraries and both isolation levels, which leave and rejoin at times."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _COMMIT_MS = 1000
 
 
 class Member(Client):
-    """A member of ``group``, which reads ``topics``. With ``rack`` it reads from the replica there."""
+    """A member of ``group``, which reads ``topics``. With ``rack`` it reads from the replica in that rack."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Member(Client):
         self.topics = topics
         self.rack = rack
         self.is_settled = False
-        """Whether it stays now, until the end: no member leaves while a group is to come to an end."""
+        """Whether it stays until the end: no member leaves while a group has to read to the end."""
         self._rng = random.Random(f"{seed} {name}")
 
     def work(self, process: str) -> None:
@@ -54,7 +54,7 @@ class Member(Client):
         self.read(process, until)
 
     def goes_on(self, until: float) -> bool:
-        """Whether this life lasts."""
+        """Whether this consumer goes on."""
         return not self.is_over and (self.is_settled or time.monotonic() < until)
 
     def read(self, process: str, until: float) -> None:
@@ -62,19 +62,19 @@ class Member(Client):
         raise NotImplementedError
 
     def assigned(self, process: str, generation: int, partitions: Sequence[Partition]) -> None:
-        """Put an assignment into the history."""
+        """Record an assignment."""
         told = {"group": self.group, "generation": generation, "partitions": tuple(partitions)}
         self.recorder.add(process, Type.OK, Act.ASSIGN, **told)
 
     def revoked(self, process: str, partitions: Sequence[Partition]) -> None:
-        """And its end."""
+        """Record the end of an assignment."""
         self.recorder.add(process, Type.OK, Act.REVOKE, group=self.group, partitions=tuple(partitions))
 
 
 class KafkaPythonMember(Member):
-    """It believes brokers that were cut off, for it takes metadata with older leader epochs over newer ones: a former leader,
-    asked by it, does not know the epoch it has read. It would begin again then; so it is not let, and its next life goes on, for
-    which its group needs committed offsets (``begin_group``).
+    """kafka-python accepts metadata with older leader epochs than it has, from brokers that were cut off. A former leader does
+    not know the epoch that it has read, and it would start again from the beginning. So it is closed instead and replaced by one
+    that continues from the group's committed offsets, which must exist (``begin_group``).
     """
 
     def read(self, process: str, until: float) -> None:
@@ -123,13 +123,13 @@ class ConfluentMember(Member):
 
 
 def begin_group(bootstrap: str, group: str) -> None:
-    """Commit the beginning of every partition for a group without members. AssertionError where that cannot be."""
+    """Commit the beginning of every partition for a group without members. Raises AssertionError when that fails."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": group, "log_level": 0})
     partitions = [partition for topic in TOPICS for partition in partitions_of(topic)]
     offsets = [confluent_kafka.TopicPartition(*each, 0) for each in partitions]
 
     def is_committed() -> bool:
-        with contextlib.suppress(confluent_kafka.KafkaException):  # the group has no coordinator yet
+        with contextlib.suppress(confluent_kafka.KafkaException):  # there is no coordinator of the group yet
             consumer.commit(offsets=offsets, asynchronous=False)
             return True
         return False
@@ -141,11 +141,11 @@ def begin_group(bootstrap: str, group: str) -> None:
 
 
 class ConfluentReader:
-    """A consumer of confluent-kafka in a member's group, which puts what it gets into the history.
+    """A consumer of confluent-kafka in a member's group, which records what it reads.
 
-    Messages are taken one by one, since the callbacks of a rebalance are called between two of them. The library is told here
-    which were read: left to itself it goes by the ends of transactions too, which it passes when it is closed, and then commits
-    offsets behind messages that it has not handed out.
+    Messages are consumed one by one, because rebalance callbacks are called between two of them. Offsets are stored here
+    explicitly: otherwise the library would also count the end markers that it passes when it is closed, and commit offsets
+    after messages that it has not returned.
     """
 
     def __init__(self, member: Member, process: str, **settings: Any) -> None:
@@ -174,7 +174,7 @@ class ConfluentReader:
         self.consumer.subscribe(list(member.topics), on_assign=self._assigned, on_revoke=self._revoked)
 
     def poll(self) -> dict[Partition, list[Read]]:
-        """What there is, within a moment; nothing of what belongs to an assignment that has ended meanwhile is in the result."""
+        """The messages within a short time, without those of an assignment that has ended meanwhile."""
         message = self.consumer.poll(_POLL_S)
         count = 0
         while message is not None:
@@ -192,7 +192,7 @@ class ConfluentReader:
         for partition, reads in taken.items():
             recorded(self._member.recorder, self._process, partition, self._member.isolation, tuple(reads))
             position = confluent_kafka.TopicPartition(*partition, reads[-1].offset + 1)
-            with contextlib.suppress(confluent_kafka.KafkaException):  # it has been taken away meanwhile
+            with contextlib.suppress(confluent_kafka.KafkaException):  # the partition was revoked meanwhile
                 self.consumer.store_offsets(offsets=[position])
         return taken
 
@@ -215,12 +215,12 @@ _METADATA = b"CGMDv2:"
 
 
 def generation_of(consumer: Any) -> int:
-    """The group generation of a consumer of confluent-kafka, which is in what it gives to producers (librdkafka's own format)."""
+    """The group generation of a consumer of confluent-kafka, from its group metadata (librdkafka's own format)."""
     metadata = consumer.consumer_group_metadata()
     assert isinstance(metadata, bytes) and metadata.startswith(_METADATA), metadata
     return int(struct.unpack_from("=i", metadata, len(_METADATA))[0])
 
 
 def recorded(recorder: Recorder, process: str, partition: Partition, isolation: str, reads: tuple[Read, ...]) -> None:
-    """Put a poll of one partition into the history."""
+    """Record a poll of one partition."""
     recorder.add(process, Type.OK, Act.POLL, partition=partition, isolation=isolation, reads=reads)

@@ -1,7 +1,7 @@
-"""What the nemesis does to a system: each fault begins, lasts a while, and ends; after that everything may heal.
+"""The faults of the nemesis: each begins, lasts for a while, and ends; then the system can heal.
 
-Which broker is meant is drawn from the seed, or it is the controller's, or a leader's, as the system says at that moment. So a
-seed repeats the plan of a run, not its every step: processes have their own time.
+The broker is drawn from the seed, or it is the controller or a leader at that time. So a seed repeats the plan of a run, but
+not every step: the timing of processes differs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .system import BROKERS, SESSION_S, Machine, System
 
 SHORT_S = (2.0, 5.0)
 LONG_S = (SESSION_S + 2, SESSION_S + 7)
-"""Longer than a session lasts."""
+"""Longer than the session time-out."""
 
 
 class Fault(ABC):
@@ -24,9 +24,9 @@ class Fault(ABC):
     name: ClassVar[str]
     lasts_s: ClassVar[tuple[float, float]] = LONG_S
     is_alone: ClassVar[bool] = False
-    """Whether nothing else may go wrong meanwhile."""
+    """Whether there must be no other fault meanwhile."""
     runs_whole: ClassVar[bool] = False
-    """Whether it begins when every replica is in sync, and not before."""
+    """Whether it must begin when every replica is in sync."""
 
     def __init__(self, system: System, rng: random.Random) -> None:
         self.system = system
@@ -35,19 +35,19 @@ class Fault(ABC):
 
     @classmethod
     def is_possible(cls, system: System) -> bool:
-        """Whether it can be had here."""
+        """Whether it is possible on this machine."""
         return True
 
     @abstractmethod
     def begin(self) -> str:
-        """Do it; says what was done, and to whom."""
+        """Do it. Returns a description."""
 
     def end(self) -> None:
-        """Undo it. Brokers that have ended are started by the nemesis."""
+        """Undo it. The nemesis restarts brokers that have ended."""
         return None
 
     def machine(self) -> Machine:
-        """One of the brokers: any, the controller's, or the leader of some partition."""
+        """One of the brokers: any, the controller, or the leader of some partition."""
         role, choice = self.rng.choice(("any", "controller", "leader")), self.rng.random()
         number = int(choice * BROKERS) + 1
         if role == "controller":
@@ -58,23 +58,23 @@ class Fault(ABC):
         return self.system.machines[number - 1]
 
     def some_machines(self) -> list[Machine]:
-        """One to all of the brokers."""
+        """One or more of the brokers."""
         return self.rng.sample(self.system.machines, self.rng.choice((1, 1, 2, BROKERS)))
 
 
 def kill(machines: Sequence[Machine]) -> None:
-    """SIGKILL, to those that run."""
+    """Send SIGKILL to those that run."""
     for machine in machines:
         if machine.broker.is_running:
             machine.broker.kill()
 
 
 def stop(machine: Machine) -> None:
-    """SIGTERM, if it runs, and wait for its end. AssertionError where that is not a clean one."""
+    """Send SIGTERM, if it runs, and wait for its end. Raises AssertionError if that is not a clean one."""
     if machine.broker.is_running:
         machine.broker.stop()
 
 
 def numbers(machines: Sequence[Machine]) -> str:
-    """Their ids, in words."""
+    """Their ids as text."""
     return " and ".join(str(machine.number) for machine in machines) or "none"

@@ -1,4 +1,4 @@
-"""All faults there are."""
+"""The list of all faults."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What is read when everything has healed: every partition from its beginning, from each replica and with either isolation level.
+"""Reads everything after all faults: every partition from its beginning, from each replica and with either isolation level.
 
-And whether the groups come to the end as well.
+It also waits until the groups have read to the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Ends = Mapping[str, Mapping[Partition, int]]
 
 
 def read_everything(system: System, recorder: Recorder) -> Ends:
-    """Put final reads into the history. TimeoutError where a partition has no end."""
+    """Record final reads. Raises TimeoutError when the end of a partition is not reached."""
     ends: dict[str, dict[Partition, int]] = {}
     for number in range(1, BROKERS + 1):
         ends[READ_COMMITTED] = _read(system.bootstrap, recorder, f"final-{number}", READ_COMMITTED, rack_of(number))
@@ -78,7 +78,7 @@ def _read(bootstrap: str, recorder: Recorder, process: str, isolation: str, rack
 
 
 def wait_committed(system: System, group: str, ends: Mapping[Partition, int], limit_s: float) -> str | None:
-    """Wait until a group has committed these offsets, or more; gives what is missing after ``limit_s``."""
+    """Wait until a group has committed these offsets, or later ones. Returns what is missing after ``limit_s``."""
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": system.bootstrap, "group.id": group, "enable.auto.commit": False, "log_level": 0}
     )
@@ -105,7 +105,7 @@ def wait_committed(system: System, group: str, ends: Mapping[Partition, int], li
 
 
 def ends_of(system: System, topic: str) -> dict[Partition, int]:
-    """The ends of a topic's partitions. KafkaException where they can't be had."""
+    """The end offsets of a topic's partitions. Raises KafkaException."""
     consumer = confluent_kafka.Consumer({"bootstrap.servers": system.bootstrap, "group.id": "ends", "log_level": 0})
     try:
         return {

@@ -1,12 +1,12 @@
-"""The history of a run: what clients asked for, what they were told, and what they read, in the order in which it happened.
+"""The history of a run: the requests of clients, their outcomes, and the records read, in the order in which they happened.
 
-One line of JSON for each event, so that a history can be checked again, and looked through, long after its run. All clients are
-threads of one process and write under one lock: a line that stands before another happened before it, or at the same time. So
-what is recorded *before* a call (``invoke``) is early enough, and what is recorded *after* it (``ok``, ``fail``, ``info``)
-late enough, to say that one came before the other.
+One line of JSON for each event, so that a history can be checked and read again long after its run. All clients are
+threads of one process and write under one lock: the event of an earlier line happened before that of a later one, or at the
+same time. ``invoke`` is recorded *before* a call, and ``ok``, ``fail`` and ``info`` *after* it, so if the end of one call is
+before the beginning of another in the history, it was so in reality.
 
-``info`` is an outcome that is not known: a request that was not answered in time may have been done, or be done later. ``fail``
-is said only of what certainly has not happened and never will.
+``info`` is an unknown outcome: a request that was not answered in time may have been executed, or be executed later. ``fail``
+is recorded only if the operation certainly has not happened and never will.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Partition(NamedTuple):
 
 
 class Type(StrEnum):
-    """What is known of an operation."""
+    """The known outcome of an operation."""
 
     INVOKE = "invoke"
     OK = "ok"
@@ -41,27 +41,27 @@ class Type(StrEnum):
 
 
 class Act(StrEnum):
-    """What a process does."""
+    """The operations of processes."""
 
     SEND = "send"
     COMMIT = "commit"
-    """Of a transaction."""
+    """The commit of a transaction."""
     ABORT = "abort"
     POLL = "poll"
-    """Recorded when it returned something, and only then; one event for each partition."""
+    """Recorded only when it returned records; one event for each partition."""
     ASSIGN = "assign"
-    """To a member of a group: all partitions it now has. What it polls next may be anywhere."""
+    """All partitions that a member of a group now has. Its next poll may be at any offset."""
     REVOKE = "revoke"
     FINAL = "final"
     """Everything from the beginning of the partition to ``offset``, its end, has been polled by this process."""
     FAULT = "fault"
-    """What the nemesis did; no part of what is checked."""
+    """An action of the nemesis; not checked."""
 
 
 READ_COMMITTED = "read_committed"
 READ_UNCOMMITTED = "read_uncommitted"
 PROCESSED = "processed"
-"""In place of an isolation level: the ``FINAL`` of a group that consumes and transforms is the offset that it has committed."""
+"""In place of an isolation level: the ``FINAL`` of a consume-transform-produce group is its committed offset."""
 
 
 class Read(NamedTuple):
@@ -73,11 +73,11 @@ class Read(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Event:
-    """A line of a history. Values are numbers that no other send of the run has.
+    """A line of a history. Values are numbers that are unique to each send of the run.
 
-    ``time`` is in seconds since the beginning. ``offset`` is where a record was written, as far as its producer was told;
-    ``source`` is the value of which a consume-transform-produce made this one. ``transaction`` is given for the sends, commit and
-    abort of one, and no other transaction of the run has its name. ``note`` is for people.
+    ``time`` is in seconds since the beginning. ``offset`` is where a record was written, if its producer knows;
+    ``source`` is the value from which consume-transform-produce made this one. ``transaction`` is the unique name of the
+    transaction to which a send, commit or abort belongs. ``note`` is for readers.
     """
 
     process: str
@@ -98,13 +98,13 @@ class Event:
 
 
 def to_line(event: Event) -> str:
-    """The event as JSON, without what it has not got."""
+    """The event as JSON, without empty fields."""
     fields = {name: value for name, value in vars(event).items() if value is not None and value != ()}
     return json.dumps(fields, separators=(",", ":"))
 
 
 def from_line(line: str) -> Event:
-    """The event of a line. ValueError or TypeError where it is none."""
+    """The event in a line. Raises ValueError or TypeError if it is malformed."""
     fields: dict[str, Any] = json.loads(line)
     fields["type"] = Type(fields["type"])
     fields["act"] = Act(fields["act"])
@@ -116,19 +116,19 @@ def from_line(line: str) -> Event:
 
 
 def read_history(path: Path) -> Iterator[Event]:
-    """The events of a file."""
+    """Read the events of a file."""
     with path.open() as lines:
         for line in lines:
             yield from_line(line)
 
 
 def write_history(path: Path, events: Iterable[Event]) -> None:
-    """A file of these events."""
+    """Write the events to a file."""
     path.write_text("".join(to_line(event) + "\n" for event in events))
 
 
 class Recorder:
-    """A history that is being written, from any thread, to ``file``; numbers that are given out once are its, too."""
+    """Writes a history to ``file``, from any thread; also gives out unique numbers."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file
@@ -138,7 +138,7 @@ class Recorder:
         self.events: list[Event] = []
 
     def add(self, process: str, type: Type, act: Act, **fields: Any) -> None:
-        """Record an event, with the present time."""
+        """Record an event with the current time."""
         with self._lock:
             event = Event(process, type, act, round(time.monotonic() - self._started, 6), **fields)
             self.events.append(event)
@@ -146,7 +146,7 @@ class Recorder:
             self._file.flush()
 
     def number(self) -> int:
-        """One that was not given out before: a value, or a part of a name."""
+        """A number that was not given out before, for a value or a name."""
         with self._lock:
             self._next += 1
             return self._next

@@ -1,8 +1,8 @@
-"""A world of its own for a run: namespaces for network, mounts and processes, which are gone with the run however it ends.
+"""Namespaces for a run: network, mounts and processes, which end with the run however it ends.
 
-The run starts itself again inside (``enter``). Its first process there is the first of its process namespace, so that the kernel
-ends every other with it, and the network and the mounts go when no process is left in them. It is killed when the one outside is.
-This needs Linux, root and two programs of util-linux; where they are not to be had, a run has 127.0.0.1 and its disk, and
+The run starts itself again inside (``enter``). Its first process there is the first of the process namespace, so the kernel
+kills all others when it ends, and removes the network and the mounts with the last process. It is killed together with the
+process outside. This needs Linux, root and two programs of util-linux; without them, a run uses 127.0.0.1 and the disk, with
 fewer faults.
 """
 
@@ -34,13 +34,13 @@ _GRACE_S = 60.0
 
 
 def is_inside() -> bool:
-    """Whether this process has a world of its own."""
+    """Whether this process runs inside."""
     return os.environ.get(_INSIDE) == "yes"
 
 
 @functools.cache
 def is_possible() -> bool:
-    """Whether it can be had here."""
+    """Whether it is possible on this machine."""
     try:
         probe = subprocess.run([*_UNSHARE, "sh", "-c", _PROBE], capture_output=True, timeout=60)
     except OSError:
@@ -49,7 +49,7 @@ def is_possible() -> bool:
 
 
 def enter(module: str, arguments: Sequence[str]) -> int:
-    """Run a module inside, and give its exit status. Ctrl-C reaches it as well, and it has a minute to end then."""
+    """Run a module inside; returns its exit status. It gets Ctrl-C, too, and has a minute to end then."""
     command = [*_UNSHARE, sys.executable, "-m", module, *arguments]
     signal.signal(signal.SIGTERM, _terminate)
     process = subprocess.Popen(command, env={**os.environ, _INSIDE: "yes"})

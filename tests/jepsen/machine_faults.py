@@ -1,4 +1,4 @@
-"""Faults of what a broker has of its machine: disk, clock, file descriptors."""
+"""Faults of a broker's machine: disk, clock, file descriptors."""
 
 from __future__ import annotations
 
@@ -29,10 +29,9 @@ class FullDisk(Fault):
 
 
 class EmptyDisk(Fault):
-    """A broker that comes back with a new disk. What it had, the others have: they are in sync everywhere, and it is nowhere.
+    """A broker that comes back with an empty disk. The others have its data: they are in sync everywhere, and it is nowhere.
 
-    As long as a broker is in sync it is taken for one that has everything, with Kafka too: so it is first waited for that
-    it is out of sync everywhere.
+    A broker that is in sync is assumed to have everything, in Kafka, too; so first it has to be out of sync everywhere.
     """
 
     name = "empty-disk"
@@ -70,7 +69,7 @@ class Tampered(Fault):
         return all(machine.tampering is not None for machine in system.machines)
 
     def tell(self, *, clock_s: float = 0.0, fsync_s: float = 0.0) -> None:
-        """The broker's process, of its time and disk."""
+        """Change the clock or disk of the broker's process."""
         assert self._machine.tampering is not None
         self._machine.tampering.tell(clock_s=clock_s, fsync_s=fsync_s)
 
@@ -80,7 +79,7 @@ class Tampered(Fault):
 
     @abstractmethod
     def tamper(self) -> str:
-        """``begin``, with the broker known."""
+        """``begin``, for the chosen broker."""
 
     def end(self) -> None:
         self.tell()

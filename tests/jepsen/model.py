@@ -1,6 +1,6 @@
-"""A queue that does everything right, with clients on it, and the history of what they do: what a checker must find nothing in.
+"""A correct queue with clients, and the history of their operations, in which a checker must find no errors.
 
-It is driven by numbers, so that hypothesis can draw, and shrink, what happens. ``corrupted`` histories are made of right ones.
+Numbers drive it, so that hypothesis can draw and shrink what happens. ``corrupted`` histories are made from correct ones.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Record:
 
 
 class Queue:
-    """``events`` is the history up to now."""
+    """``events`` is the history so far."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        self._logs: dict[Partition, list[Record | None]] = defaultdict(list)  # None: the mark of a transaction's end
+        self._logs: dict[Partition, list[Record | None]] = defaultdict(list)  # None: a transaction's end marker
         self._open: dict[str, str] = {}
         self._in: dict[str, set[Partition]] = defaultdict(set)
         self._state: dict[str, Act | None] = {}
@@ -37,13 +37,13 @@ class Queue:
     # What producers do
 
     def begin(self, process: str) -> None:
-        """A transaction, if it has none."""
+        """Begin a transaction, if none is open."""
         if process not in self._open:
             self._open[process] = f"{process}/{len(self._state)}"
             self._state[self._open[process]] = None
 
     def send(self, process: str, partition: Partition, outcome: Type, *, is_done: bool) -> None:
-        """One value. ``is_done`` says whether a send of unknown outcome is done; in a transaction every send succeeds."""
+        """Send one value. ``is_done``: whether a send with unknown outcome is executed; in a transaction every send succeeds."""
         value = next(self._values)
         transaction = self._open.get(process)
         if transaction is not None:
@@ -58,7 +58,7 @@ class Queue:
         self._add(process, outcome, Act.SEND, offset=offset, **about)
 
     def finish(self, process: str, act: Act, outcome: Type) -> None:
-        """Commit or abort its transaction, if it has one; of an end of unknown outcome the checker is not told."""
+        """Commit or abort its transaction, if one is open; ends with unknown outcome are recorded as unknown."""
         transaction = self._open.pop(process, None)
         if transaction is None:
             return
@@ -71,7 +71,7 @@ class Queue:
     # What consumers do
 
     def poll(self, process: str, partition: Partition, isolation: str, most: int) -> None:
-        """The next records."""
+        """Poll the next records."""
         start = self._positions[process, partition]
         visible = [each for each in self._visible(partition, isolation) if each.offset >= start][:most]
         if visible:
@@ -79,13 +79,13 @@ class Queue:
             self._add(process, Type.OK, Act.POLL, partition=partition, isolation=isolation, reads=tuple(visible))
 
     def rebalance(self, process: str, back: int) -> None:
-        """It goes on from where it was, or a little before."""
+        """Continue from the current position, or a little before."""
         self._add(process, Type.OK, Act.ASSIGN, group=process, generation=len(self.events), partitions=PARTITIONS)
         for partition in PARTITIONS:
             self._positions[process, partition] = max(0, self._positions[process, partition] - back)
 
     def finals(self) -> None:
-        """End all transactions, and read everything."""
+        """End all transactions, and read everything, as final reads."""
         for process in PRODUCERS:
             self.finish(process, Act.ABORT, Type.OK)
         for process, isolation in (("final-c", READ_COMMITTED), ("final-u", READ_UNCOMMITTED)):
@@ -123,14 +123,14 @@ def acknowledged(events: Sequence[Event]) -> list[Event]:
 
 
 def without(events: Sequence[Event], value: int) -> list[Event]:
-    """A value is never read."""
+    """A history in which one value is never read."""
     return [
         dataclasses.replace(event, reads=tuple(read for read in event.reads if read.value != value)) for event in events
     ]
 
 
 def doubled(events: Sequence[Event], value: int) -> list[Event]:
-    """Those who read a partition to its end find a value there again."""
+    """A history in which final reads of a partition find a value again at its end."""
     (partition,) = {event.partition for event in events if event.value == value}
     changed = []
     for event in events:
@@ -141,7 +141,7 @@ def doubled(events: Sequence[Event], value: int) -> list[Event]:
 
 
 def replaced(events: Sequence[Event], value: int, other: int) -> list[Event]:
-    """At the end another value is in place of one."""
+    """A history in which final reads find another value in place of one."""
     return [
         dataclasses.replace(
             event,

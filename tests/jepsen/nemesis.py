@@ -1,4 +1,4 @@
-"""The nemesis: faults one after the other, some two at a time, by a plan that a seed decides; then brokers are started again.
+"""The nemesis: faults one after the other, sometimes two at a time, in an order that a seed determines; it restarts brokers.
 
 Every fault that is possible comes once before any comes again.
 """
@@ -21,13 +21,13 @@ from .violations import Kind, Violation
 _NAME = "nemesis"
 _PAUSE_S = (1.0, 6.0)
 _TOGETHER = 0.3
-"""How often a second fault comes with the first."""
+"""The probability of a second fault together with the first."""
 _WHOLE_S = 60.0
 _LOOK_S = 0.25
 
 
 class Nemesis:
-    """``done`` counts the faults by name; ``violations`` are the brokers that have ended for no reason."""
+    """``done`` counts the faults by name; ``violations`` are the brokers that have ended without a reason."""
 
     def __init__(self, system: System, recorder: Recorder, seed: int, names: Sequence[str] = ()) -> None:
         self._system = system
@@ -40,7 +40,7 @@ class Nemesis:
         self.violations: list[Violation] = []
 
     def run(self, seconds: float, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Do one fault after the other for so long; all are undone when it returns."""
+        """Do one fault after the other for this long; all are undone when it returns."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline and not is_over():
             faults = list(self._next())
@@ -107,7 +107,7 @@ class Nemesis:
             self._judge()
 
     def _judge(self) -> None:
-        """Take note, once, of each broker that has ended by itself."""
+        """Note, once, each broker that has ended by itself."""
         for machine in self._system.machines:
             status = machine.broker.exit_status
             if machine.broker.is_running or machine.has_been_judged or status in (None, -signal.SIGKILL):
@@ -121,7 +121,7 @@ class Nemesis:
                     self._found(f"broker {machine.number} has ended itself with status {status}")
 
     def revive(self) -> None:
-        """Start the brokers that do not run. One that does not start is tried again the next time."""
+        """Start the brokers that do not run. If one does not start, that is tried again the next time."""
         self._judge()
         for machine in self._system.machines:
             if not machine.broker.is_running:

@@ -1,11 +1,10 @@
-"""Hosts on a network of the run's own: the ways between them are cut, in one direction or both, or slow.
+"""Hosts on the run's own network: connections between them can be cut, in one direction or both, or slowed down.
 
-Every host is a network namespace with one link, to a router in a namespace of its own. A way is cut by a rule of the router that
-sends its packets into a black hole: who sends them hears nothing. A host is slow when the queues of its link, on both ends, let
-little through (``tbf``, where the kernel has it; ``netem`` it need not have). The clients, and this process, are on the host
-``CLIENTS``. There is no way to anywhere else.
+Every host is a network namespace with one link, to a router in its own namespace. A connection is cut by a rule of the router
+that drops its packets silently. A host is slow when the queues of its link, on both ends, are limited (``tbf``, if the kernel
+has it; ``netem`` is not needed). The clients, and this process, are on the host ``CLIENTS``. Nothing outside can be reached.
 
-Where there are no namespaces all hosts are 127.0.0.1, and nothing between them can be cut.
+Without namespaces all hosts are 127.0.0.1, and no connection can be cut.
 """
 
 from __future__ import annotations
@@ -29,18 +28,18 @@ class Network(ABC):
 
     @abstractmethod
     def address(self, host: str) -> str:
-        """That of a host."""
+        """The address of a host."""
 
     @abstractmethod
     def on(self, host: str) -> list[str]:
-        """What a command begins with that runs on a host."""
+        """The prefix of a command that runs on a host."""
 
     def cut(self, ways: Iterable[tuple[str, str]]) -> None:
-        """Let nothing through from the first to the second of each pair."""
+        """Drop everything from the first to the second host of each pair."""
         raise NotImplementedError
 
     def slow(self, hosts: Iterable[str]) -> None:
-        """Make the links of these hosts slow."""
+        """Slow down the links of these hosts."""
         raise NotImplementedError
 
     def heal(self) -> None:
@@ -60,7 +59,7 @@ class LoopbackNetwork(Network):
 
 
 class NamespaceNetwork(Network):
-    """To be made inside ``isolation``, once. OSError or CalledProcessError where the kernel lacks something."""
+    """Made inside ``isolation``, once. Raises OSError or CalledProcessError when the kernel lacks something."""
 
     can_cut = True
 
@@ -69,7 +68,7 @@ class NamespaceNetwork(Network):
         self._rules: list[list[str]] = []
         self._slow_hosts: list[str] = []
         _NAMES.mkdir(parents=True, exist_ok=True)
-        _run("mount", "-t", "tmpfs", "none", str(_NAMES))  # the names are this run's, too
+        _run("mount", "-t", "tmpfs", "none", str(_NAMES))  # the names of namespaces are private to the run, too
         _run("ip", "link", "set", "lo", "up")
         _run("ip", "netns", "add", _ROUTER)
         _run(*_inside(_ROUTER), "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
@@ -134,7 +133,7 @@ class NamespaceNetwork(Network):
 
 
 def both_ways(one_side: Iterable[str], other_side: Iterable[str]) -> list[tuple[str, str]]:
-    """The ways between two groups of hosts, in both directions."""
+    """The pairs between two groups of hosts, in both directions."""
     ways = [(one, other) for one in one_side for other in other_side]
     return [*ways, *((other, one) for one, other in ways)]
 

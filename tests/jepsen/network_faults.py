@@ -1,4 +1,4 @@
-"""Faults of the network: ways that are cut, and slow ones."""
+"""Faults of the network: connections that are cut, and slow ones."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .system import BROKERS, ZOOKEEPER, Machine, System, host_of
 
 
 class Cut(Fault):
-    """A fault that cuts ways between hosts."""
+    """A fault that cuts connections between hosts."""
 
     @classmethod
     def is_possible(cls, system: System) -> bool:

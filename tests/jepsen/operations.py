@@ -1,7 +1,7 @@
-"""What a history says of each value, transaction and partition, as the checks need it: a history is read once, here.
+"""Indexes a history by value, transaction and partition, for the checks.
 
-A value is *acknowledged* when its producer was told that it is written and, if it belongs to a transaction, that this is
-committed. It is *impossible* when its send or its transaction has certainly failed. All else may be there or not.
+A value is *acknowledged* when its send was acknowledged and, if it belongs to a transaction, also the commit. It is
+*impossible* when its send or its transaction has certainly failed. All other values may be there or not.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Send:
 
 @dataclasses.dataclass
 class Transaction:
-    """``commit_invoked`` is the index of that event in the history, None as long as it was not asked for."""
+    """``commit_invoked`` is the index of that event in the history, None if there was no commit."""
 
     name: str
     sends: list[Send] = dataclasses.field(default_factory=list)
@@ -43,13 +43,13 @@ class Transaction:
 
     @property
     def is_aborted(self) -> bool:
-        """Certainly: the abort was answered, or a commit was never asked for."""
+        """Whether it is certainly aborted: the abort succeeded, or there was no commit."""
         return self.commit is not Type.OK and (self.abort is Type.OK or self.commit_invoked is None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Poll:
-    """What one poll returned of one partition; ``index`` is that of its event."""
+    """The records of one poll from one partition; ``index`` is that of its event."""
 
     index: int
     process: str
@@ -60,7 +60,7 @@ class Poll:
 
 @dataclasses.dataclass(frozen=True)
 class Final:
-    """That a process has read a partition from its beginning to ``end``."""
+    """A process has read a partition from its beginning to ``end``."""
 
     process: str
     partition: Partition
@@ -69,7 +69,7 @@ class Final:
 
 
 class Operations:
-    """Everything that happened, by what it happened to."""
+    """All operations of a history."""
 
     def __init__(self, events: Iterable[Event]) -> None:
         self.events: Sequence[Event] = list(events)
@@ -78,13 +78,13 @@ class Operations:
         self.polls: list[Poll] = []
         self.finals: list[Final] = []
         self.offsets: dict[Partition, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
-        """The values that were said to be, or read, at an offset."""
+        """The values that were acknowledged or read at an offset."""
         self.places: dict[int, set[tuple[Partition, int]]] = defaultdict(set)
-        """Where a value is, likewise."""
+        """The places at which a value was acknowledged or read."""
         self.seen: dict[int, set[str]] = defaultdict(set)
-        """The isolation levels by which a value was read."""
+        """The isolation levels at which a value was read."""
         self.seen_to: dict[Partition, int] = {}
-        """The highest offset of a partition that was read."""
+        """The highest offset that was read of a partition."""
         for index, event in enumerate(self.events):
             self._take(index, event)
 
@@ -143,12 +143,12 @@ class Operations:
         return self.transactions.setdefault(name, Transaction(name))
 
     def transaction_of(self, value: int) -> Transaction | None:
-        """That in which a value was sent."""
+        """The transaction in which a value was sent."""
         send = self.sends.get(value)
         return None if send is None or send.transaction is None else self.transactions[send.transaction]
 
     def is_acknowledged(self, send: Send) -> bool:
-        """Whether it must be there: its producer was told so, or another part of its transaction was read."""
+        """Whether it must be there: it was acknowledged, or another part of its transaction was read."""
         if send.outcome is not Type.OK:
             return False
         if send.transaction is None:
@@ -157,10 +157,10 @@ class Operations:
         return transaction.is_committed or self.was_seen_committed(transaction)
 
     def was_seen_committed(self, transaction: Transaction) -> bool:
-        """Whether a reader of what is committed has seen some of it."""
+        """Whether a read_committed reader has seen a part of it."""
         return any(READ_COMMITTED in self.seen[each.value] for each in transaction.sends)
 
     def end_of_final(self, partition: Partition, isolation: str) -> int | None:
-        """How far a final read came; None where there was none."""
+        """The end of a final read; None if there was none."""
         ends = [each.end for each in self.finals if (each.partition, each.isolation) == (partition, isolation)]
         return max(ends, default=None)

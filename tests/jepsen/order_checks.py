@@ -1,8 +1,8 @@
-"""Whether what one process sent, or read, of a partition is in the order of its offsets, with nothing left out.
+"""Checks that the records that one process sent to, or read from, a partition are in the order of offsets, without gaps.
 
-*Internal* is within one transaction or one poll, external from one to the next of the same process. A consumer that was given
-its partitions again goes on from what its group has committed, so what it reads after an assignment is compared to what it
-reads later, and to nothing before. Only acknowledged sends are compared: one whose outcome is unknown may be done at any time.
+*Internal* is within one transaction or one poll, external is from one to the next of the same process. After an assignment a
+consumer continues from the group's committed offset, so its reads are compared only with those since the assignment. Only
+acknowledged sends are compared: one with unknown outcome may be executed at any time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .violations import Kind, Violation
 
 
 def unordered_polls(known: Operations) -> Iterator[Violation]:
-    """Polls that went back, read an offset again, or left records out that others with the same isolation level have read."""
+    """Polls that went back, read an offset again, or skipped records that others with the same isolation level have read."""
     visible = _Visible(known)
     polls = {poll.index: poll for poll in known.polls}
     last: dict[tuple[str, Partition], int] = {}
@@ -30,7 +30,7 @@ def unordered_polls(known: Operations) -> Iterator[Violation]:
 
 
 def _in_order(poll: Poll, before: int | None, visible: _Visible) -> Iterator[Violation]:
-    """``before`` is the offset that this process read last, None at its first poll since an assignment."""
+    """``before`` is the last offset that this process has read, None for its first poll after an assignment."""
     is_internal = False
     for read in poll.reads:
         if before is not None:
@@ -46,14 +46,14 @@ def _in_order(poll: Poll, before: int | None, visible: _Visible) -> Iterator[Vio
 
 
 class _Visible:
-    """The offsets at which readers of an isolation level find something: others of them did, or it is acknowledged."""
+    """The offsets at which readers of an isolation level must find records: others did, or they are acknowledged."""
 
     def __init__(self, known: Operations) -> None:
         self._known = known
         self._offsets: dict[tuple[Partition, str], list[int]] = {}
 
     def between(self, partition: Partition, isolation: str, first: int, last: int) -> list[int]:
-        """Those above ``first`` and below ``last``."""
+        """The offsets above ``first`` and below ``last``."""
         key = partition, isolation
         if key not in self._offsets:
             self._offsets[key] = sorted(self._find(partition, isolation))
@@ -75,7 +75,7 @@ class _Visible:
 
 
 def nonmonotonic_sends(known: Operations) -> Iterator[Violation]:
-    """Acknowledged sends of one process to one partition that have got descending offsets."""
+    """Acknowledged sends of one process to one partition with descending offsets."""
     last: dict[tuple[str, Partition], Send] = {}
     for send in sorted(known.sends.values(), key=lambda send: send.order):
         if send.outcome is not Type.OK or send.offset is None:

@@ -1,4 +1,4 @@
-"""Faults of processes: killed, stopped, paused; of brokers and of ZooKeeper; and the controller, which another one becomes."""
+"""Faults of processes: brokers and ZooKeeper are killed, stopped and paused; the controller changes."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class PauseZooKeeper(Fault):
 
 
 class ControllerChange(Fault):
-    """Its node is deleted, as an operator may do by hand: it resigns, and another broker, or the same one, is elected."""
+    """The controller's node is deleted, as an operator may do: it resigns, and another broker, or the same one, is elected."""
 
     name = "controller-change"
     lasts_s = (0.5, 2.0)
@@ -117,7 +117,7 @@ class ControllerChange(Fault):
 
 
 class ControllerChangeWhileMoving(Fault):
-    """A partition loses a replica and gets it back, and the controller changes in the middle of either (KIP-455)."""
+    """A partition loses a replica and gets it back, and the controller changes during both (KIP-455)."""
 
     name = "controller-change-while-moving"
     lasts_s = SHORT_S
@@ -134,7 +134,7 @@ class ControllerChangeWhileMoving(Fault):
         self._move(self._all)
 
     def _move(self, replicas: Sequence[int]) -> str:
-        """Says how it ended, with the controller changed meanwhile."""
+        """Move the partition, with a change of the controller meanwhile. Returns a description."""
         deadline = time.monotonic() + self._PATIENCE_S
         while (error := self.system.reassign(self._partition, replicas)) != "NONE":
             if time.monotonic() > deadline:

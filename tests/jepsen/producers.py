@@ -1,4 +1,4 @@
-"""Clients that write: idempotent ones of kafka-python and of confluent-kafka, and one with transactions, some of them aborted."""
+"""Clients that write: idempotent producers of kafka-python and confluent-kafka, and a transactional one that aborts at times."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _ABORTED = 0.2
 class KafkaPythonProducer(Client):
     """Idempotent, to every partition in turn.
 
-    When kafka-python 3.0 gives up a batch that it has sent already, it resets its producer id and drops what it was about to send
-    (``Sender._send_producer_data``), whose partitions stay muted: it never sends again. So a new life begins.
+    When kafka-python 3.0 gives up a batch that it has sent already, it resets its producer id and drops the batches that it was
+    about to send (``Sender._send_producer_data``), whose partitions stay muted: it never sends again. So it is replaced.
     """
 
     def work(self, process: str) -> None:
@@ -54,7 +54,7 @@ class KafkaPythonProducer(Client):
         try:
             future = producer.send(partition.topic, b"%d" % value, partition=partition.number)
         except Exception as error:
-            # It was not taken into a batch, but what the library has done with it before it gave up is its secret.
+            # It was in no batch, but it is not known what the library did with it before it gave up.
             told(type=Type.INFO)
             self.gave_up(error)
             return
@@ -70,7 +70,7 @@ class ConfluentProducer(Client):
             {
                 "bootstrap.servers": self.bootstrap,
                 "enable.idempotence": True,
-                # One that gives up a message raises its epoch, and sends again what may be written already (librdkafka).
+                # After it has given up a message, librdkafka raises its epoch, and repeats messages that may be written.
                 "message.timeout.ms": _PATIENCE_S * 1000,
                 "socket.timeout.ms": 10_000,
                 "reconnect.backoff.max.ms": BACKOFF_MS,
@@ -87,7 +87,7 @@ class ConfluentProducer(Client):
         producer.flush(_FLUSH_S)
 
     def _send(self, producer: Any, process: str, partition: Partition) -> bool:
-        """False once the producer takes nothing any more."""
+        """Send; False once the producer accepts nothing any more."""
         value = self.recorder.number()
         told = partial(self.recorder.add, process, act=Act.SEND, partition=partition, value=value)
         told(type=Type.INVOKE)
@@ -97,14 +97,14 @@ class ConfluentProducer(Client):
             told(type=Type.FAIL)
             producer.poll(1.0)
         except confluent_kafka.KafkaException as error:
-            told(type=Type.FAIL)  # refused at once, so not in the queue
+            told(type=Type.FAIL)  # refused at once, so it is not in the queue
             self.failed(error.args[0])
             return not error.args[0].fatal()
         return True
 
 
 def send(producer: Any, partition: Partition, value: int, told: Any, client: Client) -> None:
-    """Produce a value with confluent-kafka; ``told`` is called with what becomes of it. Raises what ``produce`` does."""
+    """Produce a value with confluent-kafka; ``told`` is called with its outcome. Raises the errors of ``produce``."""
 
     def delivered(error: confluent_kafka.KafkaError | None, message: confluent_kafka.Message) -> None:
         if error is None:
@@ -117,11 +117,11 @@ def send(producer: Any, partition: Partition, value: int, told: Any, client: Cli
 
 
 class TransactionalProducer(Client):
-    """A transaction at a time, with some records for some partitions; a part of them is aborted.
+    """One transaction at a time, with some records for some partitions; some transactions are aborted.
 
-    librdkafka's ``abort_transaction`` takes from its queue what it has not been told is written, and gives its sequences to the
-    records of the next transaction. Some of these may be written all the same, for it was going to send them again; then the
-    broker takes the next ones for a repeat. So a new life begins, with another epoch.
+    librdkafka's ``abort_transaction`` drops records from its queue that are not acknowledged, and uses their sequence numbers for
+    the records of the next transaction. Some of the dropped ones may have been written; then the broker treats the next ones as
+    duplicates. So the producer is replaced by one with another epoch.
     """
 
     def __init__(self, name: str, bootstrap: str, recorder: Recorder, seed: int) -> None:
@@ -146,7 +146,7 @@ class TransactionalProducer(Client):
 
 
 def transactional_producer(client: Client, transactional_id: str) -> Any:
-    """One of confluent-kafka that is ready. Raises KafkaException where that takes longer than it may."""
+    """A transactional producer of confluent-kafka that is ready. Raises KafkaException after a time-out."""
     producer = confluent_kafka.Producer(
         {
             "bootstrap.servers": client.bootstrap,
@@ -166,7 +166,7 @@ def transactional_producer(client: Client, transactional_id: str) -> Any:
 def send_in_transaction(
     client: Client, producer: Any, process: str, transaction: str, partition: Partition, source: int | None = None
 ) -> None:
-    """Raises KafkaException once the producer takes nothing any more; then the send has failed."""
+    """Send. Raises KafkaException once the producer accepts nothing any more; then the send has failed."""
     value = client.recorder.number()
     about = {"partition": partition, "value": value, "transaction": transaction, "source": source}
     told = partial(client.recorder.add, process, act=Act.SEND, **about)
@@ -179,7 +179,7 @@ def send_in_transaction(
 
 
 def commit(client: Client, producer: Any, process: str, transaction: str) -> bool:
-    """Commit, or abort if that cannot be; whether it was committed. Raises KafkaException where it is not known."""
+    """Commit, or abort if that fails. Returns whether it was committed. Raises KafkaException when that is not known."""
     told = partial(client.recorder.add, process, act=Act.COMMIT, transaction=transaction)
     told(type=Type.INVOKE)
     while True:
@@ -200,7 +200,7 @@ def commit(client: Client, producer: Any, process: str, transaction: str) -> boo
 
 
 def abort(client: Client, producer: Any, process: str, transaction: str) -> None:
-    """Raises KafkaException where it is not known whether it was."""
+    """Abort. Raises KafkaException when the outcome is not known."""
     told = partial(client.recorder.add, process, act=Act.ABORT, transaction=transaction)
     told(type=Type.INVOKE)
     while True:

@@ -1,4 +1,4 @@
-"""What a run has done and found, as a page of text."""
+"""The report of a run, as text."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRACEBACK = re.compile(r"^(?:Traceback|Exception Group Traceback)", re.MULTILIN
 
 
 class Report:
-    """``str`` of it is the page."""
+    """``str`` gives the text."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Report:
 
 
 def operations(events: Iterable[Event]) -> Iterator[str]:
-    """How many there were, by outcome."""
+    """The number of operations, by outcome."""
     counts = Counter((event.act, event.type) for event in events if event.act is not Act.FAULT)
     for act in (Act.SEND, Act.COMMIT, Act.ABORT):
         outcomes = ", ".join(f"{counts[act, type]} {type}" for type in (Type.OK, Type.FAIL, Type.INFO))
@@ -74,7 +74,7 @@ def _of_clients(clients: Sequence[Client]) -> Iterator[str]:
 
 
 def verdict(violations: Sequence[Violation]) -> Iterator[str]:
-    """What is wrong, and the first of each kind."""
+    """The violations, with the first of each kind."""
     if not violations:
         yield "Nothing is wrong."
         return

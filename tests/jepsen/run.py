@@ -1,4 +1,4 @@
-"""One run: the system is started, clients work, the nemesis acts; then all heals, is read to its end, and checked."""
+"""One run: the system starts, clients work, the nemesis acts; then everything heals, is read to the end, and checked."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ HISTORY = "history.jsonl"
 _WHOLE_S = 120.0
 _CLIENTS_S = 90.0
 _SETTLE_S = 1.5
-"""Followers hear of the last high watermark with their next fetch."""
+"""Followers get the last high watermark with their next fetch."""
 _TRANSFORM = "transform"
 _UNCOMMITTED = "uncommitted"
 
 
 class Run:
-    """A run of ``seconds`` with faults, in ``folder``, which is made again; ``faults`` are names, all if there are none."""
+    """A run of ``seconds`` with faults, in ``folder``, which is emptied first; ``faults`` are names, empty for all."""
 
     def __init__(self, kind: str, seed: int, seconds: float, folder: Path, faults: Sequence[str] = ()) -> None:
         self.kind = kind
@@ -47,7 +47,7 @@ class Run:
         self.violations: list[Violation] = []
 
     def __call__(self) -> Report:
-        """Do it. RuntimeError or AssertionError where not even the start succeeds."""
+        """Run it. Raises RuntimeError or AssertionError when the start fails."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         started = time.monotonic()
@@ -114,7 +114,7 @@ class Run:
         transformers: Sequence[Transformer],
         members: Sequence[Member],
     ) -> None:
-        """Heal, read everything, and see that all clients come to the end. What does not is a violation."""
+        """Heal, read everything, and wait until all clients have reached the end; anything else is a violation."""
         nemesis.revive()
         self._note(system.wait_whole(_WHOLE_S))
         self._stop(producers)
@@ -152,7 +152,7 @@ class Run:
                 self._note(f"client {client.name} hangs")
 
     def _wait_for_transactions(self, system: System) -> str | None:
-        """Wait until no transaction is open; gives which topic still has one when each of them should have timed out."""
+        """Wait until no transaction is open. Returns the topic that still has one when all should have timed out."""
         operator = Operator(system.bootstrap)
         deadline = time.monotonic() + TRANSACTION_TIMEOUT_S + _CLIENTS_S
         reason: str | None = "?"
@@ -177,7 +177,7 @@ class Run:
 
 @contextlib.contextmanager
 def _errors_to(file: Path) -> Iterator[None]:
-    """Have in a file what this process says on its standard error, as librdkafka does; and what kafka-python logs."""
+    """Write this process's standard error, which librdkafka uses, and kafka-python's log to a file."""
     before = os.dup(2)
     logger = logging.getLogger("kafka")
     handler = logging.StreamHandler()

@@ -1,7 +1,7 @@
-"""What is tested: a ZooKeeper and three brokers, each a process on a host of its own, with a small disk of its own.
+"""The system under test: a ZooKeeper and three brokers, each a process on its own host, with its own small disk.
 
-``Machine`` is one of the brokers with all that a fault can reach: its process, disk, clock and descriptors. The cluster is of any
-kind that ``compat_tests/clusters`` has.
+``Machine`` is a broker with everything that faults affect: its process, disk, clock and descriptors. The cluster is of any
+kind in ``compat_tests/clusters``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ PROPERTIES: Mapping[str, str] = {
     "controlled.shutdown.retry.backoff.ms": "500",
     "log.segment.bytes": "1048576",
 }
-"""Two of three replicas have what was acknowledged, readers find a replica in their rack, and logs roll."""
+"""Acknowledged records are on two of three replicas, readers find a replica in their rack, and logs roll."""
 
 _DISK = "192m"
 _LOOK_S = 0.25
@@ -63,7 +63,7 @@ _TRIES = 3
 
 
 class PartitionState(NamedTuple):
-    """What a broker tells of a partition; the leader is -1 where there is none."""
+    """A partition as a broker reports it; the leader is -1 if there is none."""
 
     partition: Partition
     leader: int
@@ -81,12 +81,12 @@ class Machine:
         self.disk = disk
         self.tampering = tampering
         self.may_have_ended = False
-        """Whether a fault is, or was until now, there of which a broker is allowed to end itself."""
+        """Whether there is, or just was, a fault because of which the broker may end itself."""
         self.has_been_judged = False
-        """Whether it is known that it has ended itself."""
+        """Whether it is already noted that it has ended itself."""
 
     def fill_disk(self) -> None:
-        """Take all that is free. Called again, it takes what has become free."""
+        """Use all free space. A second call uses space that was freed meanwhile."""
         filler = os.open(self.disk / "filler", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             while True:
@@ -98,23 +98,23 @@ class Machine:
             os.close(filler)
 
     def free_disk(self) -> None:
-        """Give it back."""
+        """Free it again."""
         (self.disk / "filler").unlink(missing_ok=True)
 
     def empty_disk(self) -> None:
-        """A new one, with nothing on it. The broker must not run."""
+        """Replace it by an empty one. The broker must not run."""
         assert not self.broker.is_running, "the disk is in use"
         for each in self.disk.iterdir():
             shutil.rmtree(each) if each.is_dir() else each.unlink()
 
     def limit_descriptors(self) -> None:
-        """Hardly any more than it has open now."""
+        """Limit the descriptors to hardly more than are open now."""
         pid = self.broker.pid
         count = len(os.listdir(f"/proc/{pid}/fd")) + _FEW_DESCRIPTORS
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (count, resource.prlimit(pid, resource.RLIMIT_NOFILE)[1]))
 
     def free_descriptors(self) -> None:
-        """As many as it may have at most. A process that has ended needs none."""
+        """Raise the limit to its maximum. No effect on a process that has ended."""
         with contextlib.suppress(ProcessLookupError):
             most = resource.prlimit(self.broker.pid, resource.RLIMIT_NOFILE)[1]
             resource.prlimit(self.broker.pid, resource.RLIMIT_NOFILE, (most, most))
@@ -126,7 +126,7 @@ def host_of(number: int) -> str:
 
 
 class System:
-    """The cluster of ``kind``, which keeps everything in ``folder``; what it can't do here is in ``lacks``, in words."""
+    """The cluster of ``kind``, which keeps everything in ``folder``; ``lacks`` says what is not possible on this machine."""
 
     def __init__(self, kind: str, folder: Path) -> None:
         self.kind = kind
@@ -186,9 +186,9 @@ class System:
         self.cluster.start()
 
     def start_broker(self, machine: Machine) -> None:
-        """Start one again; returns when it takes connections. RuntimeError when it does not, tried several times.
+        """Start a broker again; returns when it accepts connections. Raises RuntimeError when several attempts fail.
 
-        On a machine that has no time for it, its session expires before it has begun, and it ends: Kafka's does then, too.
+        On a very busy machine its session may expire before it has started, and it ends, as Kafka's broker does.
         """
         for left in reversed(range(_TRIES)):
             self.cluster.before_start(machine.broker)
@@ -201,14 +201,14 @@ class System:
                 self.failed_starts += 1
 
     def controller(self) -> int | None:
-        """The id of the controller, as those say who can be reached."""
+        """The id of the controller, from a broker that can be reached."""
         for view in map(self._view, self.machines):
             if view is not None and view.controller >= 0:
                 return view.controller
         return None
 
     def depose_controller(self) -> bool:
-        """Delete the controller's node, so that one is elected; False where ZooKeeper doesn't let us."""
+        """Delete the controller's node, so that another one is elected; False if ZooKeeper does not answer."""
         client = KazooClient(self.zookeeper.address, timeout=4.0)
         try:
             client.start(timeout=4.0)
@@ -221,7 +221,7 @@ class System:
         return True
 
     def reassign(self, partition: Partition, replicas: Sequence[int]) -> str:
-        """Ask the controller to move a partition to these brokers; the name of the error, ``NONE`` if it will."""
+        """Ask the controller to move a partition to these brokers. Returns the name of the error, ``NONE`` for success."""
         moved = ReassignablePartition(partition_index=partition.number, replicas=list(replicas))
         topic = ReassignableTopic(name=partition.topic, partitions=[moved])
         answer = self._at_controller(AlterPartitionReassignmentsRequest(timeout_ms=10_000, topics=[topic]))
@@ -231,7 +231,7 @@ class System:
         return ErrorCode(next((code for code in codes if code), 0)).name
 
     def is_moving(self) -> bool | None:
-        """Whether the controller has moves under way; None where it does not say."""
+        """Whether reassignments are in progress; None if the controller does not answer."""
         answer = self._at_controller(ListPartitionReassignmentsRequest(timeout_ms=10_000, topics=None))
         return None if answer is None or answer.error_code else bool(answer.topics)
 
@@ -255,7 +255,7 @@ class System:
         return cluster_view(machine.broker.address, 2.0) if machine.broker.is_running else None
 
     def partitions(self, machine: Machine) -> list[PartitionState] | None:
-        """What a broker tells of all partitions; None where it does not answer."""
+        """All partitions as a broker reports them; None if it does not answer."""
         try:
             with connect(machine.broker.address, 3.0) as connection:
                 answer = connection.call(MetadataRequest(topics=None), 12)
@@ -273,11 +273,11 @@ class System:
         ]
 
     def any_partitions(self) -> list[PartitionState]:
-        """What the first broker that answers tells of all partitions; nothing if none does."""
+        """All partitions as reported by the first broker that answers; none if no broker does."""
         return next(filter(None, map(self.partitions, self.machines)), [])
 
     def what_is_not_whole(self) -> str | None:
-        """Why not every broker says that every replica is in sync; None if they do."""
+        """Why not every broker reports every replica as in sync; None if they do."""
         if self.is_moving():
             return "replicas are being moved"
         for machine in self.machines:
@@ -292,14 +292,14 @@ class System:
         return None
 
     def wait_whole(self, limit_s: float) -> str | None:
-        """Wait until every replica is in sync; gives what is still wrong after ``limit_s``."""
+        """Wait until every replica is in sync. Returns what is still wrong after ``limit_s``."""
         deadline = time.monotonic() + limit_s
         while (reason := self.what_is_not_whole()) is not None and time.monotonic() < deadline:
             time.sleep(_LOOK_S)
         return reason
 
     def keep_data(self) -> None:
-        """Leave the brokers' data beside their logs, for it is needed: something was found."""
+        """Copy the brokers' data to their logs' folder, after something was found."""
         for machine in self.machines:
             source, target = machine.disk / "data", machine.broker.folder / "data"
             if source.exists():
@@ -312,13 +312,13 @@ class System:
 
 
 def rack_of(number: int) -> str:
-    """Each broker is in a rack of its own, by which it can be read from though it follows."""
+    """The rack of a broker. Each has its own, so that consumers can read from it while it follows."""
     return f"rack-{number}"
 
 
 @contextlib.contextmanager
 def running(kind: str, folder: Path) -> Iterator[System]:
-    """A started system for the length of a block."""
+    """A context with a started system."""
     system = System(kind, folder)
     try:
         system.start()

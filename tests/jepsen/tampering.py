@@ -1,4 +1,4 @@
-"""Clocks that jump and disks that take long, for one process: a library that is loaded into it, compiled here (tampering.c)."""
+"""Clock jumps and slow disks for one process: a library that is loaded into it, compiled here (tampering.c)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SOURCE = Path(__file__).with_suffix(".c")
 
 
 def build(folder: Path) -> Path | None:
-    """The library, made in ``folder``; None where there is no C compiler."""
+    """Compile the library in ``folder``; None if there is no C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -23,7 +23,7 @@ def build(folder: Path) -> Path | None:
 
 
 class Tampering:
-    """What one process is told; nothing unusual at first."""
+    """The settings for one process; without effect at first."""
 
     def __init__(self, library: Path, folder: Path) -> None:
         self._library = library
@@ -32,11 +32,11 @@ class Tampering:
 
     @property
     def environment(self) -> list[str]:
-        """What a command begins with that is to be told."""
+        """The prefix of a command that is affected."""
         return ["env", f"LD_PRELOAD={self._library}", f"OTTLA_JEPSEN_TAMPERING={self._file}"]
 
     def tell(self, *, clock_s: float = 0.0, fsync_s: float = 0.0) -> None:
-        """Its wall clock is off by ``clock_s`` from now on, and each of its fsyncs takes ``fsync_s`` longer."""
+        """From now on shift its wall clock by ``clock_s``, and make each fsync take ``fsync_s`` longer."""
         told = struct.pack("=qq", int(clock_s * 1e9), int(fsync_s * 1e6))
         with self._file.open("r+b" if self._file.exists() else "w+b") as file:
             file.write(told)

@@ -1,4 +1,4 @@
-"""Clients that consume, transform and produce in one transaction: of each record of one topic exactly one is made in another."""
+"""Clients that consume, transform and produce in one transaction: each record of one topic gives exactly one in another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _GRACE_S = 5.0
 
 
 class Transformer(Member):
-    """After a transaction that was aborted it begins a new life, with what its group has committed."""
+    """After an aborted transaction it is replaced by one that continues from the group's committed offsets."""
 
     def read(self, process: str, until: float) -> None:
         producer = transactional_producer(self, self.name)
@@ -32,7 +32,7 @@ class Transformer(Member):
     def _transform(
         self, reader: ConfluentReader, producer: Any, process: str, taken: dict[Partition, list[Read]]
     ) -> bool:
-        """Whether it was committed."""
+        """Transform some records in a transaction. Returns whether it was committed."""
         transaction = f"{process}/{self.recorder.number()}"
         producer.begin_transaction()
         try:
@@ -48,8 +48,8 @@ class Transformer(Member):
         return commit(self, producer, process, transaction)
 
     def _send_offsets_in_time(self, *arguments: Any) -> None:
-        """As ``_send_offsets``; TimeoutError where librdkafka's does not return, as when the coordinator dies with the
-        request under way. The producer is of no use then, and the next life's fences it.
+        """As ``_send_offsets``; raises TimeoutError if librdkafka's call does not return, as when the coordinator dies during the
+        request. The producer cannot be used then, and the next one fences it.
         """
         errors: list[confluent_kafka.KafkaException] = []
 

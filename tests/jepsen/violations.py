@@ -1,4 +1,4 @@
-"""What a history can be found to violate."""
+"""The violations that can be found in a history."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """What is wrong; the worst first."""
+    """The kinds of violations, the worst first."""
 
     LOST_WRITE = "lost-write"
     UNSEEN = "unseen"
@@ -28,13 +28,13 @@ class Kind(StrEnum):
     INTERNAL_NONMONOTONIC_SEND = "internal-nonmonotonic-send"
     TWO_OWNERS = "two-owners"
     NOT_HEALED = "not-healed"
-    """Long after the last fault something does not go on that should. Found by the run, not in its history."""
+    """Long after the last fault something still does not work. Found by the run, not in its history."""
     PROCESS_ENDED = "process-ended"
-    """A broker has ended without being told to, and not for a disk or descriptors. Found by the run, too."""
+    """A broker has ended by itself, and not because of its disk or descriptors. Found by the run, too."""
 
 
 class Violation(NamedTuple):
-    """One of them, and what of the history shows it."""
+    """A violation, and its evidence in the history."""
 
     kind: Kind
     what: str
