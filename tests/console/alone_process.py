@@ -16,18 +16,25 @@ _LIMIT_S = 120
 @contextmanager
 def console_of(bootstrap: str, *arguments: str) -> Iterator[Callable[[str], Page]]:
     """What gives the page at an address that begins with /."""
+    with console_at(bootstrap, *arguments) as console:
+
+        def page(target: str) -> Page:
+            with urllib.request.urlopen(f"{console}{target}", timeout=_LIMIT_S) as answer:
+                return Page(answer.read().decode())
+
+        yield page
+
+
+@contextmanager
+def console_at(bootstrap: str, *arguments: str) -> Iterator[str]:
+    """Its address, with http:// and without a / at the end."""
     command = [sys.executable, "-m", "ottla", "console", "-b", bootstrap, "--listen", "127.0.0.1:0", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     address = process.stdout.readline().partition("http://")[2].strip().rstrip("/")
     assert address, "it has ended"
-
-    def page(target: str) -> Page:
-        with urllib.request.urlopen(f"http://{address}{target}", timeout=_LIMIT_S) as answer:
-            return Page(answer.read().decode())
-
     try:
-        yield page
+        yield f"http://{address}"
     finally:
         process.terminate()
         assert process.wait(_LIMIT_S) == 0

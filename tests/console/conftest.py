@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .served import Served, fill, serving
+from .served import Served, fill, serving, serving_users
 
 CHROMIUM = shutil.which("chromium")
 SIZES = {"desk": ({"width": 1280, "height": 900}, "light"), "pocket": ({"width": 390, "height": 800}, "dark")}
@@ -21,6 +21,13 @@ SIZES = {"desk": ({"width": 1280, "height": 900}, "light"), "pocket": ({"width":
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("console")) as running:
         fill(running.address)
+        yield running
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One whose console asks who looks."""
+    with serving_users(tmp_path_factory.mktemp("secured")) as running:
         yield running
 
 
@@ -46,6 +53,13 @@ def context(request: pytest.FixtureRequest, chromium: Any, served: Served) -> It
 def desk(chromium: Any, served: Served) -> Iterator[Any]:
     """The same at the size of a desk."""
     yield from window(chromium, served.console, *SIZES["desk"])
+
+
+def log_in(page: Any, user: str, password: str) -> None:
+    """At the page to log in."""
+    page.get_by_label("User").fill(user)
+    page.get_by_label("Password").fill(password)
+    page.get_by_role("button", name="Log in").click()
 
 
 def window(chromium: Any, console: str, size: dict[str, int], scheme: str, expected: str = "") -> Iterator[Any]:

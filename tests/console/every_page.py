@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Sequence
 from urllib.error import HTTPError
 from urllib.parse import urljoin, urlsplit
 from urllib.request import urlopen
@@ -11,6 +12,10 @@ from urllib.request import urlopen
 from .browsing import Page
 
 FIRST = (
+    "/create-topic?name=invoices&partitions=3",
+    "/reset-offsets?id=billing&to=earliest",
+    "/topics/orders/configure?name=retention.ms&value=3600000",
+    "/topics/orders/delete-records?partition=0&offset=end",
     "/",
     "/topics",
     "/topics/orders",
@@ -21,15 +26,17 @@ FIRST = (
     "/connections",
     "/requests",
 )
-"""Of pages of one kind these are shown."""
+"""Of pages of one kind these are shown; of actions those that are filled in."""
+FIRST_ELSEWHERE = tuple(address for address in FIRST if address not in ("/connections", "/requests"))
+"""Those of a console that is no broker's own."""
 _MOST = 100
 _LIMIT_S = 60
 
 
-def every_page(console: str) -> dict[str, str]:
+def every_page(console: str, first: Sequence[str] = FIRST) -> dict[str, str]:
     """Addresses by what the page is of: ``/topics/*/#`` for that of a record."""
     found: dict[str, str] = {}
-    to_see = deque(FIRST)
+    to_see = deque(first)
     while to_see and len(found) < _MOST:
         address = to_see.popleft()
         kind = kind_of(address)

@@ -9,11 +9,12 @@ import base64
 import re
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from .every_page import every_page
-from .served import Served, fill, serving
+from .served import fill, serving, serving_users
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 FOLDER = DOCS / "console"
@@ -41,12 +42,12 @@ def name_of(kind: str) -> str:
     return "-".join(re.findall(r"[a-z-]+", kind.replace("*", "one").replace("#", "one"))) or "overview"
 
 
-def take(browser: Any, served: Served) -> list[tuple[str, str]]:
-    """Write the pictures; the file names, and the headings of the pages."""
-    context = browser.new_context(viewport=_SIZE, base_url=served.console, color_scheme="light", locale="en-GB")
+def take(browser: Any, console: str, pages: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Write the pictures of pages by their kinds; the file names, and the headings of the pages."""
+    context = browser.new_context(viewport=_SIZE, base_url=console, color_scheme="light", locale="en-GB")
     page, converter = context.new_page(), browser.new_page()
     taken = []
-    for kind, address in every_page(served.console).items():
+    for kind, address in pages.items():
         page.goto(address)
         page.evaluate("document.querySelectorAll('details').forEach(each => each.removeAttribute('open'))")
         if kind == "/":
@@ -67,12 +68,16 @@ def main() -> None:
 
     shutil.rmtree(FOLDER, ignore_errors=True)
     FOLDER.mkdir()
-    with tempfile.TemporaryDirectory(prefix="ottla-screenshots-") as folder, serving(Path(folder)) as served:
-        fill(served.address)
-        with sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-            taken = take(browser, served)
-            browser.close()
+    with tempfile.TemporaryDirectory(prefix="ottla-screenshots-") as folder, sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        with serving(Path(folder, "open")) as served:
+            fill(served.address)
+            taken = take(browser, served.console, every_page(served.console))
+        users = Path(folder, "users")
+        users.mkdir()
+        with serving_users(users) as served:
+            taken += take(browser, served.console, {"/login": "/login"})
+        browser.close()
     text = PAGE.read_text()
     before, _, rest = text.partition(BEGIN)
     after = rest.partition(END)[2]

@@ -20,6 +20,16 @@ from ottla.wire.records import Record, build_batch
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(1)>\u202e'
 MANY = 600_000
 _STOP_SECONDS = 60
+_USERS = 'user_admin="admins-secret" user_alice="alices-secret"'
+_SECURED = f"""
+listeners=SASL_PLAINTEXT://127.0.0.1:0
+inter.broker.listener.name=SASL_PLAINTEXT
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config=\\
+  org.apache.kafka.common.security.plain.PlainLoginModule required {_USERS};
+authorizer.class.name=kafka.security.authorizer.AclAuthorizer
+super.users=User:admin
+"""
 
 
 class Served:
@@ -63,6 +73,18 @@ class Served:
 def serving(folder: Path) -> Iterator[Served]:
     """One without anything in it."""
     running = Served(str(folder))
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+@contextlib.contextmanager
+def serving_users(folder: Path) -> Iterator[Served]:
+    """One whose console asks who looks, for users admin and alice."""
+    properties = folder / "server.properties"
+    properties.write_text(_SECURED)
+    running = Served(str(folder / "data"), ("--config", str(properties)))
     try:
         yield running
     finally:

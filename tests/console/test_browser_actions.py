@@ -16,7 +16,7 @@ from ottla.compat_tests.wire_client import Connection
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
-from .conftest import SIZES, window
+from .conftest import SIZES, log_in, window
 from .served import Served
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
@@ -25,26 +25,6 @@ expect.set_options(timeout=30_000)
 pytestmark = pytest.mark.slow
 
 _NUMBERS = itertools.count()
-USERS = 'user_admin="admins-secret" user_alice="alices-secret"'
-SECURED = f"""
-listeners=SASL_PLAINTEXT://127.0.0.1:0
-inter.broker.listener.name=SASL_PLAINTEXT
-sasl.enabled.mechanisms=PLAIN
-listener.name.sasl_plaintext.plain.sasl.jaas.config=\\
-  org.apache.kafka.common.security.plain.PlainLoginModule required {USERS};
-authorizer.class.name=kafka.security.authorizer.AclAuthorizer
-super.users=User:admin
-"""
-
-
-@pytest.fixture(scope="module")
-def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    folder = tmp_path_factory.mktemp("secured")
-    properties = folder / "server.properties"
-    properties.write_text(SECURED)
-    running = Served(str(folder / "data"), ("--config", str(properties)))
-    yield running
-    running.stop()
 
 
 @pytest.fixture(params=SIZES)
@@ -53,12 +33,6 @@ def outside(request: pytest.FixtureRequest, chromium: Any, secured: Served) -> I
     yield from window(
         chromium, secured.console, *SIZES[request.param], expected="the server responded with a status of 4"
     )
-
-
-def log_in(page: Any, user: str, password: str) -> None:
-    page.get_by_label("User").fill(user)
-    page.get_by_label("Password").fill(password)
-    page.get_by_role("button", name="Log in").click()
 
 
 def test_log_in_and_out(outside: Any) -> None:

@@ -86,15 +86,17 @@ def test_a_hidden_tab_asks_for_nothing(desk: BrowserContext, served: Served) -> 
     page.add_init_script(
         "let gone = false; Object.defineProperty(document, 'hidden', {get: () => gone}); window.go = to => { gone = to; };"
     )
+    page.clock.install()
     page.goto("/topics/tabs/records?from=live")
     with page.expect_response("**/tail?*"):
-        pass
+        page.clock.run_for(2_000)
     page.evaluate("go(true)")
     tails = asked(page)
-    page.evaluate("new Promise(done => setTimeout(done, 3000))")  # three times as long as it waits between two looks
+    page.clock.run_for(10_000)  # ten times as long as it waits between two looks
     assert tails == []
     with page.expect_request("**/tail?*"):
         page.evaluate("go(false)")
+        page.clock.run_for(2_000)
 
 
 def test_a_json_path_and_what_it_finds_as_files(context: BrowserContext, served: Served) -> None:

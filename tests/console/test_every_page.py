@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
-from .conftest import SIZES
-from .every_page import FIRST, every_page, kind_of
+from .alone_process import console_at
+from .conftest import SIZES, log_in, window
+from .every_page import FIRST, FIRST_ELSEWHERE, every_page, kind_of
 from .served import Served
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
@@ -18,22 +20,52 @@ RUN = """new Promise(requestAnimationFrame).then(() => axe.run({resultTypes: ["v
     one => ({id: one.id, impact: one.impact, help: one.help, nodes: one.nodes.map(node => node.html).slice(0, 3)})))"""
 
 
-def test_axe_finds_nothing_serious(desk: Any, served: Served) -> None:
-    found = []
+@pytest.fixture
+def outside(chromium: Any, secured: Served) -> Iterator[Any]:
+    """A window in which nobody has logged in."""
+    yield from window(chromium, secured.console, *SIZES["desk"], expected="the server responded with a status of 4")
+
+
+def test_of_a_brokers_own_console(desk: Any, served: Served) -> None:
     pages = every_page(served.console)
     assert {kind_of(address) for address in FIRST} <= pages.keys()
-    page = desk.new_page()
-    for address in pages.values():
-        page.goto(address)
+    nothing_serious(desk.new_page(), pages.values())
+
+
+def test_of_the_console_of_any_kafka(chromium: Any, served: Served) -> None:
+    with console_at(served.address, "--allow-writes") as console:
+        pages = every_page(console, FIRST_ELSEWHERE)
+        assert {kind_of(address) for address in FIRST_ELSEWHERE} <= pages.keys()
+        for opened in window(chromium, console, *SIZES["desk"]):
+            nothing_serious(opened.new_page(), pages.values())
+
+
+def test_of_the_log_in_and_what_a_user_may_not(outside: Any) -> None:
+    page = outside.new_page()
+    nothing_serious(page, ["/login"])
+    log_in(page, "alice", "wrong")
+    page.get_by_role("alert").wait_for()
+    nothing_serious(page, [None])
+    log_in(page, "alice", "alices-secret")
+    page.wait_for_url("**/topics")
+    nothing_serious(page, [None, "/groups", "/topics/hidden", "/topics/hidden/delete", "/create-topic?name=new"])
+
+
+def nothing_serious(page: Any, addresses: Iterable[str | None]) -> None:
+    """At each address, and where the page is for None, in both sizes."""
+    found = []
+    for address in addresses:
+        if address is not None:
+            page.goto(address)
         page.evaluate(axe.AXE_SCRIPT)
         for size, scheme in SIZES.values():
             page.set_viewport_size(size)
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             found += [
-                f"{address} ({scheme}, {size['width']} wide): {one}"
+                f"{page.url} ({scheme}, {size['width']} wide): {one}"
                 for one in page.evaluate(RUN)
                 if one["impact"] in FAILING
             ]
             wide = page.evaluate("document.documentElement.scrollWidth")
-            assert wide <= size["width"], f"{address} is {wide} wide"
+            assert wide <= size["width"], f"{page.url} is {wide} wide"
     assert not found, "\n".join(found)
