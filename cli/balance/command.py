@@ -8,11 +8,11 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 
-from ...balance.folders import folder_moves, folders_for_new
+from ...balance.folders import folders_for_new
 from ...balance.goals import CHOICE, Goal
 from ...balance.model import Cluster
-from ...balance.plan import find_plan, loads
-from ...balance.steps import steps_of
+from ...balance.plan import loads
+from ...balance.proposal import Proposal, propose
 from ...base.wording import counted
 from ..tools.client import Admin, Connection
 from ..tools.moves import named
@@ -21,7 +21,7 @@ from ..tools.running import INTERRUPTED, ToolError, UsageError
 from .execution import carry_out, elect, move_folders, take_up
 from .facts import look
 from .rates import Window
-from .shown import Proposal, as_object, show, show_brokers
+from .shown import as_object, show, show_brokers
 from .stopping import Stop
 
 _SEARCH_S = 120.0
@@ -60,7 +60,7 @@ def balance(connection: Connection, options: Options, *, is_dry: bool, as_json: 
     with closing(connection.admin()) as admin:
         if not is_dry:
             take_up(admin, options.throttle)
-        proposal = propose(admin, options, goals)
+        proposal = _proposed(admin, options, goals)
         if is_dry or proposal.is_empty:
             print_json(as_object(proposal)) if as_json else show(proposal)
             return None
@@ -69,14 +69,12 @@ def balance(connection: Connection, options: Options, *, is_dry: bool, as_json: 
         return _execute(admin, options, proposal, as_json=as_json)
 
 
-def propose(admin: Admin, options: Options, chosen: Sequence[Goal]) -> Proposal:
+def _proposed(admin: Admin, options: Options, chosen: Sequence[Goal]) -> Proposal:
     """What is to be done, by what the cluster is like now. Raises ToolError."""
     cluster = look(admin, options.leaving, options.disk_limit, options.window)
     goals = [goal for goal in chosen if options.window.seconds > 0 or goal not in _NETWORK]
     until = time.monotonic() + _SEARCH_S
-    plan = find_plan(cluster, goals, options.tolerance, lambda: time.monotonic() < until)
-    within = folder_moves(cluster, plan.moves) if Goal.CAPACITY in goals else []
-    return Proposal(cluster, plan, steps_of(cluster, plan, options.at_once), within)
+    return propose(cluster, goals, options.tolerance, options.at_once, lambda: time.monotonic() < until)
 
 
 def _execute(admin: Admin, options: Options, proposal: Proposal, *, as_json: bool) -> int | None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from ...balance.folders import FolderMove
 from ...balance.model import Cluster
-from ...balance.plan import Load, Plan
-from ...balance.steps import Steps
+from ...balance.plan import Load
+from ...balance.proposal import Proposal
 from ...base.wording import counted, plural
 from ..tools.output import Column, is_terminal, print_rows, size_text
 
@@ -31,25 +30,6 @@ MOVE_COLUMNS = (
     Column("why"),
 )
 _MOST_SHOWN = 50
-
-
-@dataclasses.dataclass(frozen=True)
-class Proposal:
-    """Everything that is to be done, in steps."""
-
-    cluster: Cluster
-    plan: Plan
-    steps: Steps
-    folder_moves: Sequence[FolderMove]
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.plan.moves and not self.plan.elections and not self.folder_moves
-
-    @property
-    def bytes(self) -> int:
-        """What is to be copied."""
-        return self.plan.bytes + sum(move.size for move in self.folder_moves)
 
 
 def as_object(proposal: Proposal) -> dict[str, Any]:

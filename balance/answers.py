@@ -1,0 +1,99 @@
+"""A ``Cluster`` out of what brokers answer: Metadata, reassignments under way, DescribeLogDirs, settings of topics.
+
+What is under way counts as done: a partition has the replicas that it is to have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from ..wire.messages.describe_log_dirs import DescribeLogDirsResponse
+from .model import DISK_LIMIT, Broker, Cluster, Folder, Key, Partition, Replicas
+
+
+class OnDisk(NamedTuple):
+    """The folders of a broker, and the folder and bytes of each replica there."""
+
+    folders: tuple[Folder, ...]
+    replicas: Mapping[Key, tuple[str, int]]
+
+
+class Known(NamedTuple):
+    """A partition's state. ``replicas`` are those that it is to have, ``present`` all that there are while it moves.
+
+    ``written`` and ``read`` are bytes per second.
+    """
+
+    replicas: Replicas
+    present: Replicas
+    leader: int | None
+    isr: Collection[int]
+    min_isr: int = 1
+    written: int = 0
+    read: int = 0
+
+
+def on_disk(response: DescribeLogDirsResponse) -> OnDisk:
+    """What one broker tells of its healthy folders."""
+    healthy = [folder for folder in response.results if not folder.error_code]
+    replicas = {
+        (topic.name, each.partition_index): (folder.log_dir, each.partition_size)
+        for folder in healthy
+        for topic in folder.topics
+        for each in topic.partitions
+        if not each.is_future_key
+    }
+    folders = (Folder(each.log_dir, _known(each.total_bytes), _known(each.usable_bytes)) for each in healthy)
+    return OnDisk(tuple(sorted(folders, key=lambda folder: folder.path)), replicas)
+
+
+def _known(number: int) -> int | None:
+    """Bytes of a volume, which brokers before Kafka 3.3 don't tell."""
+    return None if number < 0 else number
+
+
+def cluster_of(
+    racks: Mapping[int, str | None],
+    partitions: Mapping[Key, Known],
+    disks: Mapping[int, OnDisk],
+    leaving: Collection[int] = (),
+    disk_limit: float = DISK_LIMIT,
+) -> Cluster:
+    """The cluster of these live brokers, by their racks, and partitions. ``disks`` are those of brokers that told of them.
+
+    ``leaving`` are brokers to be emptied; others of which partitions have replicas are down.
+    """
+    known = {*racks, *leaving, *(replica for each in partitions.values() for replica in each.replicas)}
+    brokers = tuple(
+        Broker(
+            broker,
+            racks.get(broker),
+            disks[broker].folders if broker in disks else (),
+            is_alive=broker in racks,
+            is_leaving=broker in leaving,
+        )
+        for broker in sorted(known)
+    )
+    return Cluster(brokers, tuple(_partition(key, each, disks) for key, each in sorted(partitions.items())), disk_limit)
+
+
+def _partition(key: Key, known: Known, disks: Mapping[int, OnDisk]) -> Partition:
+    where = {b: disks[b].replicas[key][0] for b in known.replicas if b in disks and key in disks[b].replicas}
+    return Partition(
+        key,
+        known.replicas,
+        known.leader,
+        frozenset(known.isr),
+        known.min_isr,
+        size_of(key, known.present, known.leader, disks),
+        known.written,
+        known.read,
+        where,
+    )
+
+
+def size_of(key: Key, present: Replicas, leader: int | None, disks: Mapping[int, OnDisk]) -> int:
+    """Bytes of the leader's replica, which any other has in the end; of the largest where there is no leader."""
+    there = {b: disks[b].replicas[key][1] for b in present if b in disks and key in disks[b].replicas}
+    return there[leader] if leader in there else max(there.values(), default=0)
