@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from .exact import perfect
 from .goals import CHOICE, MARGIN, Goal
 from .model import Cluster, Key, Replicas, why_fixed
 from .polish import polish
@@ -93,6 +94,7 @@ def find_plan(
     if state.receivers:
         search(state, goes_on, whys.__setitem__)
         polish(state, goes_on, whys.__setitem__)
+        perfect(state, goes_on, whys.__setitem__)
     moves = [
         Move(
             cluster.partitions[number].key,

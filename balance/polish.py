@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from .search import Note, led_by, replaced
 from .state import Change, State
+from .why import why_changed
 
 _MOST_TRIED = 40_000
 _MOST_PAIRS = 20_000
@@ -52,9 +53,10 @@ def _try_pairs(state: State, may_go_on: Callable[[], bool], note: Note) -> None:
         return next(tries) < _MOST_TRIED and may_go_on()
 
     while (changes := _first_better(state, movable, goes_on)) is not None:
+        new = [partition for partition, _ in changes if partition not in state.changed]
         state.apply(changes)
-        for partition, _ in changes:
-            note(partition, "it costs fewer bytes than another move")
+        for partition in new:
+            note(partition, why_changed(state, partition))
 
 
 def _first_better(state: State, movable: Sequence[int], may_go_on: Callable[[], bool]) -> Sequence[Change] | None:

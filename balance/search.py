@@ -14,6 +14,7 @@ from .candidates import Candidates
 from .goals import Goal
 from .model import Replicas
 from .state import Change, Measure, State
+from .why import FOR_RACKS
 
 _TRIED = 12
 _TARGETS = 6
@@ -67,7 +68,7 @@ class _Search:
                 if best is None:
                     break
                 new = best[1][0][1]
-                self._apply(best[1], "racks: it is in another rack than its other replicas then")
+                self._apply(best[1], FOR_RACKS)
                 replicas = new
 
     def _best_rack(self, partition: int, replicas: Replicas) -> Found | None:
@@ -279,7 +280,8 @@ class _Search:
         old = [(partition, self._state.replicas[partition]) for partition, _ in changes]
         self._state.apply(changes)
         for (partition, before), (_, new) in zip(old, changes, strict=True):
-            self._note(partition, reason)
+            if before == self._state.before[partition]:
+                self._note(partition, reason)  # the first reason is that of the most important goal
             if self._candidates is not None:
                 self._candidates.moved(partition, before, new)
 

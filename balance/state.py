@@ -129,8 +129,11 @@ class State:
         """Whether a partition may have these replicas, whatever that means for loads: racks, and who can lead."""
         if self.fixed[partition] or self.rack_lack(new) > self.rack_lack(self.replicas[partition]):
             return False
-        old = self.before[partition]
-        return new[0] == old[0] or new[0] not in old or new[0] in self.partitions[partition].isr
+        return new[0] == self.before[partition][0] or self.may_lead(partition, new[0])
+
+    def may_lead(self, partition: int, broker: int) -> bool:
+        """Whether a broker that has a replica, or gets one, can lead: one that was there already has to be in sync."""
+        return broker not in self.before[partition] or broker in self.partitions[partition].isr
 
     def effects(self, changes: Sequence[Change], upto: int) -> list[int] | None:
         """What changes together mean for each measure; None if they may not be done for the sake of measure ``upto``.
