@@ -11,6 +11,7 @@ import time
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from http.client import HTTPException
 from typing import NamedTuple
 
 import kafka.errors
@@ -123,7 +124,7 @@ def _scraped(addresses: Sequence[str]) -> dict[str, dict[str, float]]:
         try:
             with urllib.request.urlopen(url, timeout=_SCRAPE_S) as answer:
                 text = answer.read().decode()
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, HTTPException) as error:
             raise ToolError(f"{url} gives no metrics: {error}") from None
         for name, topic, value in topic_values(text):
             if name in found:
