@@ -134,19 +134,32 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
         return self._manager.run(self._send_request_to_controller, request, errors or error, False)
 
     async def _send_request_to_controller(self, *arguments: Any, **named: Any) -> Any:
-        """As the client has it, which says RuntimeError when no broker is the controller. Raises ToolError."""
+        """As the client has it, which says RuntimeError when no broker is the controller, and asks one that has gone for ever.
+
+        After a failure the next request asks who the controller is by then. Raises ToolError, KafkaError.
+        """
+        ask = super()._send_request_to_controller
         try:
-            return await super()._send_request_to_controller(*arguments, **named)
+            try:
+                return await ask(*arguments, **named)
+            except kafka.errors.UnknownBrokerIdError:
+                # It has gone, or has come since this client was told of the brokers.
+                self._controller_id = None
+                await self._manager.cluster.refresh_metadata()
+                return await ask(*arguments, **named)
         except RuntimeError:
             raise ToolError(
                 "no broker is the controller just now: one is being elected, or none reaches ZooKeeper; try again in a moment"
             ) from None
-        except _UNREACHED as error:
-            self._controller_id = None  # the next request asks who it is by then
+        except (*_UNREACHED, kafka.errors.UnknownBrokerIdError) as error:
+            self._controller_id = None
             raise ToolError(
                 f"the controller is not reached ({error}); if its broker is gone, another one takes over when its session "
                 "has ended: try again in a moment"
             ) from None
+        except kafka.errors.RequestTimedOutError:
+            self._controller_id = None
+            raise
 
     @staticmethod
     def _group_config_resources(resources: Sequence[ConfigResource]) -> tuple[Any, Any]:

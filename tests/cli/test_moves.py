@@ -84,7 +84,6 @@ def topic(cluster: Cluster, admin: Admin) -> Iterator[Callable[[dict[int, list[i
 
 
 def replicas_of(admin: Admin, name: str) -> dict[int, tuple[int, ...]]:
-    admin._controller_id = None  # another test may have killed who it was
     return {number: p.replicas for (topic, number), p in Layout(admin).partitions.items() if topic == name}
 
 

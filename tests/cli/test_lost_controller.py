@@ -1,0 +1,40 @@
+"""A client of the tools whose controller dies or hangs: the next requests go to the broker that is the controller by then."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import kafka.errors
+import pytest
+
+import ottla
+from ottla.cli.tools.client import Admin
+from ottla.cli.tools.moves import under_way
+from ottla.cli.tools.running import ToolError
+from ottla.compat_tests.session import eventually
+
+pytestmark = pytest.mark.slow
+
+
+def is_answered(admin: Admin) -> bool:
+    try:
+        return under_way(admin) == {}
+    except (ToolError, kafka.errors.KafkaError):
+        return False
+
+
+@pytest.mark.parametrize("is_killed", [True, False])
+def test_another_controller_is_found(is_killed: bool) -> None:
+    with (
+        ottla.Cluster(2) as cluster,
+        closing(Admin(bootstrap_servers=cluster.bootstrap_servers, request_timeout_ms=1_000)) as admin,
+    ):
+        assert under_way(admin) == {}
+        lost = cluster.controller()
+        assert lost is not None
+        (cluster.kill if is_killed else cluster.pause)(lost)
+        cluster.clock.advance(seconds=2)
+        eventually(lambda: cluster.controller() not in (lost, None))
+        if is_killed:  # the client is told which brokers there are before it asks the controller again
+            eventually(lambda: admin.list_topics() == [] and admin._manager.cluster.broker_metadata(lost) is None)
+        eventually(lambda: is_answered(admin))
