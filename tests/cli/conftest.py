@@ -12,11 +12,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 import pytest
 
 import ottla
+from ottla.cli.tools.client import Admin
 
 from .forked import Forkserver
 
@@ -95,8 +97,20 @@ def broker() -> Iterator[ottla.Broker]:
 
 
 @pytest.fixture
-def command(broker: ottla.Broker) -> Command:
-    return Command(broker.bootstrap_servers)
+def servers(broker: ottla.Broker) -> str:
+    """The bootstrap servers of ``command`` and ``admin``; a module with a cluster of its own has its own."""
+    return broker.bootstrap_servers
+
+
+@pytest.fixture
+def command(servers: str) -> Command:
+    return Command(servers)
+
+
+@pytest.fixture
+def admin(servers: str) -> Iterator[Admin]:
+    with closing(Admin(bootstrap_servers=servers)) as client:
+        yield client
 
 
 _numbers = itertools.count()

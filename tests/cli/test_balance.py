@@ -19,7 +19,7 @@ from ottla.compat_tests.session import eventually
 from ottla.testing.cluster import Cluster
 
 from .conftest import Command
-from .test_moves import throttles
+from .replicas import replicas_of, throttles
 
 pytestmark = pytest.mark.slow
 SIZE = 10_000
@@ -36,15 +36,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def command(cluster: Cluster) -> Command:
-    return Command(cluster.bootstrap_servers)
-
-
-@pytest.fixture
-def admin(cluster: Cluster) -> Iterator[Admin]:
-    client = Admin(bootstrap_servers=cluster.bootstrap_servers)
-    yield client
-    client.close()
+def servers(cluster: Cluster) -> str:
+    return cluster.bootstrap_servers
 
 
 @pytest.fixture
@@ -76,10 +69,6 @@ def within(loads: Sequence[int]) -> bool:
 
 def loads(found: Any, which: str, when: str = "after") -> list[int]:
     return [broker[when][which] for broker in found["brokers"]]
-
-
-def replicas_of(admin: Admin, name: str) -> dict[int, tuple[int, ...]]:
-    return {number: p.replicas for (topic, number), p in Layout(admin).partitions.items() if topic == name}
 
 
 def test_an_empty_broker_gets_its_share(

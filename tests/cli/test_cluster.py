@@ -35,8 +35,8 @@ def cluster(brokers: Cluster) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def command(cluster: Cluster) -> Command:
-    return Command(cluster.bootstrap_servers)
+def servers(cluster: Cluster) -> str:
+    return cluster.bootstrap_servers
 
 
 @pytest.fixture

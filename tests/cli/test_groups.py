@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaProducer
 
 import ottla
+from ottla.cli.tools.client import Admin
 
 from .conftest import PLAN_ONLY, Command
 
@@ -29,13 +30,7 @@ def group(command: Command, broker: ottla.Broker, topic: str) -> str:
     return name
 
 
-@pytest.fixture
-def admin(broker: ottla.Broker) -> Iterator[KafkaAdminClient]:
-    with KafkaAdminClient(bootstrap_servers=broker.bootstrap_servers) as client:
-        yield client
-
-
-def committed(admin: KafkaAdminClient, group: str) -> dict[tuple[str, int], int]:
+def committed(admin: Admin, group: str) -> dict[tuple[str, int], int]:
     return {(at.topic, at.partition): offset.offset for at, offset in admin.list_group_offsets([group])[group].items()}
 
 
@@ -89,7 +84,7 @@ def test_members_and_what_cannot_be_done_while_there_are_some(command: Command, 
     ],
 )
 def test_a_reset_is_shown_and_only_done_when_told(
-    command: Command, admin: KafkaAdminClient, topic: str, group: str, target: tuple[str, ...], offset: int
+    command: Command, admin: Admin, topic: str, group: str, target: tuple[str, ...], offset: int
 ) -> None:
     reset = ("groups", "reset-offsets", group, "--topic", topic, *target)
     shown = [[group, topic, "0", "3", str(offset)]]
@@ -111,9 +106,7 @@ def test_a_plan_in_a_pipe_is_told_to_be_one(command: Command, topic: str, group:
     assert {options: command.run(*reset, *options).stderr for options in said} == said
 
 
-def test_a_reset_of_everything_by_file(
-    command: Command, admin: KafkaAdminClient, topic: str, group: str, tmp_path: Path
-) -> None:
+def test_a_reset_of_everything_by_file(command: Command, admin: Admin, topic: str, group: str, tmp_path: Path) -> None:
     plan = tmp_path / "plan.csv"
     plan.write_text(command("groups", "reset-offsets", group, "--all-topics", "--to-earliest", "--export"))
     assert plan.read_text() == f"{topic},0,0\n"
@@ -129,7 +122,7 @@ def test_a_reset_of_everything_by_file(
 
 
 def test_groups_are_exported_and_read_back(
-    command: Command, admin: KafkaAdminClient, topic: str, group: str, tmp_path: Path
+    command: Command, admin: Admin, topic: str, group: str, tmp_path: Path
 ) -> None:
     other = f"{group}-other"
     reset = ("groups", "reset-offsets")
@@ -156,9 +149,7 @@ def test_what_was_never_committed_cannot_be_shifted(command: Command, topic: str
     assert command.refused(*reset, "--shift-by", "1") == why
 
 
-def test_some_partitions_of_a_new_group(
-    command: Command, admin: KafkaAdminClient, new_topic: Callable[..., str]
-) -> None:
+def test_some_partitions_of_a_new_group(command: Command, admin: Admin, new_topic: Callable[..., str]) -> None:
     name = new_topic(3)
     reset = ("groups", "reset-offsets", f"new-{name}", "--to-earliest", "--execute", "--topic")
     command(*reset, f"{name}:0,2")

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 import ottla
 from ottla.cli.tools.client import Admin
@@ -23,6 +22,7 @@ from ottla.compat_tests.session import eventually
 from ottla.testing.cluster import Cluster
 
 from .conftest import Command
+from .replicas import replicas_of, throttles
 
 pytestmark = pytest.mark.slow
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a"}
@@ -51,15 +51,8 @@ def cluster(brokers: Cluster) -> Iterator[Cluster]:
 
 
 @pytest.fixture
-def command(cluster: Cluster) -> Command:
-    return Command(cluster.bootstrap_servers)
-
-
-@pytest.fixture
-def admin(cluster: Cluster) -> Iterator[Admin]:
-    client = Admin(bootstrap_servers=cluster.bootstrap_servers)
-    yield client
-    client.close()
+def servers(cluster: Cluster) -> str:
+    return cluster.bootstrap_servers
 
 
 @pytest.fixture
@@ -83,10 +76,6 @@ def topic(cluster: Cluster, admin: Admin) -> Iterator[Callable[[dict[int, list[i
         cluster.delete_topic(name)
 
 
-def replicas_of(admin: Admin, name: str) -> dict[int, tuple[int, ...]]:
-    return {number: p.replicas for (topic, number), p in Layout(admin).partitions.items() if topic == name}
-
-
 def read(cluster: Cluster, name: str, partitions: int = 1) -> int:
     """How many records can be read."""
     consumer = KafkaConsumer(bootstrap_servers=cluster.bootstrap_servers, consumer_timeout_ms=5000)
@@ -94,20 +83,6 @@ def read(cluster: Cluster, name: str, partitions: int = 1) -> int:
     consumer.seek_to_beginning()
     found = sum(1 for _ in itertools.islice(consumer, RECORDS * partitions))
     consumer.close()
-    return found
-
-
-def throttles(admin: KafkaAdminClient, name: str) -> dict[str, str]:
-    """What limits replication: of the topic, and of broker 1."""
-    asked = [ConfigResource(ConfigResourceType.TOPIC, name), ConfigResource(ConfigResourceType.BROKER, "1")]
-    found = {}
-    for by_name in admin.describe_configs(asked, config_filter="all").values():
-        for entries in by_name.values():
-            found |= {
-                setting: entry["value"]
-                for setting, entry in entries.items()
-                if "replication.throttled" in setting and entry["config_source"].startswith("DYNAMIC")
-            }
     return found
 
 
