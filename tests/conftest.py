@@ -24,16 +24,14 @@ from ottla.tests import lanes
 
 __all__ = ["zookeeper", "zookeeper_chroot", "zookeeper_server"]
 
-# By default an example that takes longer than 200 ms fails its test: on a busy machine that says nothing of the code.
+# By default an example that takes longer than 200 ms fails its test, which can happen on any busy machine.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--no-skips", action="store_true", help="a skipped test fails the run: nothing it needs may be missing"
-    )
-    parser.addoption("--on-demand", action="store_true", help="run what is marked on_demand, too: it takes long")
+    parser.addoption("--no-skips", action="store_true", help="a skipped test fails the run")
+    parser.addoption("--on-demand", action="store_true", help="also run the tests marked on_demand, which take long")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -42,13 +40,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
-    """Leave out what takes long; put the tests into lanes, before pytest-xdist looks."""
+    """Deselect tests that take long, and put the others into lanes, before pytest-xdist groups them."""
     if not config.getoption("--on-demand"):
         left_out = [item for item in items if item.get_closest_marker("on_demand")]
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if not item.get_closest_marker("on_demand")]
     root = Path(__file__).parent
-    # By identity: an item's hash is that of its name, which pytest-xdist changes on the way.
+    # By identity: the hash of an item is that of its name, which pytest-xdist changes.
     files = {id(item): item.path.relative_to(root) for item in items if root in item.path.parents}
     is_in_lanes = config.getoption("loadgroup", False)  # in a process of pytest-xdist
     if is_in_lanes:
@@ -60,7 +58,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         lane_of = [(item.nodeid, lanes.lane(files[id(item)])) for item in items if id(item) in files]
         assert all(lane is None or name.endswith(f"@{lane}") for name, lane in lane_of), "pytest-xdist sees no lanes"
         items.sort(key=lambda item: lanes.order(files[id(item)]) if id(item) in files else -1)
-    # Last what is in small pieces, for the processes to end together.
+    # Small tests last, so that the processes end at the same time.
     items.sort(key=lambda item: item.get_closest_marker("computes") is not None)
 
 
@@ -82,7 +80,7 @@ def short_lived_jvms() -> Generator[None, None, None]:
 
 @pytest.fixture(scope="module", autouse=True)
 def no_loop_left() -> Generator[None, None, None]:
-    """A loop of asyncio that a file's tests leave running would end ``asyncio.run`` in those of the next one."""
+    """A loop of asyncio that the tests of a file leave running would make ``asyncio.run`` fail in the next file."""
     yield
     try:
         loop = asyncio.get_running_loop()
@@ -93,7 +91,7 @@ def no_loop_left() -> Generator[None, None, None]:
 
 @pytest.fixture
 def autojump_clock() -> trio.testing.MockClock:
-    """Asked for by a test, it is the clock of its run: time jumps to the next deadline when every task waits."""
+    """The clock of the test's run, if it uses this fixture: time jumps to the next deadline when every task waits."""
     return trio.testing.MockClock(autojump_threshold=0)
 
 

@@ -34,9 +34,7 @@ def load(
     topic: Annotated[str, typer.Option(metavar="NAME", help="The topic to write to.")],
     file_format: Annotated[
         Literal["csv", "json", "parquet"],
-        typer.Option(
-            "--format", metavar="csv|json|parquet", help="Format of the files; JSON has one object in each line."
-        ),
+        typer.Option("--format", metavar="csv|json|parquet", help="JSON: one object in each line."),
     ],
     checkpoint: Annotated[str, typer.Option(metavar="DIR", help="Where the job keeps which files it has loaded.")],
     bootstrap_server: BootstrapServer = DEFAULT_SERVER,
@@ -47,26 +45,19 @@ def load(
     value: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The value. [all columns not used otherwise, as JSON]")
     ] = None,
-    headers: Annotated[
-        str | None, typer.Option(metavar="COLUMN[,…]", help="Headers, with the names of the columns.")
-    ] = None,
+    headers: Annotated[str | None, typer.Option(metavar="COLUMN[,…]", help="Headers, named as the columns.")] = None,
     timestamp: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="Timestamps: a column of timestamps or of milliseconds. [the time of writing]"
-        ),
+        str | None, typer.Option(metavar="COLUMN", help="Timestamps, or milliseconds. [the time of writing]")
     ] = None,
     schema: Annotated[
         str | None,
         typer.Option(metavar="DDL", help="Columns and types: 'id STRING, total DOUBLE'. Without it, CSV is text."),
     ] = None,
     max_bytes_per_trigger: Annotated[
-        int,
-        typer.Option(metavar="BYTES", min=1, help="Size of the files in a micro-batch, which a crash may write twice."),
+        int, typer.Option(metavar="BYTES", min=1, help="Size of a micro-batch, which a crash may write twice.")
     ] = 256 * 1024 * 1024,
     option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Option of Spark's reader: delimiter=;, header=false."),
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="For Spark's reader: delimiter=;, header=false.")
     ] = None,
     setting: Setting = None,
     master: Master = "local[*]",

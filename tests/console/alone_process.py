@@ -1,4 +1,4 @@
-"""``ottla console`` as a process of its own, looked at as a browser would."""
+"""``ottla console`` as a process, whose pages are read as by a browser."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIMIT_S = 120
 
 @contextmanager
 def console_of(bootstrap: str, *arguments: str) -> Iterator[Callable[[str], Page]]:
-    """What gives the page at an address that begins with /."""
+    """A context with a function that returns the page at an address beginning with /."""
     with console_at(bootstrap, *arguments) as console:
 
         def page(target: str) -> Page:
@@ -27,7 +27,7 @@ def console_of(bootstrap: str, *arguments: str) -> Iterator[Callable[[str], Page
 
 @contextmanager
 def console_at(bootstrap: str, *arguments: str) -> Iterator[str]:
-    """Its address, with http:// and without a / at the end."""
+    """A context with the address of the console, with http:// and without a / at the end."""
     command = [sys.executable, "-m", "ottla", "console", "-b", bootstrap, "--listen", "127.0.0.1:0", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None

@@ -84,7 +84,7 @@ class Page(HTMLParser):
             self.links[data.strip()] = self._href
 
     def button_form(self) -> dict[str, str]:
-        """What the form that is sent with POST has in it; empty where there is none."""
+        """The fields of the form that is sent with POST; empty if there is none."""
         found: dict[str, str] = {}
         is_inside = False
         for tag, attributes in self.elements:
@@ -103,7 +103,7 @@ class Page(HTMLParser):
 
 
 class Answer:
-    """What a page was answered with."""
+    """The response to a request for a page."""
 
     def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
         self.status = status
@@ -123,7 +123,7 @@ class Answer:
 class Browsing:
     """``get`` reads a page, ``post`` and ``do`` send forms; ``put`` writes records without a client.
 
-    ``alone``: the pages are those of ``ottla console``, which looks anew before each of them where ``renews`` is set.
+    ``alone``: the pages are those of ``ottla console``, which reads everything again before each of them if ``renews`` is set.
     """
 
     def __init__(self, server: BrokerServer, network: MemoryNetwork, alone: ConsoleAlone | None = None) -> None:
@@ -150,7 +150,7 @@ class Browsing:
 
     async def get(self, target: str, *, method: str = "GET", **headers: str) -> Answer:
         if self.alone is not None and self.renews:
-            await self.alone.view.renew()  # what a test has just done is not waited for
+            await self.alone.view.renew()  # shows what a test has just done
         stream, protocol = await self.open(target, method=method, **headers)
         try:
             with trio.fail_after(60):
@@ -201,7 +201,7 @@ class Browsing:
             self.cookies[name] = value
 
     async def do(self, target: str, **typed: str) -> Answer:
-        """Press the button of an action's page, with what a person types before."""
+        """Press the button of an action's page, after filling in its fields."""
         shown = await self.get(target)
         assert shown.status == 200, shown.page.text
         form = shown.page.button_form()
@@ -219,17 +219,17 @@ class Browsing:
         return self.server.assembly.services.replicas.partition(name, number)
 
     async def renewed(self) -> None:
-        """Return once what pages read together is read again: it may be a second old."""
+        """Return once the data that pages share, which may be a second old, has been read again."""
         await trio.sleep(FRESH_SECONDS + 0.1)
 
     async def settled(self) -> None:
-        """Return once the broker knows of no connection any more."""
+        """Return once the broker has no connection any more."""
         with trio.fail_after(20):
             while self.server.connections():
                 await trio.sleep(0.01)
 
     async def put_offset(self, group: str, topic: str, number: int, offset: int) -> None:
-        """Commit for a group, by the broker's own code."""
+        """Commit an offset of a group, by the broker's own code."""
         partition = OffsetCommitRequestPartition(partition_index=number, committed_offset=offset)
         topics = [OffsetCommitRequestTopic(name=topic, partitions=[partition])]
         connection = ConnectionContext("TEST", "127.0.0.1:1")
@@ -263,7 +263,7 @@ async def _answer(stream: MemoryConnection, protocol: h11.Connection) -> Answer:
 
 @asynccontextmanager
 async def browsing(folder: Path, spelt: Mapping[str, str] | None = None, **properties: str) -> AsyncIterator[Browsing]:
-    """``properties`` with _ for the dots; ``spelt`` as they are."""
+    """``properties`` have _ for the dots; those in ``spelt`` do not."""
     network = MemoryNetwork()
     named = {name.replace("_", "."): value for name, value in properties.items()}
     config = Config(
@@ -284,7 +284,7 @@ async def browsing(folder: Path, spelt: Mapping[str, str] | None = None, **prope
 
 @asynccontextmanager
 async def browsing_elsewhere(folder: Path, **properties: str) -> AsyncIterator[Browsing]:
-    """The same broker, looked at by a console of its own that asks it as a client does."""
+    """The same broker, with a separate console that sends it requests as a client."""
     writes = properties.get("console_allow_writes") == "true"
     async with browsing(folder, **properties) as browser, alone_on(browser.network, writes=writes) as alone:
         yield Browsing(browser.server, browser.network, alone)
@@ -305,10 +305,10 @@ async def alone_on(
 
 
 class Open(Protocol):
-    """``browsing`` or ``browsing_elsewhere``, as a test is given it (``on_both``)."""
+    """``browsing`` or ``browsing_elsewhere``, as the parameter of a test (``on_both``)."""
 
     def __call__(self, folder: Path, **properties: str) -> AbstractAsyncContextManager[Browsing]: ...
 
 
 on_both = pytest.mark.parametrize("browsing", [browsing, browsing_elsewhere], ids=["own", "elsewhere"])
-"""A test that pages pass whatever their source is."""
+"""Marks a test of pages that runs with both sources."""

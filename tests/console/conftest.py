@@ -1,6 +1,6 @@
-"""What the tests in Chromium share: one broker, one browser, and windows of two sizes.
+"""Shared by the tests in Chromium: one broker, one browser, and windows of two sizes.
 
-Whatever the browser says in its console (an error, a refused script, a violation of the content security policy) fails the test.
+Any message in the browser's console (an error, a refused script, a violation of the content security policy) fails the test.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture(params=SIZES)
 def context(request: pytest.FixtureRequest, chromium: Any, served: Served) -> Iterator[Any]:
-    """Pages of a window of one size, a ``BrowserContext``, none of which has anything to complain of at the end."""
+    """A ``BrowserContext`` of one window size; it fails the test if a page has complaints at the end."""
     yield from window(chromium, served.console, *SIZES[request.param])
 
 
 @pytest.fixture
 def desk(chromium: Any, served: Served) -> Iterator[Any]:
-    """The same at the size of a desk."""
+    """The same with the window size of a desktop."""
     yield from window(chromium, served.console, *SIZES["desk"])
 
 
@@ -63,7 +63,7 @@ def log_in(page: Any, user: str, password: str) -> None:
 
 
 def window(chromium: Any, console: str, size: dict[str, int], scheme: str, expected: str = "") -> Iterator[Any]:
-    """``expected``: what the browser may say, of an answer that is a refusal."""
+    """``expected``: messages that the browser may have, because a response is a refusal."""
     made = chromium.new_context(
         viewport=size, color_scheme=scheme, base_url=console, timezone_id="Europe/Amsterdam", locale="en-GB"
     )

@@ -1,4 +1,4 @@
-"""Every page of a console, found as a person finds it: by links, from the overview on."""
+"""Every page of a console, found by links, from the overview on."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ FIRST = (
     "/connections",
     "/requests",
 )
-"""Of pages of one kind these are shown; of actions those that are filled in."""
+"""Pages that are shown for their kind; of actions those with filled-in forms."""
 FIRST_ELSEWHERE = tuple(address for address in FIRST if address not in ("/connections", "/requests"))
-"""Those of a console that is no broker's own."""
+"""The same for a console that does not belong to a broker."""
 _MOST = 100
 _LIMIT_S = 60
 
 
 def every_page(console: str, first: Sequence[str] = FIRST) -> dict[str, str]:
-    """Addresses by what the page is of: ``/topics/*/#`` for that of a record."""
+    """Addresses by kind of page: ``/topics/*/#`` for that of a record."""
     found: dict[str, str] = {}
     to_see = deque(first)
     while to_see and len(found) < _MOST:
@@ -50,7 +50,7 @@ def every_page(console: str, first: Sequence[str] = FIRST) -> dict[str, str]:
 
 
 def kind_of(address: str) -> str:
-    """Names of topics, and numbers, stand for any; what a list is sorted by and which part is shown makes no page of its own."""
+    """The kind of an address: names of topics, and numbers, are replaced; the order and part of a list do not count."""
     parts = urlsplit(address)
     path = re.sub(r"^/topics/[^/]+", "/topics/*", parts.path)
     path = re.sub(r"/\d+(?=/|$)", "/#", path)
@@ -58,7 +58,7 @@ def kind_of(address: str) -> str:
 
 
 def _read(address: str) -> Page | None:
-    """None for what is no page: a download, or something that goes on without end."""
+    """Read a page; None for downloads and endless streams."""
     try:
         with urlopen(address, timeout=_LIMIT_S) as answer:
             is_page = answer.headers.get_content_type() == "text/html" and not answer.headers["content-disposition"]

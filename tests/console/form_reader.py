@@ -1,4 +1,4 @@
-"""What a browser sends of a page's form, as it was loaded: inputs, the chosen options, and what is in textareas."""
+"""The fields that a browser would send of a page's unchanged form: inputs, selected options, and textareas."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 
 class FormReader(HTMLParser):
-    """``fields`` are those of the form with POST."""
+    """``fields`` are those of the form that is sent with POST."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

@@ -23,7 +23,7 @@ BEGIN, END = "<!-- screenshots -->\n", "<!-- end of screenshots -->\n"
 MOST_BYTES = 60_000
 _SIZE = {"width": 1120, "height": 720}
 _SETTLED_MS = 5_000
-"""After so long the charts have more than a point."""
+"""After this time the charts have more than one point."""
 _QUALITIES = (0.72, 0.5, 0.3)
 _AS_WEBP = """async ([png, quality]) => {
     const image = new Image();

@@ -1,4 +1,4 @@
-"""A broker with users, passwords and access rules, for tests of who may see and do what in the console."""
+"""A broker with users, passwords and access rules, for tests of authorization in the console."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WRITES = {**SECURED, "console.allow.writes": "true"}
 
 
 async def log_in(browser: Browsing, user: str, password: str | None = None, following: str = "") -> Answer:
-    """As a person does, at the page to log in."""
+    """Log in by the login page."""
     page = (await browser.get(f"/login?next={following}")).page
     fields = {**page.button_form(), "user": user, "password": password or f"{user}s-secret"}
     return await browser.post("/login", fields)
@@ -48,7 +48,7 @@ async def allow(
 
 
 async def set_password(browser: Browsing, user: str, password: str | None) -> None:
-    """Of SCRAM; None removes the user."""
+    """Set a SCRAM password; None removes the user."""
     mechanism = ScramMechanism.SHA_256
     credentials = {} if password is None else {mechanism.sasl_name: new_credential(mechanism, password).render()}
     await browser.services.configs.change(USERS, sanitized(user), lambda before: credentials)

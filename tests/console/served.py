@@ -1,4 +1,4 @@
-"""A broker process with a console, and what there is in it to be looked at: by the tests in Chromium, and by ``screenshots``."""
+"""A broker process with a console, and its data, for the tests in Chromium and for ``screenshots``."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Served:
 
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[Served]:
-    """One without anything in it."""
+    """A context with an empty broker."""
     running = Served(str(folder))
     try:
         yield running

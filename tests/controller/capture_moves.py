@@ -1,9 +1,9 @@
-"""Writes ``kafka-3.9.2-moves.txt`` anew: what three brokers of Apache Kafka leave in ZooKeeper while replicas move (KIP-455).
+"""Writes ``kafka-3.9.2-moves.txt``: what three brokers of Apache Kafka have in ZooKeeper while replicas move (KIP-455).
 
     python -m ottla.tests.controller.capture_moves > tests/controller/kafka-3.9.2-moves.txt
 
-Broker 3, to which all moves go, stands still while a move begins, so that there is a middle to look at. ``STEPS`` are the names
-of what is captured, in order.
+Broker 3, to which all moves go, is stopped while a move begins, so that its intermediate state can be captured. ``STEPS`` are
+the names of the captured states, in order.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Capture:
         self._before: Tree = {}
 
     def step(self, name: str) -> None:
-        """Once nothing has changed for a while."""
+        """Capture a step, once nothing has changed for a while."""
         tree = self._read()
         since = time.monotonic()
         while time.monotonic() < since + _STILL_S:
@@ -96,7 +96,7 @@ class Capture:
         return tree
 
     def move(self, partition: int, replicas: Sequence[int] | None) -> None:
-        """Ask the controller for it, or with None to cancel it."""
+        """Request a move from the controller, or with None its cancellation."""
         moved = ReassignablePartition(partition_index=partition, replicas=None if replicas is None else list(replicas))
         topic = ReassignableTopic(name=TOPIC, partitions=[moved])
         with connect(self._cluster.broker(1).address) as connection:
@@ -105,13 +105,13 @@ class Capture:
         assert not answer.error_code and not answer.responses[0].partitions[0].error_code, answer
 
     def begin(self, partition: int, replicas: Sequence[int], name: str) -> None:
-        """Begin a move to a broker that stands still."""
+        """Begin a move to a broker that is stopped."""
         self._cluster.broker(3).pause()
         self.move(partition, replicas)
         self.step(name)
 
     def end(self, name: str) -> None:
-        """Let the broker go on, and the move end."""
+        """Let the broker continue, and wait for the end of the move."""
         self._cluster.broker(3).resume()
         node = f"/brokers/topics/{TOPIC}"
         eventually(lambda: _IN_PROGRESS in self._zookeeper.get(node)[0].decode(), _PATIENCE_S)
@@ -120,7 +120,7 @@ class Capture:
 
 @contextlib.contextmanager
 def _cluster() -> Iterator[tuple[KafkaZooKeeperCluster, KazooClient]]:
-    """Broker 1 is started first, and so the controller."""
+    """A context with the cluster. Broker 1 starts first, and so becomes the controller."""
     with tempfile.TemporaryDirectory() as folder:
         cluster = KafkaZooKeeperCluster(Path(folder), 3, properties=_PROPERTIES)
         try:

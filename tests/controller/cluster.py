@@ -1,4 +1,4 @@
-"""A controller on an embedded store, with brokers that only note what they are told."""
+"""A controller on an embedded store, with brokers that only record its requests."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ logger = logging.getLogger(__name__)
 
 
 class RecordingBroker:
-    """A broker that notes what its controller says, in order, and keeps a metadata cache from it.
+    """A broker that records the requests of its controller, in order, and keeps a metadata cache.
 
-    ``lost``: the numbers of the partitions that are in a data folder that failed.
+    ``lost``: the numbers of the partitions in a data folder that has failed.
     """
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class RecordingBroker:
         return [request for request in self.requests if isinstance(request, kind)]
 
     def leader_epochs(self, topic: str) -> dict[int, int]:
-        """Leader epoch by partition, as the last LeaderAndIsr requests had it."""
+        """Leader epoch by partition, from the last LeaderAndIsr requests."""
         return {
             partition.partition_index: partition.leader_epoch
             for request in self.requests
@@ -117,20 +117,20 @@ async def until(condition: Callable[[], bool]) -> None:
     """Return once ``condition`` holds. Raises trio.TooSlowError."""
     with trio.fail_after(10):
         while not condition():
-            await trio.sleep(0.005)  # which lets a mock clock jump
+            await trio.sleep(0.005)  # lets a mock clock jump
 
 
 class Cluster:
     """One store, a member with a controller on broker 1, and recording brokers.
 
-    ``sessions`` are those that the store gave last, by broker; ``session`` looks at the store and belongs to none of them.
+    ``sessions`` are the newest sessions, by broker; ``session`` is another one, to read the store.
     """
 
     def __init__(self, store: EmbeddedStore, brokers: int = 1, settings: Mapping[str, str] | None = None) -> None:
         self.store = store
         self.settings = ControllerSettings.from_properties(settings or {})
         self.link = StoreLink()
-        """Broker 1's to the store."""
+        """The link of broker 1 to the store."""
         self.clock = SystemClock()
         self.session = store.session()
         self.sessions = {i: store.session(self.link if i == 1 else None) for i in range(1, brokers + 1)}
@@ -146,18 +146,18 @@ class Cluster:
         return self.sessions[1]
 
     async def state(self, topic: str, partition: int = 0) -> LeaderState:
-        """As it is stored."""
+        """The state of a partition in the store."""
         return decode_state((await self.session.get(state_path(topic, partition))).data)
 
     async def until_state(self, topic: str, expected: LeaderState, partition: int = 0) -> None:
-        """Return once a partition's state is stored like this. Raises trio.TooSlowError."""
+        """Return once the store has this state of a partition. Raises trio.TooSlowError."""
         with trio.fail_after(10):
             while (found := await self.state(topic, partition)) != expected:
                 logger.debug("%s, not %s", found, expected)
                 await trio.sleep(0.005)
 
     async def restart(self, *broker_ids: int) -> None:
-        """Brokers are registered again, between two looks of the controller."""
+        """Register brokers again, between two looks of the controller."""
         self.controller.suspend()
         for broker_id in broker_ids:
             await self.sessions[broker_id].expire()
@@ -166,12 +166,12 @@ class Cluster:
         self.controller.resume()
 
     async def die(self, broker_id: int) -> None:
-        """A broker's session ends; return once the controller's broker knows."""
+        """End a broker's session; return once the controller's broker knows."""
         await self.sessions[broker_id].expire()
         await until(lambda: not self.brokers[1].metadata.is_alive(broker_id))
 
     async def come_back(self, broker_id: int) -> None:
-        """A broker is registered again; return once the controller's broker knows."""
+        """Register a broker again; return once the controller's broker knows."""
         self.sessions[broker_id] = self.store.session()
         await join(self.sessions[broker_id], broker_id)
         await until(lambda: self.brokers[1].metadata.is_alive(broker_id))
@@ -199,7 +199,7 @@ class Cluster:
 
     @property
     def epochs(self) -> dict[int, int]:
-        """Broker epoch by live broker."""
+        """The broker epochs of live brokers, by id."""
         term = self.controller._term
         assert term is not None
         return {broker_id: broker.epoch for broker_id, broker in term.context.brokers.items()}

@@ -1,7 +1,7 @@
-"""What every cluster store does, as rules that run on each of them: the embedded one, the one that brokers of a simulation
+"""The contract of cluster stores, as tests that run on each of them: the embedded one, the one that brokers of a simulation
 share, and ZooKeeper. ``test_store_contract`` and ``test_zookeeper`` run them.
 
-``OPERATIONS`` hold for any session; ``LIFE`` for one that reaches its store by a way on which something can happen.
+``OPERATIONS`` hold for any session; ``LIFE`` for one whose connection to the store can be disturbed.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from ottla.controller.store import (
 )
 
 PATIENCE = 60.0
-"""Seconds until something that has to happen counts as missing."""
+"""Seconds after which an expected event counts as missing."""
 
 
 class Place(Protocol):
-    """A store under test. ``session`` reaches it by a way that can be disturbed, ``other`` by one that cannot."""
+    """A store under test. ``session`` has a connection that can be disturbed, ``other`` one that cannot."""
 
     session: StoreSession
     other: StoreSession
 
     async def connect(self) -> StoreSession:
-        """Another session, by the way that can be disturbed."""
+        """Open another session, with a connection that can be disturbed."""
         ...
 
     def cut(self) -> None:
-        """Nothing passes from now on, and nothing says so."""
+        """Drop everything from now on, silently."""
         ...
 
     def heal(self) -> None: ...
 
     def break_connection(self) -> None:
-        """The connection is closed; another one is possible at once."""
+        """Close the connection; another one is possible at once."""
         ...
 
     def lose_next_multi(self, *, is_executed: bool) -> None:
-        """The connection breaks when the next transaction is sent: before it was carried out, or after."""
+        """Break the connection when the next transaction is sent: before it is executed, or after."""
         ...
 
 
@@ -77,7 +77,7 @@ def life(rule: Rule) -> Rule:
 
 
 class Noted:
-    """A watch that notes what it is told."""
+    """A watch that records its events."""
 
     def __init__(self) -> None:
         self.events: list[WatchEvent] = []
@@ -110,13 +110,13 @@ async def until_gone(session: StoreSession, path: str) -> None:
 
 
 async def asked() -> None:
-    """Tasks that were just started have made their requests."""
+    """Wait until tasks that were just started have made their requests."""
     for _ in range(2):  # in the first, tasks run in any order
         await trio.lowlevel.checkpoint()
 
 
 async def caught_up(place: Place) -> None:
-    """Both sessions have seen all that was written before, and been told of it."""
+    """Wait until both sessions have seen everything that was written before, and got its events."""
     for session in (place.session, place.other):
         await ensure_paths(session, ["/caught-up"])
         await session.multi([Set("/caught-up", b"")])
@@ -273,7 +273,7 @@ async def sessions_differ(place: Place) -> None:
 
 @operation
 async def requests_are_carried_out_in_their_order(place: Place) -> None:
-    """Each of these can only be done after the one before it."""
+    """Each of these is only possible after the one before it."""
     paths = ["/n" + "/n" * i for i in range(30)]
     async with trio.open_nursery() as nursery:
         for path in paths:
@@ -372,7 +372,7 @@ async def own_changes_are_told_as_well(place: Place) -> None:
 
 @operation
 async def a_watch_may_ask(place: Place) -> None:
-    """As the parts of a broker do: read again, and set the watch again, for as long as there are changes."""
+    """As parts of a broker do: read again, with a new watch, while there are changes."""
     await create(place.session, "/n", b"0")
     seen: list[bytes] = []
     woken = trio.Event()

@@ -1,4 +1,4 @@
-"""A TCP proxy in the test's own loop: what passes it can be held, delayed and broken, each way for itself."""
+"""A TCP proxy in the test's own loop, which can hold, delay and break connections, each direction separately."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ CHUNK = 1 << 16
 
 
 class Way:
-    """One direction. ``delay`` is how many seconds everything takes.
+    """One direction. ``delay`` is in seconds, for everything.
 
-    ``rewrite`` sees each piece that passes, and gives what is to go on.
+    ``rewrite`` is called with each piece, and returns the bytes to pass on.
     """
 
     def __init__(self) -> None:
@@ -26,7 +26,7 @@ class Way:
         self._held_connections = math.inf
 
     def hold(self, *, connections: float = math.inf) -> None:
-        """From now on nothing passes; only on the first ``connections`` if their number is given."""
+        """Hold everything from now on; only of the first ``connections`` if their number is given."""
         self._open = trio.Event()
         self._held_connections = connections
 
@@ -34,7 +34,7 @@ class Way:
         self._open.set()
 
     async def pass_on(self, piece: bytes, connection: int) -> bytes:
-        """The piece, when it is through."""
+        """The piece, once it may pass."""
         if self.delay:
             await trio.sleep(self.delay)
         while not self._open.is_set() and connection <= self._held_connections:
@@ -43,7 +43,7 @@ class Way:
 
 
 class TcpProxy:
-    """``requests`` go to the server at ``target``, ``answers`` come back. ``is_away``: new connections are closed at once."""
+    """``requests`` is the direction to ``target``, ``answers`` the other one. ``is_away``: new connections are closed at once."""
 
     def __init__(self, target: tuple[str, int]) -> None:
         self.target = target
@@ -59,17 +59,17 @@ class TcpProxy:
         return f"127.0.0.1:{self.port}"
 
     def hold(self) -> None:
-        """Nothing passes either way: connections stay, and new ones get no answer."""
+        """Hold both directions: connections stay open, and new ones get no response."""
         self.requests.hold()
         self.answers.hold()
 
     def release(self) -> None:
-        """What was held goes on, as far as both ends are still there."""
+        """Pass on what was held, if both ends are still connected."""
         self.requests.release()
         self.answers.release()
 
     def break_connections(self) -> None:
-        """Both ends of each connection see it closed; what was held is gone."""
+        """Close both ends of each connection; what was held is dropped."""
         for scope in list(self._scopes):
             scope.cancel()
 
@@ -87,7 +87,7 @@ class TcpProxy:
                 pass
             finally:
                 self._scopes.discard(scope)
-                with trio.move_on_after(0) as closing:  # without ceremony
+                with trio.move_on_after(0) as closing:  # without waiting for a clean close
                     closing.shield = True
                     await client.aclose()
 

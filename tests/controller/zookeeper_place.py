@@ -1,4 +1,4 @@
-"""A place at a real ZooKeeper: a session through a proxy that can be disturbed, and another one straight to the server."""
+"""A place at a real ZooKeeper: a session through a proxy that can disturb it, and another one directly to the server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .store_contract import PATIENCE
 from .tcp_proxy import TcpProxy, tcp_proxy
 
 SESSION_MS = 4000
-"""Long enough for a busy machine, short enough to be waited for."""
+"""Long enough for a busy machine, short enough to wait for."""
 
 MULTI = 14
 """The number of a transaction among ZooKeeper's requests (ZooDefs.OpCode)."""
@@ -48,9 +48,9 @@ def zookeeper_at(address: str, properties: Mapping[str, str] | None = None) -> Z
 
 
 async def refusal(address: str, properties: Mapping[str, str], reason: str) -> None:
-    """There is no session, and ``reason`` is in what is said of it.
+    """Opening a session fails, with ``reason`` in the message.
 
-    Where there is little time, and a machine is busy, it can be over before the reason is known; then it is tried again.
+    On a busy machine the time-out can end before the reason is known; then it is tried again.
     """
     said = ""
     with trio.move_on_after(PATIENCE):
@@ -64,7 +64,7 @@ async def refusal(address: str, properties: Mapping[str, str], reason: str) -> N
 
 
 class ZooKeeperPlace:
-    """A ``store_contract.Place``; ``proxy`` is on the way of ``session``, ``path`` is its chroot."""
+    """A ``store_contract.Place``; ``session`` goes through ``proxy``; ``path`` is its chroot."""
 
     def __init__(self, proxy: TcpProxy, address: str, properties: Mapping[str, str] | None) -> None:
         self.proxy = proxy
@@ -107,7 +107,7 @@ class ZooKeeperPlace:
 
 
 def _frames(piece: bytes) -> list[tuple[int, int, int]]:
-    """Length, xid and the number after it (a request's kind), of each message in a piece that begins with one."""
+    """Length, xid and type (the number after it) of each message in a piece that begins with a message."""
     found = []
     at = 0
     while at + 12 <= len(piece):

@@ -1,4 +1,4 @@
-"""Certificates for the tests: an authority that everything trusts, made once."""
+"""Certificates for the tests: a certificate authority that everything trusts, made once."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def client(name: str = "alice", unit: str | None = None) -> Identity:
 
 
 def settings_of(identity: Identity | None, trusted: Identity | None = None, **more: str) -> dict[str, str]:
-    """Properties that show an identity, and trust an authority; ``more`` has _ for the dots."""
+    """Properties with a certificate of its own and a trusted authority; ``more`` has _ for the dots."""
     trusted = trusted or authority()
     properties = {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": trusted.certificate}
     if identity is not None:

@@ -1,4 +1,4 @@
-"""Key stores by keytool of Java 17: one private key (CN=broker,OU=Ops,O=Acme), and its certificate as a trusted one.
+"""Key stores made by keytool of Java 17: one private key (CN=broker,OU=Ops,O=Acme), and its certificate as a trusted one.
 
 The key stores' password is ``storesecret``, that of the key in JKS ``keysecret``, and the trust stores' ``trustsecret``. Made by
 ``keytool -genkeypair -keyalg EC -storetype JKS``, ``-importkeystore -deststoretype PKCS12`` and ``-importcert``; valid to 2126.

@@ -39,7 +39,7 @@ def jwks(*keys: dict[str, str]) -> bytes:
 
 
 def claims(**changed: Any) -> dict[str, Any]:
-    """What a good token says; a claim that is None is left out."""
+    """The claims of a valid token; those that are None are omitted."""
     all_claims = {"sub": "alice", "iat": NOW - 10, "exp": NOW + 600, "scope": ["kafka"], **changed}
     return {name: value for name, value in all_claims.items() if value is not None}
 

@@ -1,9 +1,9 @@
 """``make simulate SEEDS=1000`` runs the seeds 0 to 999, ``SEEDS=5000-5999`` those; one line for each that fails.
 
-With one seed (``SEEDS=123-123``) everything that happened is printed. With ``CLUSTER=1`` they are seeds of a cluster of several
-machines, else of one machine; with ``HARSH=1`` more goes wrong in it. With ``BREAK=no_epoch_truncation`` these harsher
-clusters are of brokers with a rule broken on purpose (``cluster/breakages``): one seed after the other, up to the first by
-which that is found out.
+With one seed (``SEEDS=123-123``) all its events are printed. With ``CLUSTER=1`` they are seeds of a cluster of several
+machines, otherwise of one machine; with ``HARSH=1`` it has more faults. With ``BREAK=no_epoch_truncation`` the brokers of such
+clusters have a rule broken on purpose (``cluster/breakages``): seeds run one after the other, up to the first that
+detects it.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def main(text: str, *, is_cluster: bool, is_harsh: bool = False) -> int:
 
 
 def again(result: Result, *, is_cluster: bool, is_harsh: bool = False) -> str:
-    """How to see a seed that failed again, and why."""
+    """The command that repeats a failed seed, and why it failed."""
     options = "CLUSTER=1 " * is_cluster + "HARSH=1 " * is_harsh
     return f"make simulate {options}SEEDS={result.seed}-{result.seed}  # {summary(result)}"
 
 
 def summary(result: Result) -> str:
-    """One line on what went wrong."""
+    """The violations in one line."""
     first = " ".join(result.violations[0].split())
     return f"{result.mode.value}, {len(result.violations)} violations, the first one: {first[:300]}"
 
@@ -68,9 +68,9 @@ def _tell(result: Result) -> int:
 
 
 def hunt(text: str, breakage: str) -> int:
-    """Run seeds of clusters with a rule broken until a checker sees it; 1 when none does.
+    """Run seeds of clusters with a broken rule until a checker detects it. Returns 1 if none does.
 
-    A seed that fails with the rule as it is says nothing of it, and does not count.
+    A seed that also fails without the breakage does not count.
     """
     started = time.monotonic()
     for count, seed in enumerate(parse_seeds(text), 1):

@@ -1,9 +1,8 @@
-"""What must hold at the end, when no client writes any more and every transaction has ended.
+"""What must hold at the end, when clients have stopped writing and every transaction has ended.
 
-Where acknowledged records may be lost (``Mode.POWER``), it is not certain that a transaction is there as a whole or not at
-all, that its end is known in every partition, that a consumer still finds what it has seen, or that a committed offset is
-still there: then every record must still be one that was sent to its partition, none twice, each producer's in their
-order, and every offset above the one before.
+Where acknowledged records may be lost (``Mode.POWER``), a transaction may be there in part, or without its end marker in some
+partitions, and records that a consumer has seen, or a committed offset, may be gone. But every record must be one that was
+sent to its partition, none may be there twice, those of each producer must be in order, and offsets must ascend.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ Contents = dict[TopicPartition, list[Stored]]
 
 
 class Checker(Actor):
-    """Reads everything and judges it. ``readers`` have read while things went wrong."""
+    """Reads everything and checks it. ``readers`` have read during the faults."""
 
     def __init__(self, world: World, history: History, readers: Iterable[Reader]) -> None:
         super().__init__(world, history, "checker")
         self._uncommitted, self._committed = readers
 
     async def check(self) -> Contents:
-        """Everything; what is stored, for a later look."""
+        """Check everything. Returns what is stored, for a later comparison."""
         stored: Contents = {}
         visible: Contents = {}
         for partition in PARTITIONS:
@@ -46,7 +45,7 @@ class Checker(Actor):
         return stored
 
     async def check_records(self, partition: TopicPartition) -> tuple[list[Stored], list[Stored]]:
-        """One partition by itself: what is stored there, and what is committed."""
+        """Check one partition. Returns its records, and the committed ones."""
         stored = await self._uncommitted.read_all(partition)
         control = self._uncommitted.control
         visible = await self._committed.read_all(partition)
@@ -67,7 +66,7 @@ class Checker(Actor):
     # --- a partition --------------------------------------------------------------------------------------------------
 
     def _check_partition(self, partition: TopicPartition, start: int, stored: list[Stored]) -> None:
-        """Sound in itself: offsets ascend, nothing is there twice, each producer's records are in order."""
+        """Offsets ascend, nothing is there twice, each producer's records are in order."""
         names: set[bytes] = set()
         last: dict[str, int] = {}
         offset = start - 1
@@ -86,7 +85,7 @@ class Checker(Actor):
             last[one.sent.producer] = one.sent.number
 
     def _check_kept(self, partition: TopicPartition, start: int, end: int, stored: list[Stored]) -> None:
-        """Every acknowledged record is where it was said to be, and the log starts no later than it may."""
+        """Every acknowledged record is at its offset, and the log does not start later than it may."""
         if partition[0] in ("plain", "compact"):
             latest = self.history.deleted_up_to.get(partition, 0) if partition == SHRINKING else 0
             if start > latest:
@@ -103,7 +102,7 @@ class Checker(Actor):
                 )
 
     def _check_seen(self, partition: TopicPartition, start: int, stored: list[Stored], visible: list[Stored]) -> None:
-        """What a consumer was given is still there."""
+        """Records that consumers have read are still there."""
         if partition[0] == "compact":
             return
         for reader, contents in ((self._uncommitted, stored), (self._committed, visible)):
@@ -126,7 +125,7 @@ class Checker(Actor):
                 self.world.violate(f"{partition} has lost the last value of {key!r}, {sent.name!r} at {sent.offset}")
 
     def _may_be_gone(self, sent: Sent) -> bool:
-        """Whether there may have been a later tombstone, of which its producer never learnt what became of it."""
+        """Whether there may be a later tombstone with unknown outcome."""
         return any(
             other.value is None
             and other.key == sent.key
@@ -136,7 +135,7 @@ class Checker(Actor):
         )
 
     async def _check_lookups(self, partition: TopicPartition, stored: list[Stored], control: list[Stored]) -> None:
-        """The indexes lead to what a scan finds; markers have times too."""
+        """Lookups by the indexes find the same as a scan; markers have times, too."""
         for one in self.rng.sample(stored, min(2, len(stored))):
             piece = await self._uncommitted.fetch(partition, one.offset, max_bytes=1)
             if not piece.records or piece.records[0].offset != one.offset:
@@ -153,7 +152,7 @@ class Checker(Actor):
     # --- transactions -------------------------------------------------------------------------------------------------
 
     def _check_transactions(self, visible: Contents) -> None:
-        """Read_committed sees what was committed, whole, and nothing else."""
+        """Read_committed sees whole committed transactions, and nothing else."""
         seen = {one.sent.name for contents in visible.values() for one in contents if one.sent is not None}
         seen |= set(self._committed.seen.values())
         for transaction in self.history.transactions:
@@ -179,14 +178,14 @@ class Checker(Actor):
             self.world.violate(f"{transaction.name} is there in part: {there[0].name!r}, but not {missing[0].name!r}")
 
     def _must_be_visible(self, record: Sent, visible: Contents) -> bool:
-        """Whether nothing but an abort takes the record away."""
+        """Whether only an abort can make the record invisible."""
         if record.offset is None or record.partition[0] == "compact":
             return False
         contents = visible[record.partition]
         return bool(contents) and record.offset >= contents[0].offset
 
     async def _check_transactional_offsets(self) -> None:
-        """The offsets of each transaction came and went with it."""
+        """The offsets of transactions are committed if and only if the transactions are."""
         by_group: dict[str, list[Transaction]] = {}
         for transaction in self.history.transactions:
             if transaction.offsets is not None:
@@ -206,7 +205,7 @@ class Checker(Actor):
     # --- groups -------------------------------------------------------------------------------------------------------
 
     async def _check_commits(self) -> None:
-        """The group's offset is the last one that was acknowledged, or one whose answer was lost."""
+        """The group's offset is the last one that was acknowledged, or one whose response was lost."""
         found = await self._offsets(GROUP, PARTITIONS)
         for partition in PARTITIONS:
             commits = self.history.commits.get((GROUP, partition), [])
@@ -238,14 +237,14 @@ class Checker(Actor):
     # --- after another start ------------------------------------------------------------------------------------------
 
     async def check_same(self, before: Contents, what: str) -> None:
-        """A log that only grows is the same after another start."""
+        """A log is unchanged after another start, except for its beginning."""
         for partition in PARTITIONS:
             if partition[0] != "plain":
                 continue
             start, _ = await self._uncommitted.offset_for(partition, EARLIEST)
             now = [(one.offset, one.record) for one in await self._uncommitted.read_all(partition)]
             then = [(one.offset, one.record) for one in before[partition]]
-            # A start that was moved without a stop may have been forgotten, by some replicas and not by others.
+            # A log start offset that was raised without a clean stop may be lost on some replicas.
             deleted = min(start, self.history.deleted_up_to.get(partition, 0)) if partition == SHRINKING else 0
             first = max(deleted, then[0][0] if then else 0)
             if [entry for entry in then if entry[0] >= first] != [entry for entry in now if entry[0] >= first]:
@@ -254,7 +253,7 @@ class Checker(Actor):
                 )
 
     async def check_damaged(self, before: Contents, damaged: TopicPartition, offset: int) -> None:
-        """After a bit has flipped in the batch at ``offset``: a consumer finds it by the CRC, and does not take it."""
+        """After a bit has flipped in the batch at ``offset``: consumers detect it by the CRC, and do not accept it."""
         known = {one.offset: one.record for one in before[damaged]}
         now = await self._uncommitted.read_all(damaged)
         found = self._uncommitted.damaged
@@ -274,7 +273,7 @@ class Checker(Actor):
 
 
 def _may_be_last(commit: Commit, commits: list[Commit]) -> bool:
-    """Whether no acknowledged commit was sent after this one was answered."""
+    """Whether no acknowledged commit was sent after the response to this one."""
     if commit.was_refused:
         return False
     if commit.answered is None:

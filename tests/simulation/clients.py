@@ -1,4 +1,4 @@
-"""What every client does: ask again until there is an answer that settles the matter, and say what may be asked again."""
+"""The base of all clients: requests are repeated until there is a final response; the errors after which they are repeated."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ TOPICS: dict[str, tuple[int, dict[str, str]]] = {
 }
 PARTITIONS: list[TopicPartition] = [(topic, number) for topic, (count, _) in TOPICS.items() for number in range(count)]
 SHRINKING: TopicPartition = ("plain", 2)
-"""The only partition whose records are deleted by request."""
+"""The only partition whose records are deleted by DeleteRecords."""
 
 
 class Actor:
-    """A client with a connection, a random generator of its own, and a name in the log."""
+    """A client with a connection, its own random generator, and a name in the log."""
 
     def __init__(self, world: World, history: History, name: str) -> None:
         self.world = world
@@ -74,9 +74,9 @@ class Actor:
         codes_of: Callable[[Any], Iterable[int]],
         fatal: frozenset[ErrorCode] = frozenset(),
     ) -> Any:
-        """Ask until no error in the answer says to ask again, unless it is one of ``fatal``.
+        """Repeat a request until its response has no retriable error, except for those in ``fatal``.
 
-        Raises Violation when that takes for ever.
+        Raises Violation when that takes too long.
         """
         retriable = (RETRIABLE | self.world.retriable) - fatal
         deadline = trio.current_time() + PATIENCE_SECONDS
@@ -98,7 +98,7 @@ class Actor:
 
 
 class Administrator(Actor):
-    """Creates topics, takes records away from the beginning of one partition now and then, and has leaders elected."""
+    """Creates topics, at times deletes records at the beginning of one partition, and has leaders elected."""
 
     async def create_topics(self) -> None:
         topics = [
@@ -119,7 +119,7 @@ class Administrator(Actor):
             await self.insist(request, 4, lambda answer: [answer.coordinators[0].error_code])
 
     async def elect_preferred(self) -> None:
-        """Have every partition led by its preferred leader."""
+        """Elect the preferred leader of every partition."""
 
         def codes(answer: Any) -> list[int]:
             return [
@@ -130,7 +130,7 @@ class Administrator(Actor):
         await self.insist(ElectLeadersRequest(topic_partitions=None, timeout_ms=5000), 2, codes)
 
     async def delete_records(self) -> None:
-        """Delete up to somewhere below the highest offset that a client was told of."""
+        """Delete records up to a random offset below the highest that a client knows."""
         topic, number = SHRINKING
         highest = max((s.offset or 0 for s in self.history.sent.values() if s.partition == SHRINKING), default=0)
         if highest == 0:
@@ -148,5 +148,5 @@ class Administrator(Actor):
 
 
 def _unknown_codes(topics: Iterable[Any]) -> list[int]:
-    """The errors of CreateTopics except for that of an earlier try whose answer was lost."""
+    """The errors of CreateTopics, except for that caused by an earlier attempt whose response was lost."""
     return [topic.error_code for topic in topics if topic.error_code != ErrorCode.TOPIC_ALREADY_EXISTS]

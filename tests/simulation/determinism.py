@@ -1,11 +1,11 @@
-"""``run``: one trio run whose schedule, clock and time are those of its seed, and of nothing else.
+"""``run``: one trio run whose schedule and time are determined by its seed alone.
 
 Trio shuffles the tasks of each turn of its loop. Its switch for tests (``_ALLOW_DETERMINISTIC_SCHEDULING``) has it shuffle
-the same tasks in the same order when its random generator starts from the same seed. With no thread and no socket nothing
+the same tasks in the same order when its random generator starts from the same seed. Without threads and sockets nothing
 else decides what comes next, and ``SimulationClock`` jumps to the next deadline as soon as every task waits.
 
-That generator is one for all trio runs of the process, and another thread may have one, as a broker of a test's does: while
-this run lasts, its thread has a generator of its own.
+That generator is shared by all trio runs of the process, and another thread may have a run, such as that of a test's broker:
+during this run, its thread has a generator of its own.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class _Generators:
 
 
 class SimulationClock(trio.abc.Clock):
-    """Time that stands still while a task can run, and else jumps to the next deadline, as trio's ``MockClock`` has it.
+    """Time that stands still while a task can run, and otherwise jumps to the next deadline, like trio's ``MockClock``.
 
-    It also has calls made at a time, without a task that waits for that.
+    It can also make calls at given times, without a task that waits.
     """
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class SimulationClock(trio.abc.Clock):
         self._numbers = itertools.count()
 
     def call_at(self, when: float, call: Callable[[], None]) -> None:
-        """``call`` must not wait, nor raise. Those of one moment are made in the order in which they were asked for."""
+        """``call`` must not wait or raise. Calls for the same time are made in the order of their registration."""
         heapq.heappush(self._calls, (when, next(self._numbers), call))
 
     def start_clock(self) -> None:
@@ -62,7 +62,7 @@ class SimulationClock(trio.abc.Clock):
         return self._now
 
     def deadline_to_sleep_time(self, deadline: float) -> float:
-        """Trio asks when every task waits: then the next thing happens."""
+        """Trio calls it when every task waits: then time jumps, and due calls are made."""
         calls = self._calls
         when = min(deadline, calls[0][0]) if calls else deadline
         if when == math.inf:
@@ -74,7 +74,7 @@ class SimulationClock(trio.abc.Clock):
 
 
 class _NoDescriptors:
-    """Trio's I/O manager in a run that has no descriptors to wait for: the system is not asked in each turn of the loop."""
+    """Trio's I/O manager for a run without descriptors: it makes no system call in each turn of the loop."""
 
     def __init__(self, manager: Any) -> None:
         self._manager = manager
@@ -91,10 +91,10 @@ class _NoDescriptors:
 
 
 async def _unobserved(main: Callable[[], Awaitable[None]]) -> None:
-    """Run ``main`` without what trio does in each turn, and for each step of a task, for nothing here."""
+    """Run ``main`` without work of trio's loop that has no effect here."""
     runner = _run.GLOBAL_RUN_CONTEXT.runner
     runner.io_manager = _NoDescriptors(runner.io_manager)
-    runner.instruments = {}  # there are none; that is a UserDict, which is asked four times a step
+    runner.instruments = {}  # empty; trio's is a UserDict, which is read four times in each step
     await main()
 
 

@@ -1,7 +1,7 @@
-"""A few transactions, and a death at one chosen change of the disk: the n-th since the first transaction began.
+"""A few transactions, and a crash at one chosen change of the disk: the n-th since the first transaction began.
 
-Gone through from the first change to the last, this is every step of AddPartitionsToTxn, Produce, TxnOffsetCommit, EndTxn
-and the end markers. The producer asks again until it is answered, as Kafka's clients do.
+Run for each change from the first to the last, it covers every step of AddPartitionsToTxn, Produce, TxnOffsetCommit, EndTxn
+and the end markers. The producer retries until it gets a response, as Kafka's clients do.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _TRANSACTIONS = 3
 
 
 class SteadyProducer(TransactionalProducer):
-    """One that lives to the end of its transactions."""
+    """A producer that does not die."""
 
     dies = False
 
 
 def run(mode: Mode, *, is_v2: bool, at: int) -> tuple[list[str], int, int]:
-    """Die at the ``at``-th change (0: never). Returns what was wrong, and how many changes and how many deaths there were."""
+    """Crash at the ``at``-th change (0: never). Returns the violations, and the numbers of changes and of crashes."""
     world: World | None = None
     changes = 0
 
@@ -49,7 +49,7 @@ def run(mode: Mode, *, is_v2: bool, at: int) -> tuple[list[str], int, int]:
                 world.machine.crash_at(at, lambda path: True, power_lost=mode is not Mode.KILLS)
             for _ in range(_TRANSACTIONS):
                 await producer.transaction()
-            await trio.sleep(0.5)  # the last markers are written after the answer
+            await trio.sleep(0.5)  # the last markers are written after the response
             changes = world.machine.disk.operations - before
             await world.machine.wait_ready()
             await producer.init()

@@ -1,8 +1,8 @@
-"""The disk and the clock of a simulated machine, and what goes wrong with them.
+"""The disk and the clock of a simulated machine, and their faults.
 
-``FaultyDisk`` counts the operations that change something, and at the one it was told it is *dead*: that operation and
-every one after it raises ``Crashed``, so nothing that the dying process still does reaches the disk. ``revive`` then
-leaves what a killed process (page cache survives) or a machine without power leaves.
+``FaultyDisk`` counts the operations that change something, and at the chosen one it is *dead*: that operation and
+every later one raises ``Crashed``, so nothing that the dying process still does reaches the disk. ``revive`` then
+leaves what survives the death of a process (with the page cache) or a loss of power.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ CHANGES = frozenset({"write", "truncate", "sync", "rename", "remove", "create", 
 
 
 class Crashed(BaseException):
-    """The process, or its machine, is no more. Not an Exception: nothing in the broker may live on with it."""
+    """The process, or its machine, has crashed. Not an Exception, so that nothing in the broker can handle it."""
 
 
 class FaultyDisk(MemoryDisk):
-    """See the module. ``operations`` counts what changed something, by ``Plan``."""
+    """See the module. ``operations`` counts operations that change something, by ``Plan``."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         super().__init__(now_ms=now_ms)
@@ -39,13 +39,13 @@ class FaultyDisk(MemoryDisk):
         self._on_crash: Callable[[str], None] = lambda what: None
 
     def crash_at(self, count: int, where: Callable[[str], bool], on_crash: Callable[[str], None]) -> None:
-        """Die at the ``count``-th change from now on whose path ``where`` accepts; 0 takes it back."""
+        """Crash at the ``count``-th change from now on whose path ``where`` accepts; 0 cancels that."""
         self._left = count
         self._where = where
         self._on_crash = on_crash
 
     def die(self, what: str) -> None:
-        """Die now."""
+        """Crash now."""
         self.is_dead = True
         self._left = 0
         self._on_crash(what)
@@ -63,7 +63,7 @@ class FaultyDisk(MemoryDisk):
                     raise Crashed(path)
 
     def revive(self, power_lost: random.Random | None) -> None:
-        """Come back: with what survives a loss of power, or, without ``power_lost``, all that was written."""
+        """Come back with what survives a loss of power or, without ``power_lost``, with everything that was written."""
         self.is_dead = False
         self._left = 0
         if power_lost is None:
@@ -87,7 +87,7 @@ class FaultyDisk(MemoryDisk):
 
     @property
     def used(self) -> int:
-        """Bytes in files."""
+        """Bytes in all files."""
         return sum(len(inode.data) for inode in self._names.values() if inode is not None)
 
     # --- damage at rest -----------------------------------------------------------------------------------------------
@@ -102,11 +102,11 @@ class FaultyDisk(MemoryDisk):
         return sorted([path for path in self._names if path.startswith(below) and "/" not in path[len(below) :]])
 
     def content(self, path: str) -> bytes:
-        """The bytes of a file, for one who looks on: it is no operation of the machine's."""
+        """The bytes of a file, for checks: it does not count as an operation of the machine."""
         return bytes(self._file(path).data)
 
     def flip_bit(self, path: str, rng: random.Random) -> int | None:
-        """Flip one bit of one batch, of those its CRC covers; the batch's base offset, None when there is no batch."""
+        """Flip one bit that a batch's CRC covers. Returns the batch's base offset, None if there is no batch."""
         data = self._file(path).data
         batches = []
         position = 0
@@ -125,11 +125,11 @@ class FaultyDisk(MemoryDisk):
 
 
 class JumpingClock(SimulatedClock):
-    """Wall time that is set wrong, and right again. Made within the loop whose time it follows."""
+    """Wall time that is set wrong, and right again. It must be made in the loop whose time it follows."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.elapsed = trio.lowlevel.current_clock().current_time  # asked often: this way it is one call, not four
+        self.elapsed = trio.lowlevel.current_clock().current_time  # called often: this way it is one call, not four
 
     def now_ms(self) -> int:
         return self.start_ms + int(self.elapsed() * 1000)

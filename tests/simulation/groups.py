@@ -1,6 +1,6 @@
-"""A consumer group of the classic protocol: members join, one of them shares out the partitions, and offsets are committed.
+"""A consumer group of the classic protocol: members join, one of them assigns the partitions, and offsets are committed.
 
-Offsets are plain numbers here, each given out once, so that every commit can be told from every other.
+Offsets are unique numbers here, so that every commit can be identified.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SESSION_MS = 4000
 
 
 class GroupState:
-    """What all members of the group have been told: the owner of each partition by generation."""
+    """The assignments that members of the group have got: the owner of each partition by generation."""
 
     def __init__(self) -> None:
         self.owners: dict[tuple[int, TopicPartition], str] = {}
@@ -36,7 +36,7 @@ class GroupState:
 
 
 class Member(Actor):
-    """One member. It dies now and then, or leaves, and comes back."""
+    """A member. At times it dies or leaves, and comes back."""
 
     def __init__(self, world: World, history: History, name: str, state: GroupState) -> None:
         super().__init__(world, history, name)
@@ -56,7 +56,7 @@ class Member(Actor):
                 await self._go()
 
     async def _join(self) -> list[TopicPartition] | None:
-        """The partitions that are ours from now on; None when joining has to begin again. Raises Lost."""
+        """Join; returns the assigned partitions, or None when joining must be repeated. Raises Lost."""
         request = JoinGroupRequest(
             group_id=GROUP,
             session_timeout_ms=_SESSION_MS,
@@ -96,14 +96,16 @@ class Member(Actor):
         owned = [PARTITIONS[at] for at in synced.assignment]
         for partition in owned:
             owner = self._state.owners.setdefault((self._generation, partition), self._member_id)
-            if owner != self._member_id and not self.world.mode.may_lose:  # a lost generation is given out again
+            if (
+                owner != self._member_id and not self.world.mode.may_lose
+            ):  # the number of a lost generation is used again
                 self.world.violate(
                     f"{partition} has two owners in generation {self._generation}: {owner} and {self.name}"
                 )
         return owned
 
     async def _work(self, owned: list[TopicPartition], until: trio.Event) -> None:
-        """Commit and beat until the group rebalances. Raises Lost."""
+        """Commit and send heartbeats until the group rebalances. Raises Lost."""
         while not until.is_set():
             await trio.sleep(self.rng.uniform(0.1, 0.6))
             beat = HeartbeatRequest(group_id=GROUP, generation_id=self._generation, member_id=self._member_id)
@@ -140,7 +142,7 @@ class Member(Actor):
         return code
 
     async def _go(self) -> None:
-        """Leave, or die without a word, and be another member afterwards."""
+        """Leave, or die without leaving, and come back as another member."""
         if self._member_id and self.rng.random() < 0.5:
             request = LeaveGroupRequest(group_id=GROUP, members=[MemberIdentity(member_id=self._member_id)])
             try:

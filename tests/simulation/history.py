@@ -1,7 +1,7 @@
-"""What the clients of a simulation have sent, and what they were told about it.
+"""What the clients of a simulation have sent, and the responses that they got.
 
-Every record's value occurs once, so that it can be told from every other one wherever it turns up; a tombstone, which has
-no value, carries its name in a header.
+Every record has a unique value, so that it can be identified wherever it is found; a tombstone, which has
+no value, has its name in a header.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NAME_HEADER = "name"
 
 
 class Outcome(enum.Enum):
-    """How a transaction ended, as far as its producer knows. ``UNKNOWN``: one way or the other, but as a whole."""
+    """How a transaction ended, as far as its producer knows. ``UNKNOWN``: committed or aborted, but as a whole."""
 
     COMMITTED = "committed"
     ABORTED = "aborted"
@@ -35,7 +35,7 @@ class Transaction:
 
 @dataclasses.dataclass
 class Sent:
-    """A record that was sent. ``offset`` is what the producer was told; None when it never got an answer."""
+    """A record that was sent. ``offset`` is the one in the producer's response; None without a response."""
 
     name: bytes
     key: bytes | None
@@ -49,7 +49,7 @@ class Sent:
 
     @property
     def is_committed(self) -> bool:
-        """Whether it is certain that consumers are to see it."""
+        """Whether consumers must see it."""
         transaction = self.transaction
         return self.offset is not None and (transaction is None or transaction.outcome is Outcome.COMMITTED)
 
@@ -59,15 +59,15 @@ class Sent:
 
 
 class History:
-    """Everything that was sent."""
+    """All records that were sent."""
 
     def __init__(self) -> None:
         self.sent: dict[bytes, Sent] = {}
         self.transactions: list[Transaction] = []
         self.deleted_up_to: dict[TopicPartition, int] = {}
-        """The highest offset that DeleteRecords was asked for."""
+        """The highest offset of DeleteRecords requests."""
         self.commits: dict[tuple[str, TopicPartition], list[Commit]] = {}
-        """Offset commits of groups, in the order they were sent."""
+        """Offset commits of groups, in the order in which they were sent."""
         self._numbers: dict[tuple[str, TopicPartition], int] = {}
 
     def record(
@@ -81,7 +81,7 @@ class History:
         padding: int = 0,
         transaction: Transaction | None = None,
     ) -> Sent:
-        """A new record, about to be sent for the first time."""
+        """A new record, before it is sent for the first time."""
         number = self._numbers[producer, partition] = self._numbers.get((producer, partition), 0) + 1
         name = f"{producer}/{partition[0]}-{partition[1]}/{number}".encode()
         value = None if is_tombstone else name + b"/" + b"." * padding
@@ -92,7 +92,7 @@ class History:
         return sent
 
     def find(self, record: Record) -> Sent | None:
-        """What was sent with this record's name; None for bytes that were not sent."""
+        """The sent record with the name of this one; None for bytes that were not sent."""
         if record.value is not None:
             name = bytes(record.value).rpartition(b"/")[0]
         else:

@@ -1,7 +1,7 @@
-"""One simulated machine with one broker on it: its life and its deaths.
+"""One simulated machine with one broker: its starts and its crashes.
 
-The broker is ``BrokerServer`` as it is, on a ``FaultyDisk``, workers that run on the loop, and a clock that follows trio's.
-``keep_running`` starts it again whenever it has died, or has stopped because its data folder has failed.
+The broker is the real ``BrokerServer``, with a ``FaultyDisk``, workers that run on the loop, and a clock that follows trio's.
+``keep_running`` starts it again whenever it has crashed, or has stopped because its data folder has failed.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ _PATIENCE_SECONDS = 120.0
 
 
 class Place(Protocol):
-    """Where a machine stands."""
+    """The surroundings of a machine."""
 
     @property
     def network(self) -> Network: ...
 
     def home(self) -> ClusterHome | None:
-        """For a broker that is about to start; None for a store on its own disk."""
+        """The cluster's home for a broker that is about to start; None for a store on its own disk."""
         ...
 
     def gone(self, *, power_lost: bool) -> None:
-        """The broker is dead, or has stopped."""
+        """Called when the broker has crashed or stopped."""
         ...
 
 
 class Machine:
-    """See the module. ``rng`` decides how long the broker is away between two lives."""
+    """See the module. ``rng`` decides how long the broker is away after a crash."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class Machine:
     ) -> None:
         self.name = name
         self.restart_seconds = restart_seconds
-        """How long the broker is away between two lives, one of these each time."""
+        """How long the broker is away after a crash: one of these, chosen by ``rng``."""
         self.clock = JumpingClock()
         self.disk = FaultyDisk(self.clock.now_ms)
         self.lives = 0
@@ -66,15 +66,15 @@ class Machine:
         self.server: BrokerServer | None = None
         self.wants_stop = False
         self.power_lost = False
-        """Whether the next death is that of the machine."""
+        """Whether the next crash is that of the machine."""
         self.is_serving = False
         self.is_stopping = False
         self.is_faulty = False
-        """Whether the disk fails just now, or has failed the running broker."""
+        """Whether the disk fails now, or has failed during this life of the broker."""
         self.is_held = False
-        """Whether the broker, once it is dead, stays away until this is taken back, and then is back at once."""
+        """Whether the broker stays away after a crash, until this is set to False; then it is back at once."""
         self.may_lose_power: Callable[[], bool] = lambda: True
-        """Asked at a death; where it says no, only the process dies."""
+        """Called at a crash of the machine; if it returns False, only the process dies."""
         self.may_refuse_to_start: Callable[[StartError], bool] = lambda error: False
         self._run = run
         self._properties = properties
@@ -85,7 +85,7 @@ class Machine:
     # --- life ---------------------------------------------------------------------------------------------------------
 
     async def keep_running(self) -> None:
-        """Start the broker, again and again, until ``wants_stop``."""
+        """Start the broker, again after each end, until ``wants_stop``."""
         _machine.set(self)
         while not self.wants_stop:
             await self._live()
@@ -145,7 +145,7 @@ class Machine:
         self._log("is gone" if self.disk.is_dead else "has stopped")
 
     def _died_by_itself(self, error: BaseException) -> None:
-        """Stopping loudly is what a broker may do that cannot write."""
+        """Check why it died: a broker that cannot write may stop with an error."""
         if not self.disk.is_dead:
             self._log(f"died of {error!r}")
             if not self.is_faulty:
@@ -161,18 +161,18 @@ class Machine:
     # --- death --------------------------------------------------------------------------------------------------------
 
     def crash_at(self, count: int, where: Callable[[str], bool], *, power_lost: bool) -> None:
-        """Have the broker die at its ``count``-th change of the disk from now on."""
+        """Crash at the ``count``-th change of the disk from now on."""
         self.power_lost = power_lost
         self.disk.crash_at(count, where, self._died)
 
     def crash(self, *, power_lost: bool) -> None:
-        """Have the broker die now."""
+        """Crash now."""
         self.power_lost = power_lost
         self.disk.crash_at(0, lambda path: True, self._died)
         self.disk.die("between two changes")
 
     def spare(self) -> None:
-        """Take a death back that has not come yet."""
+        """Cancel a crash that has not happened yet."""
         self.disk.crash_at(0, lambda path: True, lambda what: None)
 
     def _died(self, what: str) -> None:
@@ -217,12 +217,12 @@ class Machine:
 
 
 _machine: contextvars.ContextVar[Machine | None] = contextvars.ContextVar("machine", default=None)
-"""Whose broker the running task belongs to."""
+"""The machine to whose broker the running task belongs."""
 
 
 @contextlib.contextmanager
 def watching(run: Run, logger: logging.Logger) -> Iterator[None]:
-    """Write down what the brokers log, and leave the logger as it was."""
+    """A context that records what the brokers log."""
     level, handler = logger.level, BugsInTheLog(run)
     logger.setLevel(logging.WARNING)
     logger.propagate = False
@@ -236,7 +236,7 @@ def watching(run: Run, logger: logging.Logger) -> Iterator[None]:
 
 
 class BugsInTheLog(logging.Handler):
-    """What a broker logs with a trace is a bug of ours, unless its machine is dead or its disk fails."""
+    """A logged traceback is a bug, unless the machine has crashed or its disk fails."""
 
     def __init__(self, run: Run) -> None:
         super().__init__(logging.WARNING)

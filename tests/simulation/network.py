@@ -1,7 +1,7 @@
-"""The network of a simulated machine, and the clients' way over it.
+"""The network of a simulated machine, and the connections of clients.
 
-``SimulatedNetwork`` can cut every connection at once, as the death of a process does. A ``Client`` has one connection at a
-time, and a ``TroubledConnection`` does to its requests what a network can do; ``Lost`` is all that its caller learns.
+``SimulatedNetwork`` can cut every connection at once, like the death of a process. A ``Client`` has one connection at a
+time, and a ``TroubledConnection`` has faults of a network; its caller only gets ``Lost``.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _RECONNECT_SECONDS = 0.05
 
 
 class Lost(Exception):
-    """There is no answer, and it is not known whether the request was executed."""
+    """There is no response, and it is unknown whether the request was executed."""
 
 
 class SimulatedNetwork(MemoryNetwork):
-    """``trouble`` is the chance that a request meets with a fault of the network."""
+    """``trouble`` is the probability of a fault of the network at each request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class SimulatedNetwork(MemoryNetwork):
         return connection
 
     def cut_all(self) -> None:
-        """Every connection breaks, and there is no listener any more."""
+        """Break every connection, and close the listener."""
         self.listeners.clear()
         for connection in self._open:
             connection.cut()
@@ -63,7 +63,7 @@ class BreakableConnection(Connection, Protocol):
 
 
 class TroubledNetwork:
-    """A client's way to the broker: each of its requests may meet with trouble."""
+    """A client's connections to the broker, with faults at its requests."""
 
     def __init__(self, network: TroubledConnections, rng: random.Random) -> None:
         self.listen = network.listen
@@ -75,7 +75,7 @@ class TroubledNetwork:
 
 
 class TroubledConnection:
-    """A request, which is sent as one, may be late, come in two pieces, or be cut off before or after it was executed."""
+    """A request, which is sent at once, may be late, arrive in two pieces, or be cut off before or after it was executed."""
 
     def __init__(self, connection: BreakableConnection, network: TroubledConnections, rng: random.Random) -> None:
         self.peer = connection.peer
@@ -97,7 +97,7 @@ class TroubledConnection:
             await self._connection.send([frame])
         if has_trouble and fate >= 0.5:
             await trio.sleep(rng.choice([0, 0.001, 0.3]))
-            if fate < 0.8:  # the answer is lost, wherever the request has got to
+            if fate < 0.8:  # the response is lost, whether the request arrives or not
                 self._connection.cut()
 
     async def _send_badly(self, frame: bytes, fate: float) -> None:
@@ -110,7 +110,7 @@ class TroubledConnection:
 
 
 class Client:
-    """One client: it speaks as brokers do to each other, over a network with trouble."""
+    """One client: it uses the brokers' own client, over a network with faults."""
 
     def __init__(self, network: SimulatedNetwork, name: str, rng: random.Random) -> None:
         self.name = name
@@ -122,7 +122,7 @@ class Client:
         return BrokerClient(self._network, HOST, PORT, self.name, timeout=REQUEST_SECONDS)
 
     async def call(self, request: Message, version: int) -> Any:
-        """The answer. Raises Lost."""
+        """Send a request; returns the response. Raises Lost."""
         try:
             return await self._client.send(request, version)
         except PeerUnavailableError as error:
@@ -130,6 +130,6 @@ class Client:
             raise Lost(str(error)) from None
 
     def close(self) -> None:
-        """Go without a word, as a client does that dies; the next call is that of a new one."""
+        """Abandon the connection, as a client that dies; the next call is made as a new client."""
         self._client.close()
         self._client = self._new_client()

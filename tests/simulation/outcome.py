@@ -1,4 +1,4 @@
-"""``play``: one seed from its beginning to what it came to."""
+"""``play`` runs one seed and returns its result."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ W = TypeVar("W", bound=Run)
 
 
 class Endless(BaseException):
-    """The loop turns, and time stands still."""
+    """The loop runs without progress in time."""
 
 
 @dataclasses.dataclass
 class Result:
-    """What one seed came to. ``violations`` is empty when all is well."""
+    """The result of one seed. ``violations`` is empty if there are none."""
 
     seed: int
     mode: Mode
@@ -35,7 +35,7 @@ class Result:
 
 
 def play(seed: int, new_world: Callable[[], W], story: Callable[[W], Awaitable[None]]) -> Result:
-    """Have ``story`` happen in a world, and see what is wrong with it. ``new_world`` is called within the loop."""
+    """Run ``story`` in a world, and return the result. ``new_world`` is called within the loop."""
     world: W | None = None
 
     async def main() -> None:
@@ -47,7 +47,7 @@ def play(seed: int, new_world: Callable[[], W], story: Callable[[W], Awaitable[N
     def give_up(signum: int, frame: object) -> None:
         raise Endless(f"seed {seed} takes more than {_CPU_SECONDS} s of CPU time")
 
-    gc.disable()  # what a seed leaves behind is little, and looking for it takes a twentieth of the time
+    gc.disable()  # a seed leaves little garbage, and looking for it takes a twentieth of the time
     previous = signal.signal(signal.SIGVTALRM, give_up)
     signal.setitimer(signal.ITIMER_VIRTUAL, _CPU_SECONDS)
     try:

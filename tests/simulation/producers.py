@@ -1,7 +1,7 @@
 """Producers: idempotent ones, and transactional ones of both generations, which behave as Kafka's clients do.
 
-A request whose answer is lost is sent again as it was, with the same sequence numbers, until it is answered. A
-transactional producer that dies leaves its transaction to the next one of its name, which initializes.
+A request whose response is lost is repeated unchanged, with the same sequence numbers, until it is answered. If a
+transactional producer dies, the next one with its id aborts its transaction by InitProducerId.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIRST_V2_PRODUCE = 12
 
 
 class Refused(Exception):
-    """The broker gave an error that asking again does not help against."""
+    """The broker returned an error that is not retriable."""
 
     def __init__(self, what: str, code: ErrorCode) -> None:
         super().__init__(f"{what}: {code.name}")
@@ -40,7 +40,7 @@ class Refused(Exception):
 
 
 class Producer(Actor):
-    """One producer; ``is_settled`` once it has nothing left to do."""
+    """A producer; ``is_settled`` once it has nothing left to do."""
 
     transactional_id: str | None = None
     produce_version = 11
@@ -54,7 +54,7 @@ class Producer(Actor):
         self.sequences: dict[TopicPartition, int] = {}
 
     async def init(self) -> None:
-        """InitProducerId, until there is one."""
+        """Send InitProducerId until it succeeds."""
         request = InitProducerIdRequest(
             transactional_id=self.transactional_id, transaction_timeout_ms=CLASSIC_TIMEOUT_MS
         )
@@ -85,7 +85,7 @@ class Producer(Actor):
 
     async def produce(self, partition: TopicPartition, records: list[Sent]) -> None:
         """Send a batch until it is answered. Raises Refused."""
-        sequences = self.sequences  # of this producer id and epoch, which may be others when the answer comes
+        sequences = self.sequences  # of this producer id and epoch, which may change before the response
         sequence = sequences.get(partition, 0)
         batch = build_batch(
             [record.as_record() for record in records],
@@ -116,7 +116,7 @@ class Producer(Actor):
 
 
 class IdempotentProducer(Producer):
-    """Writes to any partition, with one batch under way to each: one without a leader does not hold up the others."""
+    """Writes to any partition, with one batch in flight to each: a partition without leader does not delay the others."""
 
     async def run(self, until: trio.Event) -> None:
         await self.init()
@@ -140,7 +140,7 @@ class IdempotentProducer(Producer):
 
 
 class TransactionalProducer(Producer):
-    """One transaction after the other. ``group`` is committed to in some of them; in some the producer ``dies``."""
+    """One transaction after the other. Some of them commit offsets of ``group``; in some the producer ``dies``."""
 
     dies = True
 
@@ -158,14 +158,14 @@ class TransactionalProducer(Producer):
             while not until.is_set():
                 await trio.sleep(self.rng.expovariate(1 / self.pause))
                 await self.transaction()
-            await self.init()  # and so no transaction stays open
+            await self.init()  # so that no transaction stays open
         except Refused as error:
             if not self.world.mode.may_lose:
                 self.world.violate(f"{self.name}: {error}")
             self.log(f"gives up: {error}")
 
     async def transaction(self) -> None:
-        """One transaction, to its end one way or the other."""
+        """One transaction, until it is committed or aborted."""
         self._count += 1
         transaction = Transaction(f"{self.name} transaction {self._count}")
         self.history.transactions.append(transaction)
@@ -238,13 +238,13 @@ class TransactionalProducer(Producer):
             committed=commits,
         )
         death = self.rng.random() if self.dies else 1.0
-        if death < 0.1:  # before it has asked for an end
+        if death < 0.1:  # before it sends EndTxn
             await self._die(transaction)
             return
         if commits:
             transaction.outcome = Outcome.UNKNOWN
         version = 5 if self.is_v2 else 4
-        if death < 0.2:  # before it has the answer
+        if death < 0.2:  # before it has the response
             with trio.move_on_after(self.rng.choice((0, 0.01, 0.2))):
                 try:
                     await self.client.call(request, version)

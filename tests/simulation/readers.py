@@ -1,4 +1,4 @@
-"""Consumers: fetching and judging what is fetched as Kafka's consumer does, CRC and aborted transactions included."""
+"""Consumers, which fetch and check batches as Kafka's consumer does, including CRCs and aborted transactions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ABORT_MARKER = b"\0\0\0\0"
 
 @dataclasses.dataclass(frozen=True)
 class Stored:
-    """A record as it was read. ``sent`` is what it was when it was sent, None when these bytes were not sent."""
+    """A record that was read. ``sent`` is the record that was sent, None if these bytes were never sent."""
 
     offset: int
     record: Record
@@ -33,7 +33,7 @@ class Stored:
 
 @dataclasses.dataclass
 class Piece:
-    """One answer to a Fetch: records for the reader, and where to go on. ``is_damaged``: up to a batch with a wrong CRC."""
+    """A Fetch response: records for the reader, and the next offset. ``is_damaged``: it ends before a batch with a wrong CRC."""
 
     error: ErrorCode
     records: list[Stored]
@@ -45,13 +45,13 @@ class Piece:
 
 
 class Reader(Actor):
-    """Reads every partition from its start, again and again, with one isolation level."""
+    """Reads every partition from its start, repeatedly, with one isolation level."""
 
     def __init__(self, world: World, history: History, name: str, *, committed: bool) -> None:
         super().__init__(world, history, name)
         self.committed = committed
         self.seen: dict[tuple[TopicPartition, int], bytes] = {}
-        """The name of every record that was ever given, by its place."""
+        """The name of every record that was read, by its place."""
         self.damaged = 0
         self.control: list[Stored] = []
         self._latest: dict[TopicPartition, int] = {}
@@ -72,7 +72,7 @@ class Reader(Actor):
                     await self.offset_for(partition, LATEST)
 
     def _take(self, partition: TopicPartition, position: int, piece: Piece) -> int:
-        """Note what was read; the next position."""
+        """Note what was read. Returns the next position."""
         if piece.error is ErrorCode.OFFSET_OUT_OF_RANGE:
             if position > piece.high_watermark >= 0 and not self.world.mode.may_lose:
                 self.world.violate(f"{self.name} is at {position} of {partition}, which ends at {piece.high_watermark}")
@@ -84,7 +84,7 @@ class Reader(Actor):
         return piece.next_offset
 
     def note(self, partition: TopicPartition, stored: Stored) -> None:
-        """A record must be one that was sent to this partition, and the one that always was at its offset."""
+        """A record must be one that was sent to this partition, and always the same at its offset."""
         sent = stored.sent
         if sent is None or sent.partition != partition:
             self.world.violate(f"{partition} has at {stored.offset} what was not sent to it: {stored.record}")
@@ -149,7 +149,7 @@ class Reader(Actor):
         return result.offset, result.timestamp
 
     def _note_latest(self, partition: TopicPartition, offset: int) -> None:
-        """The end that a consumer is told of never goes back (KIP-207)."""
+        """The end offset that a consumer gets never goes back (KIP-207)."""
         before = self._latest.get(partition, 0)
         self._latest[partition] = max(before, offset)
         if offset < before and not self.world.mode.may_lose:
@@ -171,7 +171,7 @@ class Reader(Actor):
                 aborting.add(begun.pop(0)[1])
             piece.next_offset = max(piece.next_offset, batch.next_offset)
             if batch.is_control:
-                marker = next(iter(batch.records()), None)  # none where compaction has taken it
+                marker = next(iter(batch.records()), None)  # none if compaction has removed it
                 piece.control += [Stored(marker.offset, marker, None)] if marker else []
                 if marker is not None and marker.key == _ABORT_MARKER:
                     aborting.discard(batch.producer_id)
@@ -187,7 +187,7 @@ class Reader(Actor):
         ]
 
     async def read_all(self, partition: TopicPartition) -> list[Stored]:
-        """Everything there is, with damaged batches left out (``damaged`` counts them, ``control`` has the markers)."""
+        """All records, without damaged batches (``damaged`` counts them, ``control`` has the markers)."""
         self.damaged = 0
         self.control = []
         offset, _ = await self.offset_for(partition, EARLIEST)
@@ -201,12 +201,12 @@ class Reader(Actor):
                 self.damaged += 1
                 piece.next_offset = await self._behind_damage(partition, piece.next_offset)
             if piece.next_offset <= offset:
-                break  # what is left up to the end has been compacted away
+                break  # the rest has been compacted away
             offset = piece.next_offset
         return found
 
     async def _behind_damage(self, partition: TopicPartition, offset: int) -> int:
-        """The first offset from ``offset`` on at which something else begins; the damaged header cannot be asked."""
+        """The first offset after the damaged batch at ``offset``, found by trying: its header is not reliable."""
         end, _ = await self.offset_for(partition, LATEST)
         for candidate in range(offset + 1, end):
             piece = await self.fetch(partition, candidate)

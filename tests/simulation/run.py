@@ -15,7 +15,7 @@ import trio
 
 
 class Mode(enum.Enum):
-    """How machines fail, and so what may be lost. ``POWER_OF_ONE`` is for clusters."""
+    """How machines fail, and therefore what may be lost. ``POWER_OF_ONE`` is for clusters."""
 
     KILLS = "kills"
     POWER_WITH_FLUSH = "power+flush"
@@ -24,12 +24,12 @@ class Mode(enum.Enum):
 
     @property
     def may_lose(self) -> bool:
-        """Whether acknowledged records may be lost, as Kafka's contract allows when no replica is left that has them."""
+        """Whether acknowledged records may be lost, as Kafka allows when no replica with them is left."""
         return self is Mode.POWER
 
 
 class Violation(AssertionError):
-    """Something happened that must not."""
+    """An invariant does not hold."""
 
 
 class Run:
@@ -41,7 +41,7 @@ class Run:
         self.events: list[str] = []
         self.violations: list[str] = []
         self.lives = 0
-        """How often a broker has started."""
+        """How many times brokers have started."""
         self._digest = hashlib.sha256()
 
     def random_for(self, what: str) -> random.Random:

@@ -1,6 +1,6 @@
-"""One seed: clients and faults for a while, then quiet, and then everything is looked at.
+"""One seed: clients and faults for a while, then a time without faults, and then everything is checked.
 
-The seed decides what the machine may lose, who the clients are, and when what goes wrong.
+The seed decides what the machine may lose, which clients there are, and when which faults happen.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def simulate(seed: int) -> Result:
 
 
 class Simulation:
-    """The clients of one world, and what goes wrong."""
+    """The clients of one world, and the faults."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -68,7 +68,7 @@ class Simulation:
         ]
 
     async def run(self) -> None:
-        """Everything of this seed."""
+        """Run everything of this seed."""
         world = self.world
         world.log("world", f"seed {world.seed}, {world.mode.value}, {len(self._clients)} clients")
         async with trio.open_nursery() as broker:
@@ -117,7 +117,7 @@ class Simulation:
         await self.world.machine.restart()
 
     async def _fail_disk(self) -> None:
-        """Reads, writes or syncs of some files fail for a while."""
+        """Let reads, writes or syncs of some files fail for a while."""
         world, rng = self.world, self._rng
         operation = rng.choice(("read", "write", "sync", "rename", "truncate", "open"))
         place = rng.choice(PLACES)
@@ -139,7 +139,7 @@ class Simulation:
         await self._recover_disk()
 
     async def _recover_disk(self) -> None:
-        """The disk is well again: who has given up on it starts again."""
+        """Repair the disk; a broker that has given it up starts again."""
         world = self.world
         world.log("disk", "is well")
         if world.machine.is_offline:
@@ -150,7 +150,7 @@ class Simulation:
         world.machine.is_faulty = False
 
     async def _jump(self) -> None:
-        """The clock is set."""
+        """Set the clock."""
         by = self._rng.choice((-3_600_000, -5000, 5000, 1_000_000))
         self.world.log("clock", f"jumps by {by} ms")
         self.world.clock.jump(by)
@@ -170,7 +170,7 @@ class Simulation:
 
     async def _judge(self) -> None:
         world, rng = self.world, self._rng
-        await trio.sleep(3)  # the cleaner and the coordinator come to their end
+        await trio.sleep(3)  # for the cleaner and the coordinator to finish
         checker = Checker(world, self.history, self._readers)
         contents = await checker.check()
         world.log("world", f"{sum(map(len, contents.values()))} records are there")
@@ -186,7 +186,7 @@ class Simulation:
             await self._damage(checker, contents)
 
     async def _damage(self, checker: Checker, contents: Contents) -> None:
-        """A bit flips in a closed segment while the broker is stopped."""
+        """Flip a bit in a closed segment while the broker is stopped."""
         world, rng = self.world, self._rng
         topic, number = damaged = rng.choice([p for p in PARTITIONS if p[0] in ("plain", "compact")])
         folder = f"{DATA}/{topic}-{number}/"

@@ -1,4 +1,4 @@
-"""The world of one machine: its broker's configuration, its network, and what its clients need to know of it."""
+"""The world of one machine: its broker's configuration, its network, and what its clients need to know about it."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ class World(Run):
 
     replication_factor = 1
     topic_configs: Mapping[str, str] = MappingProxyType({})
-    """What every topic is configured with, beside its own."""
+    """The configuration of every topic, in addition to its own."""
     acks = (-1, -1, 1)
-    """What producers ask for, one of these for each request."""
+    """The acks of Produce requests, one of these at random for each."""
     retriable: frozenset[ErrorCode] = frozenset()
-    """What clients meet with in this world and ask again after, beside what they always do."""
+    """Errors after which clients of this world retry, in addition to the usual ones."""
     trusts_time = True
-    """Whether what takes a client little time takes the brokers little time."""
+    """Whether a time that is short for a client is also short for the brokers."""
 
     def __init__(self, seed: int, mode: Mode) -> None:
         super().__init__(seed, mode)
@@ -67,7 +67,7 @@ class World(Run):
 
 
 class _Alone:
-    """The place of the only machine."""
+    """The place of a single machine."""
 
     def __init__(self, network: SimulatedNetwork) -> None:
         self.network: Network = network

@@ -1,4 +1,4 @@
-"""What the tests of ``ottla.Cluster`` ask its brokers, as clients, and what they wait for, by the cluster's clock."""
+"""Requests of tests to the brokers of ``ottla.Cluster``, and waits, which use the cluster's clock."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ LONGER_THAN_A_SESSION = 1.5
 
 
 def metadata(cluster: Cluster, broker: int, timeout: float = 20.0) -> MetadataResponse:
-    """What a client is told by this broker."""
+    """The metadata that this broker returns."""
     with contextlib.closing(Connection(cluster.brokers[broker].bootstrap_servers, timeout)) as connection:
         response: MetadataResponse = connection.call(MetadataRequest(topics=None), 9)
         return response
 
 
 def live(cluster: Cluster, broker: int) -> set[int]:
-    """The brokers of which a client is told by this one."""
+    """The brokers in the metadata of this one."""
     return {each.node_id for each in metadata(cluster, broker).brokers}
 
 
@@ -31,7 +31,7 @@ def other_than(cluster: Cluster, *brokers: int | None) -> int:
 
 
 def make_topic_at(cluster: Cluster, broker: int) -> str:
-    """A topic whose only replica is at this broker."""
+    """Create a topic whose only replica is at this broker."""
     for number in range(20):
         name = f"at-{broker}-{number}"
         cluster.create_topic(name, replication_factor=1)
@@ -59,7 +59,7 @@ def values(cluster: Cluster, topic: str, count: int = 0) -> list[bytes | None]:
 
 
 def until_other_controller(cluster: Cluster, than: int | None) -> int:
-    """The next controller, once the session of the one before has run out."""
+    """The next controller, after the session of the previous one has expired."""
     cluster.clock.advance(seconds=LONGER_THAN_A_SESSION)
     for _ in range(100):
         now = cluster.controller()

@@ -1,4 +1,4 @@
-"""The plugin's fixtures under their own names, so that these tests run without the entry point of an installed ottla, too."""
+"""The plugin's fixtures under their own names, so that these tests also run without the entry point of an installed ottla."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Stock clients that go on writing and reading while a test does something to the cluster, and what must hold at the end.
+"""Stock clients that write and read while a test does something to the cluster, and what must hold at the end.
 
-Each ``Workload`` is a loop in a thread of its own; the test waits until it has made progress, so nothing here is timed. A
-writer sends rounds of numbered records; the number says which partition a record goes to, so that each partition's numbers
-grow. What is required of the log is said by ``check_log``, of a group by ``check_group``.
+Each ``Workload`` is a loop in its own thread; the test waits until it has made progress, so nothing here depends on time. A
+writer sends rounds of numbered records; the number determines the partition, so the numbers in each partition ascend.
+``check_log`` says what must hold of the log, ``check_group`` of a group.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class Workload:
-    """``work`` again and again, from ``start`` to ``stop``; ``failures`` are what a client reported."""
+    """Repeats ``work`` from ``start`` to ``stop``; ``failures`` are the errors that clients reported."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -42,7 +42,7 @@ class Workload:
         raise NotImplementedError
 
     def wait_rounds(self, count: int) -> None:
-        """Return when ``count`` more rounds have gone well."""
+        """Return when ``count`` more rounds have succeeded."""
         with self._progress:
             target = self._rounds + count
             is_there = self._progress.wait_for(lambda: self._rounds >= target or self._death, PATIENCE_SECONDS)
@@ -50,7 +50,7 @@ class Workload:
         assert is_there, f"{self.name} does not get on: {self.failures}"
 
     def give_up(self) -> None:
-        """Have it stop, whatever it is at; nothing happens to one that has."""
+        """Stop it, whatever it is doing; no effect if it has stopped."""
         self._is_over = True
 
     def stop(self) -> None:
@@ -80,7 +80,7 @@ class Workload:
 class Writer(Workload):
     """Rounds of records to a topic of its own, each a transaction where the producers have a transactional id.
 
-    After a failure it is not known what became of the round; the next one is another producer's.
+    After a failure the outcome of the round is unknown; the next round uses another producer.
     """
 
     def __init__(self, topic: str, new_producer: Callable[[], model.Producer], *, is_transactional: bool) -> None:
@@ -109,20 +109,20 @@ class Writer(Workload):
 
 
 class Reader(Workload):
-    """A member of a group, which commits what it has read after each poll. A round is a poll that gave something."""
+    """A member of a group, which commits what it has read after each poll. A round is a poll that returned records."""
 
     def __init__(self, topic: str, consumer: model.Consumer) -> None:
         super().__init__(f"reader of {topic}")
         self.topic = topic
         self.read: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        """By partition: offset and number of each record, as they came."""
+        """Offset and number of each record, by partition, in the order in which they were read."""
         self._consumer = consumer
         consumer.subscribe([topic])
 
     def work(self) -> None:
         ends = {}
         while not ends and not self._is_over:
-            # kafka-python 3.0.12 is in no group for ever when a poll ends at the moment it joins.
+            # kafka-python 3.0.12 never joins the group when a poll ends at the moment of joining.
             for message in self._consumer.poll(0.5 if self.read else PATIENCE_SECONDS / 2):
                 assert message.value is not None
                 self.read[message.partition].append((message.offset, int(message.value)))
@@ -131,8 +131,10 @@ class Reader(Workload):
             eventually(lambda: self._commits(ends), PATIENCE_SECONDS)
 
     def _commits(self, ends: dict[tuple[str, int], model.Committed]) -> bool:
-        """Whether the commit was taken. librdkafka asks three times within half a second while the new coordinator loads the
-        group (Apache Kafka gives it the same answer), then leaves it to its user to ask again.
+        """Commit; returns whether it succeeded.
+
+        While the new coordinator loads the group, librdkafka tries three times within half a second (Apache Kafka returns the
+        same error), and then leaves further attempts to its user.
         """
         try:
             self._consumer.commit(ends)
@@ -162,9 +164,9 @@ def written(cluster: Cluster, topic: str) -> dict[int, list[int]]:
 
 
 def check_log(writer: Writer, logs: dict[int, list[int]], *, may_repeat: bool) -> None:
-    """Nothing is lost, nothing in another order, and nothing twice; a transaction is there whole or not at all.
+    """Nothing is lost, reordered or doubled; a transaction is there as a whole or not at all.
 
-    ``may_repeat``: the producer is not idempotent, so a round whose answer was lost may be there again.
+    ``may_repeat``: the producer is not idempotent, so a round whose response was lost may be there twice.
     """
     for partition, numbers in logs.items():
         once = list(dict.fromkeys(numbers)) if may_repeat else numbers
@@ -176,7 +178,7 @@ def check_log(writer: Writer, logs: dict[int, list[int]], *, may_repeat: bool) -
 
 
 def check_transactions(writer: Writer, logs: dict[int, list[int]]) -> None:
-    """Each transaction is there whole, or not at all."""
+    """Each transaction is there as a whole, or not at all."""
     present = {number for numbers in logs.values() for number in numbers}
     for first in range(0, max(present, default=0), ROUND):
         there = present.intersection(range(first, first + ROUND))
@@ -184,7 +186,7 @@ def check_transactions(writer: Writer, logs: dict[int, list[int]]) -> None:
 
 
 def check_group(reader: Reader, logs: dict[int, list[int]], *, may_repeat: bool) -> None:
-    """The group has read every record, in order. ``may_repeat``: it may have gone back to what was committed last."""
+    """The group has read every record, in order. ``may_repeat``: it may have gone back to the last committed offset."""
     for partition, numbers in logs.items():
         read = [number for _, number in reader.read[partition]]
         once = list(dict.fromkeys(read)) if may_repeat else read

@@ -1,4 +1,4 @@
-"""Kafka's own message definitions and serializers, out of the jars that Maven fetches."""
+"""Kafka's own message definitions and serializers, from the jars that Maven fetches."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PACKAGES = {
 
 @dataclass(frozen=True)
 class Sample:
-    """One message as Kafka serialized it, and the same message as Kafka's JSON."""
+    """A message as serialized by Kafka, and as Kafka's JSON."""
 
     name: str
     version: int
@@ -49,7 +49,7 @@ class Release:
         """Every message definition by name, with ``package`` added."""
         found = {}
         for artifact, package in PACKAGES.items():
-            # Beside the coordinators lies a kafka-clients jar of another release; its definitions are not asked for.
+            # The coordinators' folder has a kafka-clients jar of another release, whose definitions are not wanted.
             if artifact == "kafka-clients" and not self.name.startswith(artifact):
                 continue
             for jar in self.folder.glob(f"{artifact}-[0-9]*.jar"):

@@ -1,7 +1,7 @@
-"""Faults that are aimed: several that come together by chance too seldom, in the order in which a rule is needed.
+"""Aimed faults: sequences that are too rare by chance, in the order in which a certain rule is needed.
 
-Each picks its victims by what the cluster is like at that moment, and does nothing where that does not fit. What else goes
-wrong at the same time is left to chance, and so is how it comes out.
+Each chooses its victims by the present state of the cluster, and does nothing if that does not fit. Other faults at the same
+time, and the outcome, are left to chance.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PROBES = 4
 
 
 class Probe(IdempotentProducer):
-    """Writes a record to a partition when it is told to. All its batches are of one size, more or less."""
+    """Writes single records to a partition. All its batches have about the same size."""
 
     codecs = (0,)
     is_busy = False
@@ -49,7 +49,7 @@ class Probe(IdempotentProducer):
 
 
 class Roles(NamedTuple):
-    """A partition all of whose replicas are in sync, and who is who: ``heir`` leads when ``leader`` is gone."""
+    """A partition whose replicas are all in sync, and their roles: ``heir`` leads when ``leader`` is gone."""
 
     partition: TopicPartition
     leader: int
@@ -59,7 +59,7 @@ class Roles(NamedTuple):
 
 
 class AimedFaults:
-    """See the module. ``start`` runs something beside the faults, until it ends by itself."""
+    """See the module. ``start`` starts a task that runs beside the faults."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class AimedFaults:
     # --- a leader that is one no more ---------------------------------------------------------------------------------
 
     async def hold_answers(self) -> None:
-        """A leader sends nothing to its followers, is replaced, and gets its followers' records before it can send again."""
+        """A leader cannot send to its followers, is replaced, and gets the new leader's records before it can send again."""
         rng, network = self._rng, self._world.network
         roles = self._roles()
         if roles is None:
@@ -99,9 +99,9 @@ class AimedFaults:
         self._heal()
 
     async def replace_sender(self) -> None:
-        """A leader is to send its log's end to a follower, and has its heir's records there before it can (KAFKA-18723).
+        """A leader has to send the end of its log to a follower, but gets records of its heir before it can (KAFKA-18723).
 
-        The follower has a record that the heir lacks, and has not been told of the heir yet.
+        The follower has a record that the heir lacks, and does not know of the heir yet.
         """
         network = self._world.network
         roles = self._roles()
@@ -131,7 +131,7 @@ class AimedFaults:
     # --- a broker that is back ----------------------------------------------------------------------------------------
 
     async def bounce_leader(self) -> None:
-        """A leader goes down before it is told that it leads on, and is told so when it is back, before it was missed."""
+        """A leader restarts before a request confirms its leadership; it gets that when it is back, before its absence shows."""
         roles = self._roles()
         if roles is None or roles.leader == roles.controller:
             return
@@ -154,7 +154,7 @@ class AimedFaults:
         self._heal()
 
     async def bounce_joining(self) -> None:
-        """A follower has caught up, and goes down before the controller hears from the leader that it is in sync."""
+        """A follower has caught up, and restarts before the controller hears from the leader that it is in sync."""
         roles = self._roles()
         if roles is None or roles.leader == roles.controller:
             return
@@ -177,7 +177,7 @@ class AimedFaults:
         self._heal()
 
     async def _bounce(self, broker_id: int, before_it_is_missed: Callable[[], None] = lambda: None) -> None:
-        """A broker goes down, with its machine where that may be, and is back at once, under another broker epoch."""
+        """Restart a broker, with its machine if that is allowed, at once and with another broker epoch."""
         machine = self._world.machines[broker_id]
         if not machine.ready.is_set() or self._world.must_spare:
             return
@@ -194,7 +194,7 @@ class AimedFaults:
     # --- a controller that is one no more -----------------------------------------------------------------------------
 
     async def replace_controller(self) -> None:
-        """The controller does not reach the store for a moment, in which another one is elected; then it goes on."""
+        """Cut the controller from the store until another one is elected; then it continues."""
         controller = self._world.controller()
         if controller is None:
             return
@@ -208,7 +208,7 @@ class AimedFaults:
     # --- helpers ------------------------------------------------------------------------------------------------------
 
     def _roles(self) -> Roles | None:
-        """Those of some partition that clients write to; None where none fits, or no controller runs."""
+        """The roles in a partition that clients write to; None if none fits, or there is no controller."""
         world = self._world
         controller = world.controller()
         if controller is None or not world.machines[controller].ready.is_set():
@@ -222,7 +222,7 @@ class AimedFaults:
         return self._rng.choice(found) if found else None
 
     def _write(self, partition: TopicPartition) -> None:
-        """Have a record written, however long it takes."""
+        """Write a record, however long it takes."""
         for probe in self._probes:
             if not probe.is_busy:
                 probe.is_busy = True
@@ -230,7 +230,7 @@ class AimedFaults:
                 return
 
     async def _until(self, holds: Callable[[], bool]) -> None:
-        """Wait for something to hold, but not for ever: it may have come otherwise."""
+        """Wait for a condition, but not for ever: it may never hold."""
         with trio.move_on_after(_PATIENCE_SECONDS):
             while not holds():
                 await trio.sleep(_LOOK_SECONDS)
@@ -239,7 +239,7 @@ class AimedFaults:
         return self._world.states()[partition].leader
 
     def _epoch_of(self, broker_id: int, partition: TopicPartition) -> int:
-        """The newest leader epoch in a broker's log; -1 where there is none to be seen."""
+        """The newest leader epoch in a broker's log; -1 if there is none."""
         for replica in self._inspector.partitions(broker_id):
             if (replica.topic, replica.log.partition) == partition:
                 return replica.log.latest_epoch
@@ -250,12 +250,12 @@ class AimedFaults:
         return None if node is None else node.czxid
 
     async def _forget(self, broker_id: int) -> None:
-        """The session of a broker that may be missed expires."""
+        """Expire the session of a broker, if the cluster can spare it."""
         if not self._world.must_spare:
             await self._expire(broker_id)
 
     async def _expire(self, broker_id: int) -> None:
-        """A broker's session expires, if it has one."""
+        """Expire a broker's session, if it has one."""
         node = self._world.store.tree.nodes.get(znodes.broker_path(broker_id))
         for session in self._world.store.sessions:
             if node is not None and session.session_id == node.ephemeral_owner:
@@ -269,7 +269,7 @@ class AimedFaults:
         return [(self._host(source), self._host(target)) for source, target in ways]
 
     def _into(self, broker_id: int) -> list[tuple[str, str]]:
-        """The ways from all other brokers."""
+        """The paths from all other brokers."""
         return self._ways((other, broker_id) for other in self._world.places if other != broker_id)
 
     def _heal(self) -> None:

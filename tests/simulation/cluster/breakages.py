@@ -1,6 +1,6 @@
-"""Rules of replication, the controller and coordinators, each broken on purpose: what the simulation has to find out.
+"""Rules of replication, the controller and coordinators, each broken on purpose: the simulation must detect it.
 
-A breakage takes one rule away from the product, by another function in place of the one that keeps it.
+A breakage disables one rule of the product, by replacing a function.
 ``test_broken_rules`` has a scenario for each, and ``make simulate CLUSTER=1 BREAK=no_epoch_truncation SEEDS=500`` runs seeds
 with one until a checker catches it.
 """
@@ -36,12 +36,12 @@ _ANY_EPOCH = 1 << 31
 
 
 def watermark_past_the_isr(patch: pytest.MonkeyPatch) -> None:
-    """What the leader has is committed, whatever its followers have."""
+    """The leader treats all its records as committed, whatever its followers have."""
     patch.setattr(LeaderRole, "committed_end", lambda self, own_end, log_end, clock: own_end)
 
 
 def no_epoch_truncation(patch: pytest.MonkeyPatch) -> None:
-    """A follower does not say by which epoch its log ends, so no leader can tell it what to cut off."""
+    """A follower does not send the last epoch of its log, so no leader can tell it what to truncate."""
 
     def position_of(partition: Any) -> follower.Position:
         return follower.position_of(partition)._replace(last_fetched_epoch=-1)
@@ -62,7 +62,7 @@ def join_below_the_watermark(patch: pytest.MonkeyPatch) -> None:
 
 
 def no_broker_epoch_check(patch: pytest.MonkeyPatch) -> None:
-    """What is meant for, or comes from, an earlier life of a broker is taken for the present one's."""
+    """Requests for, or from, an earlier life of a broker are accepted."""
     find = LeaderRole.follower
 
     def follower(self: LeaderRole, broker_id: int, broker_epoch: int, current_leader_epoch: int) -> FollowerProgress:
@@ -76,7 +76,7 @@ def no_broker_epoch_check(patch: pytest.MonkeyPatch) -> None:
 
 
 def unfenced_controller_write(patch: pytest.MonkeyPatch) -> None:
-    """A controller writes without a look at whether it is the controller."""
+    """A controller writes without checking that it is still the controller."""
 
     async def multi(store: Any, context: Any, operations: Any) -> Any:
         results: list[Any] = []
@@ -89,7 +89,7 @@ def unfenced_controller_write(patch: pytest.MonkeyPatch) -> None:
 
 
 def append_beyond_the_epoch(patch: pytest.MonkeyPatch) -> None:
-    """A follower takes batches of a leader that it was not told of (KAFKA-18723)."""
+    """A follower accepts batches of a leader epoch that it does not know (KAFKA-18723)."""
     judged = follower_append._checked
 
     def any_epoch(records: Any, fetch_epoch: int) -> list[RecordBatch]:
@@ -99,7 +99,7 @@ def append_beyond_the_epoch(patch: pytest.MonkeyPatch) -> None:
 
 
 def deletion_forgets_the_dead(patch: pytest.MonkeyPatch) -> None:
-    """A topic is deleted when the brokers that are alive have deleted it."""
+    """A topic counts as deleted when all live brokers have deleted it."""
     replicas_of = Deletions._replicas_of
 
     def alive(self: Deletions, name: str) -> set[Any]:
@@ -109,7 +109,7 @@ def deletion_forgets_the_dead(patch: pytest.MonkeyPatch) -> None:
 
 
 def bounced_leader_goes_on(patch: pytest.MonkeyPatch) -> None:
-    """A broker that was away and is registered again has not been away."""
+    """A broker that has registered again is treated as if it had not been away."""
     failed = Term._brokers_failed
 
     async def brokers_failed(self: Term, gone: Collection[int]) -> None:
@@ -125,7 +125,7 @@ def bounced_leader_goes_on(patch: pytest.MonkeyPatch) -> None:
 
 
 def move_without_waiting(patch: pytest.MonkeyPatch) -> None:
-    """Replicas that are added lead, and those before them go, whether the new ones have caught up or not."""
+    """A move is completed even if the added replicas have not caught up."""
 
     def finished_state(partition: Any, eligible: Any, controller_epoch: int) -> Any:
         state, target = partition.state, partition.assignment.target
@@ -137,14 +137,14 @@ def move_without_waiting(patch: pytest.MonkeyPatch) -> None:
 
 
 def removed_replicas_stay(patch: pytest.MonkeyPatch) -> None:
-    """A broker is not told of a replica that was moved elsewhere."""
+    """A broker is not told to delete a replica that was moved elsewhere."""
     tell = Leaders.tell_of_move
     patch.setattr(Leaders, "tell_of_move", lambda self, keys, removed: tell(self, keys, {}))
     patch.setattr(ReplicaManager, "_delete_removed", lambda self, update: None)
 
 
 def a_write_hides_a_bounce(patch: pytest.MonkeyPatch) -> None:
-    """A new controller goes by when a partition's state was written, whatever the one before it had seen then."""
+    """A new controller only looks at when a partition's state was written, not at what the previous one had seen by then."""
 
     def stayed(self: KnownBrokers, partition: PartitionState) -> set[int]:
         brokers = self._context.brokers
@@ -154,7 +154,7 @@ def a_write_hides_a_bounce(patch: pytest.MonkeyPatch) -> None:
 
 
 def coordinators_believe_themselves(patch: pytest.MonkeyPatch) -> None:
-    """What a coordinator knows is final once it is committed, whoever coordinates by now."""
+    """A coordinator believes its own state once it is committed, even if there is another coordinator by now."""
 
     async def be_certain(
         self: Any, shard: Any, transactional_id: str, flush: Any, timeout_ms: int | None = None

@@ -1,8 +1,8 @@
-"""A client of a cluster: it finds leaders and coordinators by Metadata and FindCoordinator, and looks again when they moved.
+"""A client of a cluster: it finds leaders and coordinators by Metadata and FindCoordinator, again when they have moved.
 
-``ClusterClient.call`` takes the requests that ``Actor``\\ s make, each about one partition, group or transactional id. As
-Kafka's clients do, it believes no Metadata with an older leader epoch than it has seen, and says in Fetch and ListOffsets
-which epoch it knows (KIP-320), so that a leader of the past is found out.
+``ClusterClient.call`` sends the requests of ``Actor``\\ s, each about one partition, group or transactional id. Like Kafka's
+clients, it ignores Metadata with an older leader epoch than it has seen, and has its epoch in Fetch and ListOffsets (KIP-320),
+so that a former leader is detected.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _MOVED = frozenset(
 
 
 class ClusterClient:
-    """One client, on a host of its own name. ``brokers`` are the hosts it knows from the beginning."""
+    """One client, on a host with its own name. ``brokers`` are its bootstrap servers."""
 
     def __init__(self, network: ClusterNetwork, name: str, brokers: dict[str, int], rng: random.Random) -> None:
         self.name = name
@@ -89,7 +89,7 @@ class ClusterClient:
         self._controller: tuple[str, int] | None = None
 
     async def call(self, request: Message, version: int) -> Any:
-        """The answer of the broker it is for. Raises Lost."""
+        """Send a request to the right broker; returns the response. Raises Lost."""
         try:
             address = await self._address(request)
             self._add_epoch(request)
@@ -103,7 +103,7 @@ class ClusterClient:
         return answer
 
     def close(self) -> None:
-        """Go without a word, as a client does that dies; the next call is that of a new one."""
+        """Abandon the connections, as a client that dies; the next call is made as a new client."""
         for client in self._clients.values():
             client.close()
         self._clients.clear()
@@ -141,7 +141,7 @@ class ClusterClient:
         return self._rng.choice(self._bootstrap)
 
     async def _look_up(self, partition: TopicPartition | None) -> None:
-        """Ask any broker for leaders and the controller. Raises Lost."""
+        """Look up leaders and the controller at any broker. Raises Lost."""
         topics = [] if partition is None else [MetadataRequestTopic(name=partition[0])]
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         answer: MetadataResponse = await self._send(self._any(), request, 9)
@@ -164,7 +164,7 @@ class ClusterClient:
         return found.host, found.port
 
     def _forget(self, request: Message) -> None:
-        """What is known of where to send this does not hold."""
+        """Forget where to send this request: it is outdated."""
         if (partition := _partition(request)) is not None:
             self._leaders.pop(partition, None)
         elif (coordinator := _coordinator(request)) is not None:
@@ -183,7 +183,7 @@ class ClusterClient:
 
 
 def _partition(request: Message) -> TopicPartition | None:
-    """The one that a request to its leader is about."""
+    """The partition of a request to its leader."""
     match request:
         case ProduceRequest():
             return request.topic_data[0].name, request.topic_data[0].partition_data[0].index
@@ -209,7 +209,7 @@ def _coordinator(request: Message) -> tuple[int, str] | None:
 
 
 def _codes(value: Struct) -> set[int]:
-    """Every error code of an answer."""
+    """All error codes of a response."""
     names, inner_names = _places_of_codes(type(value))
     found = {getattr(value, name) for name in names}
     for name in inner_names:
@@ -222,7 +222,7 @@ def _codes(value: Struct) -> set[int]:
 
 @functools.cache
 def _places_of_codes(kind: type[Struct]) -> tuple[list[str], list[str]]:
-    """The fields that are error codes, and those in which there are some."""
+    """The fields that are error codes, and those that contain some."""
     names, inner_names = [], []
     for spec in kind.fields:
         inner = spec.type.element if isinstance(spec.type, Array) else spec.type

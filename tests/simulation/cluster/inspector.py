@@ -1,18 +1,18 @@
-"""Looks inside all brokers of a cluster, again and again while things go wrong, and at the end.
+"""Inspects all brokers of a cluster, repeatedly during the faults, and at the end.
 
-What has to hold at any moment, where nothing may be lost:
+Invariants at any time, if nothing may be lost:
 
-- of a partition and leader epoch there is one leader;
+- a partition has one leader in each leader epoch;
 - what is below any replica's high watermark is the same bytes on all replicas, for ever (``committed``);
 - an in-sync replica has everything up to the highest watermark that any leader has had, unless it has just lost it;
-- no transaction is open in it that began where any leader has had none.
+- no transaction is open in it that began below the last stable offset of any leader.
 
-At any moment, too, whatever may be lost:
+Invariants at any time, whatever may be lost:
 
-- a broker that runs has taken no records of a leader epoch that it was not told of (KAFKA-18723);
+- a running broker has accepted no records of a leader epoch that it does not know (KAFKA-18723);
 - no controller has written a partition's state after the next one was elected.
 
-And in the end, when everything is healed, no replicas are being moved, replicas are equal in every byte, partitions have their
+At the end, when everything is healed, no replicas are being moved, replicas are equal in every byte, partitions have their
 preferred leaders, and nothing is left of topics that were deleted, or of replicas that were moved elsewhere.
 """
 
@@ -36,7 +36,7 @@ from .world import ClusterWorld
 LOOK_SECONDS = 0.1
 _LOG_FOLDER = re.compile(r".*-[0-9]+")
 _WHOLE = [partition for partition in PARTITIONS if partition[0] == "plain"]
-"""The partitions of which nothing is compacted away or deleted by its age, by each replica on its own."""
+"""The partitions in which replicas do not remove records on their own, by compaction or age."""
 
 
 @dataclasses.dataclass
@@ -48,7 +48,7 @@ class _Committed:
 
 
 class Inspector:
-    """``run`` in a task of its own."""
+    """``run`` is to be started as a task."""
 
     def __init__(self, world: ClusterWorld) -> None:
         self._world = world
@@ -57,11 +57,11 @@ class Inspector:
         self._stable: dict[TopicPartition, int] = {}
         self._committed = {partition: _Committed() for partition in _WHOLE}
         self._verified: dict[tuple[int, int, TopicPartition], int] = {}
-        """Up to where a replica was compared, by broker and life."""
+        """Up to which offset a replica was compared, by broker and life."""
         self._fenced_up_to = -1
-        """The last transaction that was looked at for this."""
+        """The last transaction of the store that was checked."""
         self._found_epochs: dict[tuple[int, int, TopicPartition], int] = {}
-        """The newest epoch in a replica's log when it was first looked at, by broker and life."""
+        """The newest epoch in a replica's log when it was first inspected, by broker and life."""
 
     async def run(self) -> None:
         while True:
@@ -69,7 +69,7 @@ class Inspector:
             self.look()
 
     def look(self) -> None:
-        """Judge this moment."""
+        """Check the present state."""
         world = self._world
         found = [
             (broker_id, partition, (partition.topic, partition.log.partition))
@@ -98,7 +98,7 @@ class Inspector:
                     )
 
     def partitions(self, broker_id: int) -> Iterator[Partition]:
-        """The replicas of a broker that runs."""
+        """The replicas of a running broker."""
         machine = self._world.machines[broker_id]
         assembly = None if machine.server is None else machine.server.assembly
         if machine.is_serving and not machine.disk.is_dead and not machine.is_faulty and assembly is not None:
@@ -114,7 +114,7 @@ class Inspector:
             self._world.violate(f"{key} has two leaders in epoch {partition.leader_epoch}: {leader} and {broker_id}")
         self._watermarks[key] = max(self._watermarks.get(key, 0), partition.log.high_watermark)
         if partition.log.high_watermark >= partition.leader.epoch_start_offset:
-            # Before that it may know from a snapshot that a transaction has ended, and not that its end is committed.
+            # Before that it may know from a snapshot that a transaction has ended, but not that its end marker is committed.
             committed = partition.log.high_watermark
             unstable = partition.log.producer_state.first_unstable_offset(committed)
             stable = committed if unstable is None else min(unstable, committed)
@@ -127,7 +127,7 @@ class Inspector:
             self._world.violate(f"{broker_id} has records of epoch {newest} of {key}, and was told of {told}")
 
     def _check_fence(self) -> None:
-        """A transaction is in the store at once, so those behind that of an election know of it."""
+        """Transactions of the store are in order, so those after an election must have its epoch."""
         tree = self._world.store.tree
         nodes, elected = tree.nodes, tree.nodes.get(znodes.CONTROLLER_EPOCH)
         if elected is None or tree.zxid == self._fenced_up_to:
@@ -143,7 +143,7 @@ class Inspector:
     # --- what is committed --------------------------------------------------------------------------------------------
 
     def _check_committed(self, broker_id: int, partition: Partition, key: TopicPartition) -> None:
-        """What a replica has committed since the last look is what the others have committed there."""
+        """Compare what a replica has committed since the last look with the other replicas."""
         machine = self._world.machines[broker_id]
         place = (broker_id, machine.lives, key)
         verified, up_to = self._verified.get(place, 0), partition.log.high_watermark
@@ -166,7 +166,7 @@ class Inspector:
     # --- in the end ---------------------------------------------------------------------------------------------------
 
     def unsettled(self) -> str | None:
-        """Why the cluster is not yet as it is to be when everything is healed; None when it is."""
+        """Why the cluster has not yet recovered completely; None if it has."""
         world = self._world
         for machine in world.machines.values():
             if not machine.ready.is_set():
@@ -200,7 +200,7 @@ class Inspector:
         return None
 
     def unbalanced(self) -> str | None:
-        """Which partition is not led by its preferred leader."""
+        """A partition that is not led by its preferred leader, as text; None if there is none."""
         for (topic, number), state in self._world.states().items():
             preferred = self._world.assignment(topic)[number][0]
             if state.leader != preferred:
@@ -208,7 +208,7 @@ class Inspector:
         return None
 
     def check_equal(self) -> None:
-        """All replicas of each partition have the same bytes, from the latest of their starts on."""
+        """All replicas of each partition have the same bytes, from the highest of their log start offsets on."""
         for key in _WHOLE:
             logs: dict[int, list[tuple[int, int, bytes]]] = {}
             starts = []

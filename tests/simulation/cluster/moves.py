@@ -1,7 +1,7 @@
-"""Replicas that are moved while brokers and controllers die (KIP-455): who asks for it, and what must come of it.
+"""Moves replicas while brokers and controllers die (KIP-455), and checks the results.
 
-``Mover`` begins moves, cancels them and puts others in their place, and knows what it was promised: once everything is healed
-each partition has the replicas that were asked for last, in their order. ``Inspector`` says whether a move is under way still,
+``Mover`` begins moves, cancels and replaces them, and knows the expected results: once everything is healed
+each partition has the replicas that were requested last, in their order. ``Inspector`` says whether a move is still in progress,
 and finds what a removed replica has left on a disk.
 """
 
@@ -25,7 +25,7 @@ from ..network import Lost
 from .world import ClusterWorld
 
 _LEAST_REPLICAS = 2
-"""With one replica what it has not synced is lost when its machine loses power."""
+"""With a single replica, unsynced records are lost when its machine loses power."""
 _MOST_REPLICAS = 4
 _CANCELLED: tuple[int, ...] = ()
 
@@ -39,7 +39,7 @@ class Mover(Actor):
         super().__init__(world, history, name)
         self._promised: dict[TopicPartition, tuple[int, ...]] = {}
         self._unanswered: dict[TopicPartition, list[tuple[int, ...]]] = {}
-        """Asked for, and not known whether it came about, then or later."""
+        """Requests with unknown outcome, which may be executed later."""
 
     async def run(self, until: trio.Event) -> None:
         while not until.is_set():
@@ -61,7 +61,7 @@ class Mover(Actor):
         return self.rng.sample(brokers, count)
 
     async def move(self, key: TopicPartition, replicas: Sequence[int] | None) -> ErrorCode | None:
-        """Ask for it once: what was answered, None for nothing."""
+        """Request a move once. Returns the response, None if there is none."""
         partition = ReassignablePartition(partition_index=key[1], replicas=None if replicas is None else list(replicas))
         topic = ReassignableTopic(name=key[0], partitions=[partition])
         asked = f"{key} to {'what it was' if replicas is None else replicas}"
@@ -77,12 +77,12 @@ class Mover(Actor):
         if code is ErrorCode.NONE:
             self._promised[key] = target
         elif code in (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_CONTROLLER):
-            # The store was not reached, or another controller was elected in the middle of it: written or not.
+            # The store was not reached, or another controller was elected meanwhile: the outcome is unknown.
             self._unanswered.setdefault(key, []).append(target)
         return code
 
     def check(self) -> None:
-        """In the end: every partition has the replicas that were promised last."""
+        """Check at the end that every partition has the replicas of the last successful request."""
         for key, promised in self._promised.items():
             possible = [promised, *self._unanswered.get(key, ())]
             if key in self.world.states() and _CANCELLED not in possible:
@@ -92,7 +92,7 @@ class Mover(Actor):
 
 
 async def interrupt(world: ClusterWorld, mover: Mover) -> None:
-    """A broker dies while replicas are moved: the controller, the leader, or one of those to come or to go."""
+    """Crash a broker while replicas are moved: the controller, the leader, or one that is added or removed."""
     moving = world.moving()
     controller = world.controller()
     if not moving or controller is None:

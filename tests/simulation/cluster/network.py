@@ -1,8 +1,8 @@
-"""A network of named hosts, in which any way from one host to another can be cut or slow, and a host can fall silent.
+"""A network of named hosts, in which any path from one host to another can be cut or slow, and a host can become silent.
 
-It behaves as TCP does to those who use it: bytes that cannot pass are on hold, and arrive late when the way is open again,
-even those of a connection that its sender has given up meanwhile; a connection to a host that cannot be reached waits. A
-process that dies has its connections reset; a machine without power says nothing, and resets them when it is back.
+It behaves like TCP: bytes that cannot pass are held, and arrive late when the path is open again, even those of a connection
+that its sender has given up meanwhile; connecting to a host that cannot be reached waits. When a process dies its connections
+are reset; a machine without power sends nothing, and resets them when it is back.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LATENCY_SECONDS = (0.0002, 0.002)
 
 
 class Pipe:
-    """One direction of a connection. What is put in can be taken out ``latency`` later, in order, if the way is open."""
+    """One direction of a connection. Data can be read ``latency`` after it was put, in order, if the path is open."""
 
     def __init__(self, network: ClusterNetwork, source: str, target: str, rng: random.Random) -> None:
-        """``rng`` is the pipe's own: in which order a broker closes its connections is no choice of the seed."""
+        """``rng`` is the pipe's own, because the seed does not determine in which order a broker closes its connections."""
         self.way = source, target
         self._rng = rng
         self.is_reset = False
@@ -53,7 +53,7 @@ class Pipe:
         return self._held_bytes >= _BUFFER_BYTES or self._network.is_choked(*self.way)
 
     def put(self, data: bytes | None) -> None:
-        """Send bytes, or the end of the stream; they are lost where no reader is left."""
+        """Send bytes, or the end of the stream; they are lost if there is no reader."""
         if self.is_abandoned:
             return
         self._held_bytes += len(data or b"")
@@ -62,7 +62,7 @@ class Pipe:
         self._clock.call_at(arrival, self.settle)
 
     def reset(self) -> None:
-        """The end that sends is no more: what was on its way is lost, and the other end learns of it."""
+        """The sender is gone: data in transit is lost, and the receiver learns of it."""
         self._on_the_way.clear()
         arrival = self._arrival()
         if arrival < self._resets_at:
@@ -71,7 +71,7 @@ class Pipe:
         self._wake_writer()
 
     def abandon(self) -> None:
-        """The end that receives is gone; the other end does not know that."""
+        """The receiver is gone; the sender does not know that."""
         self.is_abandoned = True
         self._on_the_way.clear()
         self._arrived.clear()
@@ -109,13 +109,13 @@ class Pipe:
                 return
 
     async def wait_changed(self, seconds: float) -> None:
-        """Wait until there may be room, so long at most; one writer at a time."""
+        """Wait until there may be room, at most this long; one writer at a time."""
         self._writer = trio.Event()
         with trio.move_on_after(seconds):
             await self._writer.wait()
 
     def wake(self) -> None:
-        """Whether the way is open has changed, and may change again at this very moment."""
+        """Called when the state of the path has changed; it may change again at the same time."""
         self._clock.call_at(self._now(), self.settle)
         self._wake_writer()
 
@@ -124,7 +124,7 @@ class Pipe:
         return self._last
 
     def settle(self) -> None:
-        """Take in what has arrived by now: called when something arrives, and when the way may be open again."""
+        """Deliver what has arrived by now: called when something arrives, and when the path may be open again."""
         if (self._on_the_way or self._resets_at < math.inf) and not self._network.is_cut(*self.way):
             now = self._now()
             while self._on_the_way and self._on_the_way[0][0] <= now:
@@ -178,7 +178,7 @@ class HostConnection:
             while remaining:
                 await self._wait_for_room()
                 self._outgoing.put(take_bytes(remaining))
-        except KafkaError as error:  # a file has become shorter, as ``sendfile`` finds it
+        except KafkaError as error:  # a file has become shorter, as ``sendfile`` would notice
             raise OSError(errno.EIO, str(error)) from error
         finally:
             release(remaining)
@@ -190,17 +190,17 @@ class HostConnection:
         return len(data)
 
     async def _wait_for_room(self) -> None:
-        """Return once something can be sent; what a file has to give is read then, as ``sendfile`` does it."""
+        """Return once something can be sent; bytes of files are read then, as by ``sendfile``."""
         pipe = self._outgoing
         while True:
             if self.is_over:
                 raise OSError(errno.EPIPE, "the other side is gone")
             if not pipe.is_full:
                 return
-            await pipe.wait_changed(_LOOK_SECONDS)  # at times for what has become of the other direction
+            await pipe.wait_changed(_LOOK_SECONDS)  # limited, to look at the other direction, too
 
     def cut(self) -> None:
-        """Both ends have their connection reset."""
+        """Reset the connection at both ends."""
         self._outgoing.reset()
         self._incoming.abandon()
 
@@ -224,7 +224,7 @@ class HostListener:
         return await self._receive.receive()
 
     def offer(self, connection: HostConnection) -> bool:
-        """Have it accepted; False when too many wait."""
+        """Offer a connection to accept; False when too many are waiting."""
         try:
             self._send.send_nowait(connection)
         except trio.WouldBlock:
@@ -242,7 +242,7 @@ class HostListener:
 
 
 class ClusterNetwork:
-    """All hosts. ``trouble`` is the chance that a client's request meets with a fault."""
+    """All hosts. ``trouble`` is the probability of a fault at a client's request."""
 
     def __init__(self, rng: random.Random) -> None:
         self.trouble = 0.0
@@ -261,7 +261,7 @@ class ClusterNetwork:
         return Host(self, name)
 
     def latency(self, way: tuple[str, str], rng: random.Random) -> float:
-        """Seconds for what is sent now."""
+        """The latency of data that is sent now, in seconds."""
         extra = self._slow.get(way)
         return rng.uniform(*LATENCY_SECONDS) + (rng.uniform(0, extra) if extra else 0.0)
 
@@ -274,29 +274,29 @@ class ClusterNetwork:
     # --- faults -------------------------------------------------------------------------------------------------------
 
     def cut(self, ways: Iterable[tuple[str, str]]) -> None:
-        """From now on nothing passes from the first host of each pair to the second."""
+        """Cut the path from the first host of each pair to the second."""
         self._cuts.update(ways)
 
     def slow_down(self, ways: Iterable[tuple[str, str]], seconds: float) -> None:
-        """From now on everything takes up to ``seconds`` more."""
+        """Delay everything from now on by up to ``seconds``."""
         self._slow.update(dict.fromkeys(ways, seconds))
 
     def choke(self, ways: Iterable[tuple[str, str]]) -> None:
-        """From now on who sends from the first host of each pair to the second finds the buffers between them full.
+        """From now on the buffers from the first host of each pair to the second are full.
 
-        What was sent before arrives, and connections are made.
+        Data that was sent before arrives, and connections can be opened.
         """
         self._choked.update(ways)
 
     def heal(self) -> None:
-        """Every way is open, and none is slow or choked; a machine without power stays silent."""
+        """Open all paths, none of which is slow or choked any more; a machine without power stays silent."""
         self._cuts.clear()
         self._slow.clear()
         self._choked.clear()
         self._tell()
 
     def kill(self, name: str, *, silently: bool) -> None:
-        """The process on a host is no more. ``silently``: nor is the machine, until ``wake_up``."""
+        """The process on a host has died. ``silently``: so has the machine, until ``wake_up``."""
         if silently:
             self._silent.add(name)
         for host, port in [address for address in self.listeners if address[0] == name]:
@@ -320,7 +320,7 @@ class ClusterNetwork:
     # --- connections --------------------------------------------------------------------------------------------------
 
     async def connect(self, source: str, host: str, port: int) -> HostConnection:
-        """Raises OSError; waits while the way there or back is cut."""
+        """Connect to a host; waits while the path there or back is cut. Raises OSError."""
         await trio.sleep(self.latency((source, host), self._rng) + self.latency((host, source), self._rng))
         while self.is_cut(source, host) or self.is_cut(host, source):
             await self._changed.wait()
@@ -340,7 +340,7 @@ class ClusterNetwork:
 
 
 class Host:
-    """The network as one host has it; a ``Network``."""
+    """The network as one host sees it; a ``Network``."""
 
     def __init__(self, network: ClusterNetwork, name: str) -> None:
         self._network = network

@@ -1,7 +1,7 @@
-"""One seed of a cluster: clients and faults for a while, then quiet, and then everything is looked at.
+"""One seed of a cluster: clients and faults for a while, then a time without faults, and then everything is checked.
 
-The seed decides what machines may lose, how many there are, who the clients are, and when what goes wrong. Faults of machines
-and faults between them come independently of each other.
+The seed decides what machines may lose, how many there are, which clients there are, and when which faults happen. Faults of
+machines and faults between them are independent of each other.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BACK_AT_ONCE = (0.05,)
 
 
 def simulate_cluster(seed: int, *, is_harsh: bool = False) -> Result:
-    """Run one seed. ``is_harsh``: topics always come and go, replicas always move, and more of what goes wrong is aimed."""
+    """Run one seed. ``is_harsh``: topics always come and go, replicas always move, and more faults are aimed."""
     rng = random.Random(seed)
     modes = [Mode.KILLS, Mode.POWER_OF_ONE, Mode.POWER_WITH_FLUSH, Mode.POWER]
     mode = rng.choices(modes, [4, 4, 2, 1])[0]
@@ -54,10 +54,10 @@ def simulate_cluster(seed: int, *, is_harsh: bool = False) -> Result:
 
 
 class ClusterSimulation:
-    """The clients of one cluster, and what goes wrong."""
+    """The clients of one cluster, and the faults."""
 
     def __init__(self, world: ClusterWorld, *, is_harsh: bool, is_balanced: bool) -> None:
-        """``is_balanced``: the controller gives partitions back to their preferred leaders, else a client in the end does."""
+        """``is_balanced``: the controller elects preferred leaders by itself; otherwise a client has them elected at the end."""
         self.world = world
         self._is_harsh = is_harsh
         self._is_balanced = is_balanced
@@ -89,7 +89,7 @@ class ClusterSimulation:
             self._clients.append(self._mover)
 
     async def run(self) -> None:
-        """Everything of this seed."""
+        """Run everything of this seed."""
         world = self.world
         world.log("world", f"seed {world.seed}, {world.mode.value}, {len(world.machines)} machines")
         await world.store.open()
@@ -140,7 +140,7 @@ class ClusterSimulation:
             await self._rng.choice(kinds)()
 
     async def _until_whole(self) -> None:
-        """Where one machine at a time may lose power: wait until what it has lost is not lost to the cluster any more."""
+        """If one machine at a time may lose power: wait until the cluster has recovered from its loss."""
         deadline = trio.current_time() + _SETTLED_SECONDS
         while self.world.must_spare:
             await trio.sleep(0.1)
@@ -152,7 +152,7 @@ class ClusterSimulation:
         return machine.name, machine
 
     async def _crash(self) -> None:
-        """One dies, or rarely several at a time: at once, or at one of its next changes of the disk."""
+        """Crash one machine, rarely several at a time: at once, or at one of its next changes of the disk."""
         world, rng = self.world, self._rng
         count = rng.choice((1, 1, 1, 2, len(world.machines)))
         for machine in rng.sample(list(world.machines.values()), count):
@@ -165,7 +165,7 @@ class ClusterSimulation:
         await trio.sleep(rng.uniform(0.2, 4))
 
     async def _stop_and_go(self) -> None:
-        """A clean stop, and a start; now and then of one after the other."""
+        """A clean stop and a start; at times of all brokers, one after the other."""
         machines = list(self.world.machines.values())
         for machine in machines if self._rng.random() < 0.2 else [self._rng.choice(machines)]:
             await self._until_whole()
@@ -199,7 +199,7 @@ class ClusterSimulation:
         await self._recover_disk(machine)
 
     async def _recover_disk(self, machine: Machine) -> None:
-        """The disk is well again: a broker that has given up on it starts again."""
+        """Repair the disk; a broker that has given it up starts again."""
         await self._until_whole()
         self.world.log(machine.name, "its disk is well")
         with trio.move_on_after(15):
@@ -224,7 +224,7 @@ class ClusterSimulation:
         return list(self.world.addresses)
 
     async def _cut(self) -> None:
-        """Between two machines, or one way only."""
+        """Cut the connection between two machines, or one direction of it."""
         first, second = self._rng.sample(self._hosts(), 2)
         ways = [(first, second)] if self._rng.random() < 0.4 else [(first, second), (second, first)]
         self.world.log("network", f"cut {ways}")
@@ -233,7 +233,7 @@ class ClusterSimulation:
         self._heal_network()
 
     async def _isolate(self) -> None:
-        """One machine from all others, and maybe from the store; its clients reach it."""
+        """Cut one machine from all others, and maybe from the store; its clients can reach it."""
         name, _ = self._any()
         others = [host for host in self._hosts() if host != name]
         self.world.log("network", f"{name} is isolated")
@@ -280,7 +280,7 @@ class ClusterSimulation:
         self._place(name).link.lose_connection_at_next_multi(is_executed=is_executed)
 
     async def _move_controller(self) -> None:
-        """The controller's node goes, as an administrator removes it."""
+        """Remove the controller's node, as an administrator may do."""
         nodes = self.world.store.tree.nodes
         if znodes.CONTROLLER in nodes:
             self.world.log("store", f"broker {self.world.controller()} is to be controller no more")
@@ -311,7 +311,7 @@ class ClusterSimulation:
     async def _judge(self) -> None:
         world = self.world
         await self._settle()
-        await trio.sleep(3)  # the cleaner and the coordinators come to their end
+        await trio.sleep(3)  # for the cleaner and the coordinators to finish
         checker = Checker(world, self.history, self._readers)
         contents = await checker.check()
         if self._mover is not None:
@@ -335,7 +335,7 @@ class ClusterSimulation:
         self.inspector.check_equal()
 
     async def _settle(self) -> None:
-        """Wait until nothing is left to do: leaders are those preferred, ISRs whole, replicas equally long."""
+        """Wait until nothing is left to do: preferred replicas lead, ISRs are complete, replicas equally long."""
         inspector = self.inspector
         with trio.move_on_after(_SETTLED_SECONDS) as scope:
             while inspector.unsettled() is not None:

@@ -1,8 +1,8 @@
-"""A cluster for a scripted scenario: nothing goes wrong by chance, and everything that a script says goes wrong, then.
+"""A cluster for a scripted scenario: faults do not happen by chance, but when the script says so.
 
-There are three brokers, or four, of which the script chooses the controller, and one topic, whose only partition broker 1
-leads and 2 and 3 follow. What clients wrote and were told is judged as in a run by seeds: by ``Inspector`` all the time, by
-``Checker`` and ``Inspector`` in the end, when everything is healed.
+There are three brokers, or four, of which the script chooses the controller, and one topic with one partition, which broker 1
+leads and brokers 2 and 3 follow. The results are checked as in a run of seeds: by ``Inspector`` all the time, by
+``Checker`` and ``Inspector`` at the end, when everything is healed.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from .world import PORT, ClusterWorld
 TOPIC = "plain"
 PARTITION = (TOPIC, 0)
 SESSION_TIMEOUT_MS = 6000
-"""Sessions end when a script says so (``Stage.forget``): none of them takes that long."""
+"""Sessions expire when a script says so (``Stage.forget``): no script takes this long."""
 
 NOTHING = (-1, -1)
-"""Where no log ends."""
+"""An end that no log has."""
 
 _PATIENCE_SECONDS = 60.0
 _SETTLED_SECONDS = 20.0
@@ -53,14 +53,14 @@ _LOOK_SECONDS = 0.0001
 """Shorter than anything takes on the network."""
 _PROPERTIES = {
     "auto.leader.rebalance.enable": "false",
-    "replica.fetch.wait.max.ms": "1000",  # a follower asks again at once after records, and then waits for more
+    "replica.fetch.wait.max.ms": "1000",  # a follower fetches again at once after records, and then waits for more
 }
 
 Ways = Iterable[tuple[int, int]]
 
 
 class Writer(IdempotentProducer):
-    """Its batches have one record each, and a size that does not depend on its name."""
+    """A producer whose batches have one record each, and a size that does not depend on its name."""
 
     codecs = (0,)
 
@@ -77,7 +77,7 @@ class Transactor(TransactionalProducer):
     codecs = (0,)
 
     def know(self, *hosts: str) -> None:
-        """From now on it asks these brokers for coordinators and leaders, and no others."""
+        """Use only these brokers to look up coordinators and leaders from now on."""
         rng = self.world.random_for(f"{self.name} {hosts}")
         self.client = ClusterClient(self.world.network, self.name, dict.fromkeys(hosts, PORT), rng)  # type: ignore[assignment,arg-type]
 
@@ -90,7 +90,7 @@ class Transactor(TransactionalProducer):
         return transaction
 
     async def commit(self, transaction: Transaction) -> None:
-        """Ask for the end until there is an answer. A refusal is a violation."""
+        """Send EndTxn until there is a response. A refusal is a violation."""
         transaction.outcome = Outcome.UNKNOWN
         request = EndTxnRequest(
             transactional_id=self.name, producer_id=self.producer_id, producer_epoch=self.epoch, committed=True
@@ -103,7 +103,7 @@ class Transactor(TransactionalProducer):
 
 
 class Stage:
-    """See the module. Machines are called by their broker ids."""
+    """See the module. Machines are identified by their broker ids."""
 
     def __init__(self, world: ClusterWorld, nursery: trio.Nursery) -> None:
         self.world = world
@@ -117,7 +117,7 @@ class Stage:
         ]
 
     async def open(self, controller: int) -> None:
-        """Start the brokers, and make the topic."""
+        """Start the brokers, and create the topic."""
         world = self.world
         await world.store.open()
         self.nursery.start_soon(world.store.run)
@@ -168,14 +168,14 @@ class Stage:
         return self.world.states()["__transaction_state", partition_of(transactional_id, count)].leader
 
     def know_only(self, broker_id: int) -> None:
-        """The administrator asks this broker alone about the cluster."""
+        """The administrator uses only this broker to look up the cluster."""
         hosts = {self.world.places[broker_id].host: PORT}
         self.admin.client = ClusterClient(self.world.network, "admin", hosts, self.world.random_for("administrator"))  # type: ignore[assignment]
 
     # --- what the cluster is like -------------------------------------------------------------------------------------
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        """Wait for something to hold. Raises trio.TooSlowError."""
+        """Wait for a condition. Raises trio.TooSlowError."""
         with trio.fail_after(_PATIENCE_SECONDS):
             while not holds():
                 await trio.sleep(_LOOK_SECONDS)
@@ -200,7 +200,7 @@ class Stage:
         return NOTHING
 
     def is_expanding(self, broker_id: int) -> bool:
-        """Whether a broker, as the leader, has asked for another replica in sync."""
+        """Whether a broker, as leader, has requested to add a replica to the ISR."""
         for partition in self.inspector.partitions(broker_id):
             if (partition.topic, partition.log.partition) == PARTITION and partition.leader is not None:
                 return isinstance(partition.leader.isr, PendingExpand)
@@ -209,7 +209,7 @@ class Stage:
     # --- what a script has happen -------------------------------------------------------------------------------------
 
     def ways(self, *, cut: Ways = (), choked: Ways = ()) -> None:
-        """From now on these ways between brokers are cut or choked, and no others."""
+        """Cut or choke these paths between brokers from now on, and no others."""
         network = self.world.network
         network.heal()
         network.cut(self._hosts(cut))
@@ -220,20 +220,20 @@ class Stage:
         return [(places[source].host, places[target].host) for source, target in ways]
 
     def kill(self, broker_id: int, *, power_lost: bool = False) -> None:
-        """A broker's process, or its machine, dies and stays away; its session outlives it."""
+        """Kill a broker's process, or its machine; it stays away, and its session stays."""
         machine = self._machine(broker_id)
         machine.is_held = True
         machine.crash(power_lost=power_lost)
         assert machine.power_lost == power_lost
 
     async def start(self, broker_id: int) -> None:
-        """A broker that was killed is back."""
+        """Start a broker that was killed."""
         machine = self._machine(broker_id)
         machine.is_held = False
         await machine.wait_ready()
 
     async def bounce(self, broker_id: int, unseen_by: int | None = None) -> None:
-        """A broker's machine loses power and is back at once, before the controller ``unseen_by`` looks; it cannot yet."""
+        """A broker's machine loses power and is back at once, before the controller ``unseen_by`` can look."""
         before = self._registration(broker_id)
         self.kill(broker_id, power_lost=True)
         if unseen_by is not None:
@@ -243,11 +243,11 @@ class Stage:
         await self.until(lambda: self._registration(broker_id) not in (None, before))
 
     def slow_store(self, broker_id: int, seconds: float) -> None:
-        """From now on every request of a broker to the store takes so long to get there, and its answer back."""
+        """Delay every request of a broker to the store, and its response, by this long from now on."""
         self.world.places[broker_id].link.latency = lambda: seconds
 
     async def forget(self, broker_id: int) -> None:
-        """A broker's session expires."""
+        """Expire a broker's session."""
         owner = self.world.store.tree.nodes[znodes.broker_path(broker_id)].ephemeral_owner
         (session,) = [one for one in self.world.store.sessions if one.session_id == owner]
         await session.expire()
@@ -262,7 +262,7 @@ class Stage:
     # --- judgement ----------------------------------------------------------------------------------------------------
 
     async def heal(self) -> None:
-        """Have everything work again, and wait until nothing is left to do."""
+        """Remove all faults, and wait until nothing is left to do."""
         world = self.world
         world.network.heal()
         for place in world.places.values():
@@ -276,7 +276,7 @@ class Stage:
             world.violate(f"after {_SETTLED_SECONDS} s without faults {self.inspector.unsettled()}")
 
     async def judge(self) -> None:
-        """Heal everything, and look at it all."""
+        """Heal everything, and check it."""
         await self.heal()
         world = self.world
         self.inspector.look()
@@ -313,9 +313,9 @@ def perform(
     acks: int = -1,
     topic_configs: Mapping[str, str] = MappingProxyType({}),
 ) -> Result:
-    """Have a script happen, and see what is wrong with it. A ``controller`` 4 has no replica.
+    """Run a script, and return the result. A ``controller`` 4 has no replica.
 
-    ``acks`` is what producers ask for, ``topic_configs`` what the topic has beside ``min.insync.replicas=2``.
+    ``acks`` are those of producers; ``topic_configs`` those of the topic in addition to ``min.insync.replicas=2``.
     """
 
     async def story(world: ClusterWorld) -> None:

@@ -1,4 +1,4 @@
-"""An administrator who makes topics and deletes them again, while brokers die and come back."""
+"""An administrator who creates topics and deletes them again, while brokers die and come back."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 
 
 class PassingTopics(Actor):
-    """Has one topic at a time, each with a name of its own; in the end there is none.
+    """Has one topic at a time, each with another name; at the end there is none.
 
-    What a broker keeps of a deleted topic would go when it is told of another one of that name.
+    The names differ, because remains of a deleted topic would go away with the next topic of the same name.
     """
 
     async def run(self, until: trio.Event) -> None:
@@ -29,11 +29,11 @@ class PassingTopics(Actor):
             name = f"passing{count}"
             await trio.sleep(self.rng.uniform(0.2, 2))
             await self._create(name)
-            await trio.sleep(self.rng.choice((0.1, 1, 4, 8)))  # time for a session to end
+            await trio.sleep(self.rng.choice((0.1, 1, 4, 8)))  # enough for a session to expire
             await self._delete(name)
 
     async def _create(self, name: str) -> None:
-        """Once: whether there is a topic now shows when it is to be deleted."""
+        """Try once; whether the topic exists is seen when it is deleted."""
         topic = CreatableTopic(name=name, num_partitions=2, replication_factor=self.world.replication_factor)
         try:
             answer = await self.client.call(CreateTopicsRequest(topics=[topic], timeout_ms=5000), 7)

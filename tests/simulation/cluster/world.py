@@ -1,10 +1,10 @@
 """The world of several machines: one network, one store that all brokers share, and what their clients need to know.
 
-In ``Mode.POWER_OF_ONE`` a machine may lose power, and what it has not flushed, only while for each partition another
-replica in sync is *intact*: it has not lost anything since it joined the ISR, and has been in the cluster since. And until
-the controller has taken the machine's replicas out of the ISR the others stay there: they neither leave the cluster nor are
-taken out of a partition by a move that is cancelled or replaced. That is when Kafka loses nothing: a replica that has lost
-records, and comes back to find no other one in sync, leads (KIP-966 is to mend that).
+In ``Mode.POWER_OF_ONE`` a machine may lose power, and what it has not flushed, only while each partition has another
+replica in sync that is *intact*: it has lost nothing since it joined the ISR, and has been in the cluster since then. And until
+the controller has removed the machine's replicas from the ISR the others stay there: they neither leave the cluster nor are
+removed from a partition by a move that is cancelled or replaced. Under these conditions Kafka loses nothing; otherwise a replica
+that has lost records, and comes back when no other one is in sync, becomes the leader (KIP-966 will change that).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ CLUSTER_CONFIG = {
 
 
 class ClusterPlace:
-    """Where one machine stands: its host of the network, and its way to the store."""
+    """The surroundings of one machine: its host in the network, and its link to the store."""
 
     def __init__(self, world: ClusterWorld, broker_id: int) -> None:
         self.host = f"broker-{broker_id}"
@@ -76,7 +76,7 @@ class ClusterPlace:
         self._world.network.kill(self.host, silently=power_lost)
 
     def cut_from_store(self) -> None:
-        """The broker and the store do not reach each other; those that are started next neither, until ``heal``."""
+        """Cut the broker from the store, also after its next starts, until ``heal``."""
         self._is_cut = True
         self.link.cut()
 
@@ -86,7 +86,7 @@ class ClusterPlace:
 
 
 class WatchedStore(EmbeddedStore):
-    """A store that is looked at after each write, for what does not last."""
+    """A store that is inspected after each write, to see states that do not last."""
 
     def __init__(self, clock: Clock, look: Callable[[], None]) -> None:
         super().__init__(clock)
@@ -99,7 +99,7 @@ class WatchedStore(EmbeddedStore):
 
 
 class ClusterWorld(Run):
-    """A run with several machines; as ``World`` for its clients."""
+    """A run with several machines; for its clients it is like ``World``."""
 
     replication_factor = 3
     topic_configs: Mapping[str, str] = {"min.insync.replicas": "2"}
@@ -188,11 +188,11 @@ class ClusterWorld(Run):
 
     @property
     def must_spare(self) -> bool:
-        """Whether a machine has lost power, and all others have to stay where they are (see the module)."""
+        """Whether a machine has lost power, so that all others must stay as they are (see the module)."""
         return self.mode is Mode.POWER_OF_ONE and self.damage.is_there
 
     def is_member(self, broker_id: int) -> bool:
-        """Whether a broker is in the cluster, a controller has taken account of that, and nothing is about to change it."""
+        """Whether a broker is in the cluster, the controller has handled that, and nothing is about to change it."""
         nodes = self.store.tree.nodes
         own, known = nodes.get(znodes.broker_path(broker_id)), nodes.get(znodes.KNOWN_BROKERS)
         epochs = {} if known is None else _decode_known_brokers(known.data).epochs
@@ -205,7 +205,7 @@ class ClusterWorld(Run):
     # --- what the store has -------------------------------------------------------------------------------------------
 
     def states(self) -> Mapping[TopicPartition, LeaderState]:
-        """Leader and ISR of every partition that was ever led. The same object as long as nothing is written."""
+        """Leader and ISR of every partition that has had a leader. The same object until something is written."""
         zxid = self.store.tree.zxid
         if self._states_at != zxid:
             self._states, self._states_at = self._read_states(), zxid
@@ -240,7 +240,7 @@ class ClusterWorld(Run):
         }
 
     async def remove_controller(self) -> None:
-        """Remove the controller's node, as administrators do who want another one."""
+        """Remove the controller's node, as administrators do to get another controller."""
         session = self.store.session()
         try:
             await session.multi([Delete(znodes.CONTROLLER)])
@@ -249,13 +249,13 @@ class ClusterWorld(Run):
         await session.close()
 
     def controller(self) -> int | None:
-        """The broker that the store names."""
+        """The controller according to the store."""
         node = self.store.tree.nodes.get(znodes.CONTROLLER)
         return None if node is None else znodes.decode_controller(node.data)
 
 
 class Damage:
-    """Which replicas in sync may lack what they had: those whose machine has lost power since they joined the ISR."""
+    """Which replicas in sync may have lost records: those whose machine has lost power since they joined the ISR."""
 
     def __init__(self, world: ClusterWorld) -> None:
         self._world = world
@@ -270,7 +270,7 @@ class Damage:
         self._damaged.update((broker_id, partition) for partition in self._world.states())
 
     def look(self) -> None:
-        """A replica that is out of the ISR gets everything before it is in again."""
+        """Look at the ISRs: a replica that left one gets everything before it joins again."""
         if self._damaged:
             states = self._world.states()
             self._damaged = {(i, key) for i, key in self._damaged if key in states and i in states[key].isr}
@@ -288,7 +288,7 @@ class Damage:
 
 
 def _lost_the_store(error: StartError) -> bool:
-    """Whether a broker could not start because the store was lost to it meanwhile."""
+    """Whether a broker could not start because it lost the store meanwhile."""
     return isinstance(error.__cause__, StoreError)
 
 
