@@ -59,6 +59,7 @@ PAGES = (
     "/topics/wide/consumers",
     "/group/timeline?id=everything",
     "/applications",
+    "/cluster/plan",
     "/transactions",
     "/requests/slowest",
     "/requests/errors",

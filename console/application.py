@@ -18,6 +18,7 @@ from .actions import ActionPages
 from .admin_pages import AdminPages
 from .all_actions import all_actions
 from .asking import Kafka, in_words
+from .balance_page import BalancePage
 from .decoding import Decoding
 from .export import Export
 from .inside_pages import InsidePages
@@ -77,7 +78,7 @@ def make_application(
     routes += _clients_see(addresses, Pages(source, renderer), Top(source))
     routes += _records(addresses, Searches(source, decoding or Decoding()), renderer)
     routes += _a_broker_knows(addresses, InsidePages(source, renderer))
-    routes += _administration(addresses, AdminPages(source, renderer, rights))
+    routes += _administration(addresses, AdminPages(source, renderer, rights), BalancePage(source, renderer))
     routes.append(Route("/static/{place:path}", renderer.files.serve))
 
     async def fails(request: Request, error: Exception) -> Response:
@@ -188,8 +189,8 @@ def _a_broker_knows(addresses: _Addresses, inner: InsidePages) -> list[Route]:
     ]
 
 
-def _administration(addresses: _Addresses, admin: AdminPages) -> list[Route]:
-    page = addresses.page
+def _administration(addresses: _Addresses, admin: AdminPages, balance: BalancePage) -> list[Route]:
+    page, stream = addresses.page, addresses.stream  # a plan takes seconds
     return [
         page("/transactions", admin.transactions, [DESCRIBE_CLUSTER]),
         page("/transaction", admin.transaction, [DESCRIBE_CLUSTER, DESCRIBE_TRANSACTION]),
@@ -197,6 +198,7 @@ def _administration(addresses: _Addresses, admin: AdminPages) -> list[Route]:
         page("/users", admin.users, [DESCRIBE_CLUSTER]),
         page("/quotas", admin.quotas, [DESCRIBE_CLUSTER, CLUSTER_CONFIGS]),
         page("/cluster", admin.cluster, [DESCRIBE_CLUSTER]),
+        stream("/cluster/plan", balance.page, [DESCRIBE_CLUSTER]),
     ]
 
 

@@ -36,6 +36,10 @@ def cluster(server: str) -> Command:
     )
 
 
+def balance(server: str) -> Command:
+    return Command(line("ottla", "cluster", "balance", "-b", server, "--window", "0", "--dry-run"))
+
+
 def acls(server: str) -> Command:
     return Command(
         line("ottla", "acls", "list", "-b", server), line("kafka-acls.sh", "--bootstrap-server", server, "--list")

@@ -15,6 +15,7 @@ from typing import Protocol
 from ..base.seams import Workers
 from ..broker.view.admin_rows import AclRow, ClusterDetail, QuotaRow, TransactionRow, UserRow
 from ..broker.view.history import History
+from ..broker.view.layout import Layout
 from ..broker.view.pace import Pace
 from ..broker.view.record_log import RecordLog
 from ..broker.view.rows import ClusterRow, GroupDetail, GroupRow, Outage, TopicDetail, TopicRow
@@ -44,6 +45,10 @@ class Administration(Protocol):
     async def quotas(self) -> Sequence[QuotaRow]: ...
 
     async def cluster(self) -> ClusterDetail: ...
+
+    async def layout(self, most: int) -> Layout | None:
+        """Where all replicas are, read anew for each who asks; None where there are more partitions than that."""
+        ...
 
 
 class Source(Protocol):

@@ -27,7 +27,11 @@ from .call import Call
 
 
 async def handle(call: Call, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
-    logs = call.broker.logs
+    return answer(call.broker.logs, request)
+
+
+def answer(logs: LogManager, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """What a broker with these logs has to say."""
     asked: set[tuple[str, int]] | None = None
     if request.topics is not None:
         asked = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
@@ -41,17 +45,17 @@ def describe_folder(logs: LogManager, folder: LogFolder, asked: set[tuple[str, i
         result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
         return result
     topics: dict[str, DescribeLogDirsTopic] = {}
-    for log in sorted(logs.logs_in(folder), key=lambda log: (log.topic, log.partition)):
-        if asked is None or (log.topic, log.partition) in asked:
-            topic = topics.setdefault(log.topic, DescribeLogDirsTopic(name=log.topic))
-            topic.partitions.append(
-                DescribeLogDirsPartition(
-                    partition_index=log.partition,
-                    partition_size=log.size,
-                    offset_lag=_lag(logs, log),
-                    is_future_key=log.is_future,
-                )
+    wanted = (log for log in logs.logs_in(folder) if asked is None or (log.topic, log.partition) in asked)
+    for log in sorted(wanted, key=lambda log: (log.topic, log.partition)):
+        topic = topics.setdefault(log.topic, DescribeLogDirsTopic(name=log.topic))
+        topic.partitions.append(
+            DescribeLogDirsPartition(
+                partition_index=log.partition,
+                partition_size=log.size,
+                offset_lag=_lag(logs, log),
+                is_future_key=log.is_future,
             )
+        )
     result.topics = list(topics.values())
     try:
         result.total_bytes, result.usable_bytes = folder.disk.space(folder.path)

@@ -129,7 +129,7 @@ class MoveRow:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterDetail:
-    """``moves`` is None where only the controller, another broker, knows them. ``missing`` are brokers that are not alive.
+    """``moves`` is None where the controller, who knows them, cannot be asked. ``missing`` are brokers that are not alive.
 
     ``asked`` is the broker that knows it so, None where it is the cluster's metadata as any of them tells it.
     """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...base.errors import KafkaError
 from ...base.partitions import NO_LEADER
 from ...base.seams import Clock
 from ...controller.config_store import CLIENTS, IPS, USERS
@@ -17,6 +16,7 @@ from .admin_rows import AclRow, ClusterDetail, MoveRow, QuotaRow, TransactionRow
 from .cached import Cached
 from .cluster_sums import ClusterSums
 from .errors import NotFoundError
+from .layout import Ask, Layout, broker_layout, known_moves
 from .pace import Pace
 from .transactions import transaction_row, transaction_rows
 
@@ -24,10 +24,16 @@ MOST_MOVES = 500
 
 
 class BrokerAdministration:
-    """Of one broker: what requests could answer as well. ``services`` gives None before it has started."""
+    """Of one broker: what requests could answer as well. ``services`` gives None before it has started.
 
-    def __init__(self, services: Callable[[], Services | None], clock: Clock, pace: Callable[[], Pace]) -> None:
+    ``ask`` is for what only others know: the moves of replicas, and their bytes.
+    """
+
+    def __init__(
+        self, services: Callable[[], Services | None], ask: Ask, clock: Clock, pace: Callable[[], Pace]
+    ) -> None:
         self._find_services = services
+        self._ask = ask
         self._pace = pace
         self._clock = clock
         self._transactions = Cached(self._read_transactions)
@@ -84,11 +90,20 @@ class BrokerAdministration:
         return await self._quotas.get()
 
     async def _read_cluster(self) -> ClusterDetail:
-        return await cluster_detail(self._services(), self._pace())
+        services = self._services()
+        moves = await known_moves(services, self._ask)
+        return await cluster_detail(services, moves and moves[:MOST_MOVES], self._pace())
 
     async def cluster(self) -> ClusterDetail:
         """The brokers, and the partitions in trouble or being moved."""
         return await self._cluster.get()
+
+    async def layout(self, most: int) -> Layout | None:
+        """Where all replicas are to be, with their bytes; None where there are more than so many partitions."""
+        services = self._services()
+        if sum(len(topic.partitions) for topic in services.metadata.topics.values()) > most:
+            return None
+        return await broker_layout(services, self._ask, self._pace())
 
 
 async def acl_rows(services: Services, about: AclFilter | None, pace: Pace) -> list[AclRow] | None:
@@ -166,7 +181,7 @@ def _quotas(kind: str, stored: dict[str, str]) -> tuple[tuple[str, float], ...]:
     return tuple(found)
 
 
-async def cluster_detail(services: Services, pace: Pace) -> ClusterDetail:
+async def cluster_detail(services: Services, moves: tuple[MoveRow, ...] | None, pace: Pace) -> ClusterDetail:
     """The brokers, with what each has, and the partitions that are in trouble or being moved."""
     metadata = services.metadata
     sums = ClusterSums()
@@ -185,15 +200,4 @@ async def cluster_detail(services: Services, pace: Pace) -> ClusterDetail:
         )
         for broker in metadata.brokers()
     ]
-    return sums.detail(metadata.cluster_id, metadata.controller_id, services.broker_id, nodes, _moves(services))
-
-
-def _moves(services: Services) -> tuple[MoveRow, ...] | None:
-    try:
-        under_way = services.controller.reassignments()
-    except KafkaError:  # another broker is the controller
-        return None
-    return tuple(
-        MoveRow(key.topic, key.partition, assignment.replicas, assignment.adding, assignment.removing)
-        for key, assignment in under_way[:MOST_MOVES]
-    )
+    return sums.detail(metadata.cluster_id, metadata.controller_id, services.broker_id, nodes, moves)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import trio
 
 from ...base.seams import Clock, Workers
 from ...base.wording import counted
 from ...handlers.services import Services
+from ...replication.broker_client import PeerUnavailableError
 from ...replication.partition import Partition
+from ...wire.schema import Message
 from ..assembly import Assembly
 from ..connection import ClientConnection
 from ..metrics.loop_lag import LoopLag
@@ -30,6 +32,7 @@ from .errors import NotFoundError as NotFoundError
 from .groups import Groups, group_partition_rows, group_row, member_rows, read_groups, reader_rows
 from .history import History
 from .lag_times import LagTimes
+from .layout import asked_by as asked_by_peers
 from .pace import Pace
 from .record_log import RecordLog, ReplicaLog
 from .requests import RequestsSeen
@@ -106,7 +109,7 @@ class BrokerView:
         self._connections = Cached(self._read_connections)
         services, pace = (lambda: self.services), (lambda: self.pace())
         self.details = BrokerDetails(services, broker.connections, self.requests, clock, workers, pace)
-        self.administration = BrokerAdministration(services, clock, pace)
+        self.administration = BrokerAdministration(services, self._ask, clock, pace)
 
     def pace(self) -> Pace:
         return Pace(self._clock.elapsed)
@@ -131,6 +134,13 @@ class BrokerView:
     def inside(self) -> BrokerView:
         """What only the broker itself knows, which is this view."""
         return self
+
+    async def _ask(self, broker_id: int, request: Message) -> Any:
+        """What another broker answers, or this one. Raises OSError, KafkaError."""
+        assembly = self._broker.assembly
+        if assembly is None:
+            raise PeerUnavailableError("the broker has not started yet")
+        return await asked_by_peers(assembly.peers)(broker_id, request)
 
     def outage(self) -> Outage | None:
         """None: what is in this process always answers."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...balance.answers import Known
 from ...base.errors import ErrorCode, KafkaError, known_code
 from ...base.seams import Clock
 from ...broker.view.admin_rows import (
@@ -22,6 +23,7 @@ from ...broker.view.administration import MOST_MOVES
 from ...broker.view.cached import Cached
 from ...broker.view.cluster_sums import ClusterSums
 from ...broker.view.errors import NotFoundError
+from ...broker.view.layout import Layout, layout_of, moves_under_way, target_of
 from ...broker.view.pace import Pace
 from ...security.acl import Operation, PatternType, Permission, ResourceType
 from ...security.scram import ScramMechanism
@@ -42,14 +44,10 @@ from ...wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     DescribeUserScramCredentialsResponse,
 )
-from ...wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsResponse,
-)
 from ...wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from .cluster_client import ClusterClient, of_each
 from .controller import controller_of
-from .topic_requests import ClusterState, Failed, cluster_state
+from .topic_requests import ClusterState, Failed, cluster_state, min_isrs
 
 _AT_ONCE = 100
 _REASSIGNMENT_MS = 5000
@@ -177,34 +175,33 @@ class ClusterAdministration:
 
     async def _read_cluster(self) -> ClusterDetail:
         state = await cluster_state(self._client)
-        moves = await self._moves(state.controller_id)
+        moves = await moves_under_way(self._client.ask, state.controller_id)
         state = state._replace(controller_id=await controller_of(self._client, state.controller_id))
-        return await cluster_detail(state, moves, Pace(self._clock.elapsed))
-
-    async def _moves(self, controller_id: int) -> tuple[MoveRow, ...] | None:
-        """None where the controller cannot be asked."""
-        request = ListPartitionReassignmentsRequest(timeout_ms=_REASSIGNMENT_MS, topics=None)
-        try:
-            response: ListPartitionReassignmentsResponse = await self._client.ask(controller_id, request)
-        except (OSError, KafkaError):
-            return None
-        if response.error_code:
-            return None
-        moves = [
-            MoveRow(
-                topic.name,
-                each.partition_index,
-                tuple(each.replicas),
-                tuple(each.adding_replicas),
-                tuple(each.removing_replicas),
-            )
-            for topic in response.topics
-            for each in topic.partitions
-        ]
-        return tuple(moves[:MOST_MOVES])
+        return await cluster_detail(state, moves and moves[:MOST_MOVES], Pace(self._clock.elapsed))
 
     async def cluster(self) -> ClusterDetail:
         return await self._cluster.get()
+
+    async def layout(self, most: int) -> Layout | None:
+        """Where all replicas are to be, with their bytes; None where there are more than so many partitions."""
+        state = await cluster_state(self._client)
+        if sum(len(topic.partitions) for topic in state.topics.values()) > most:
+            return None
+        moves = await moves_under_way(self._client.ask, state.controller_id) or ()
+        targets = {(move.topic, move.number): target_of(move) for move in moves}
+        min_isr = await min_isrs(self._client, state.topics)
+        partitions = {
+            (topic.name, number): Known(
+                targets.get((topic.name, number), each.replicas),
+                each.replicas,
+                each.leader,
+                each.isr,
+                min_isr.get(topic.name, 1),
+            )
+            for topic in state.topics.values()
+            for number, each in topic.partitions.items()
+        }
+        return await layout_of(self._client.ask, {each: node.rack for each, node in state.brokers.items()}, partitions)
 
 
 def _check(code: int, message: str | None) -> None:

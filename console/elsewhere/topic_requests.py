@@ -38,6 +38,7 @@ _AT_ONCE = 5000
 _TOPICS_AT_ONCE = 500
 _TOPIC = 2
 _MAX_TIMESTAMP_VERSION = 7
+_MIN_ISR = "min.insync.replicas"
 _SHOWN_SETTINGS = ("cleanup.policy", "retention.ms", "retention.bytes")
 
 
@@ -188,18 +189,32 @@ class Kept(NamedTuple):
 async def kept(client: ClusterClient, topics: Iterable[str]) -> dict[str, Kept]:
     """Of each topic that may be asked about. Raises OSError, KafkaError."""
     found: dict[str, Kept] = {}
+    for topic, values in (await _values(client, topics, _SHOWN_SETTINGS)).items():
+        policy, time, size = (values.get(name) for name in _SHOWN_SETTINGS)
+        found[topic] = Kept(policy, _number(time), _number(size))
+    return found
+
+
+async def min_isrs(client: ClusterClient, topics: Iterable[str]) -> dict[str, int]:
+    """How many replicas have to be in sync for acks=all, of each topic that may be asked about. Raises OSError, KafkaError."""
+    found = await _values(client, topics, (_MIN_ISR,))
+    return {topic: _number(values.get(_MIN_ISR)) or 1 for topic, values in found.items()}
+
+
+async def _values(
+    client: ClusterClient, topics: Iterable[str], settings: Sequence[str]
+) -> dict[str, dict[str, str | None]]:
+    found: dict[str, dict[str, str | None]] = {}
     names = list(topics)
     for start in range(0, len(names), _TOPICS_AT_ONCE):
         resources = [
-            DescribeConfigsResource(resource_type=_TOPIC, resource_name=name, configuration_keys=list(_SHOWN_SETTINGS))
+            DescribeConfigsResource(resource_type=_TOPIC, resource_name=name, configuration_keys=list(settings))
             for name in names[start : start + _TOPICS_AT_ONCE]
         ]
         response: DescribeConfigsResponse = await client.ask_any(DescribeConfigsRequest(resources=resources))
         for result in response.results:
             if not result.error_code:
-                values = {each.name: each.value for each in result.configs}
-                policy, time, size = (values.get(name) for name in _SHOWN_SETTINGS)
-                found[result.resource_name] = Kept(policy, _number(time), _number(size))
+                found[result.resource_name] = {each.name: each.value for each in result.configs}
     return found
 
 

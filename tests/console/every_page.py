@@ -12,10 +12,6 @@ from urllib.request import urlopen
 from .browsing import Page
 
 FIRST = (
-    "/create-topic?name=invoices&partitions=3",
-    "/reset-offsets?id=billing&to=earliest",
-    "/topics/orders/configure?name=retention.ms&value=3600000",
-    "/topics/orders/delete-records?partition=0&offset=end",
     "/",
     "/topics",
     "/topics/orders",
@@ -25,6 +21,10 @@ FIRST = (
     "/group?id=billing",
     "/connections",
     "/requests",
+    "/create-topic?name=invoices&partitions=3",
+    "/reset-offsets?id=billing&to=earliest",
+    "/topics/orders/configure?name=retention.ms&value=3600000",
+    "/topics/orders/delete-records?partition=0&offset=end",
 )
 """Pages that are shown for their kind; of actions those with filled-in forms."""
 FIRST_ELSEWHERE = tuple(address for address in FIRST if address not in ("/connections", "/requests"))

@@ -9,10 +9,20 @@ import base64
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from kafka import KafkaProducer
+
+import ottla
+from ottla.compat_tests.wire_client import Connection
+from ottla.log.disk import OsDisk
+from ottla.wire.messages.create_topics import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+
+from .alone_process import console_at
 from .every_page import every_page
 from .served import fill, serving, serving_users
 
@@ -63,6 +73,24 @@ def take(browser: Any, console: str, pages: Mapping[str, str]) -> list[tuple[str
     return taken
 
 
+@contextmanager
+def balancing() -> Iterator[str]:
+    """The console of a cluster that has got a third broker, and a topic on the first two."""
+    with patch.object(OsDisk, "space", lambda disk, path: (1 << 40, 1 << 39)), ottla.Cluster(3) as cluster:
+        with closing(Connection(cluster.brokers[cluster.controller() or 1].bootstrap_servers)) as client:
+            assignments = [
+                CreatableReplicaAssignment(partition_index=number, broker_ids=[1 + number % 2, 2 - number % 2])
+                for number in range(6)
+            ]
+            topic = CreatableTopic(name="orders", num_partitions=-1, replication_factor=-1, assignments=assignments)
+            client.call(CreateTopicsRequest(topics=[topic]), 5)
+        with KafkaProducer(bootstrap_servers=cluster.bootstrap_servers) as producer:
+            for number in range(6):
+                producer.send("orders", b"x" * (100_000 + 50_000 * number), partition=number)
+        with console_at(cluster.bootstrap_servers) as console:
+            yield console
+
+
 def main() -> None:
     from playwright.sync_api import sync_playwright
 
@@ -72,7 +100,11 @@ def main() -> None:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         with serving(Path(folder, "open")) as served:
             fill(served.address)
-            taken = take(browser, served.console, every_page(served.console))
+            pages = every_page(served.console)
+            del pages["/cluster/plan"]  # of one broker there is nothing to plan
+            taken = take(browser, served.console, pages)
+        with balancing() as console:
+            taken += take(browser, console, {"/cluster/plan": "/cluster/plan"})
         users = Path(folder, "users")
         users.mkdir()
         with serving_users(users) as served:
