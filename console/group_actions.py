@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
+from ..base.wording import counted
 from ..wire.messages.delete_groups import DeleteGroupsRequest
 from ..wire.messages.describe_groups import DescribeGroupsRequest
 from ..wire.messages.offset_commit import (
@@ -100,7 +101,7 @@ class ResetOffsets(KafkaAction):
         reset = read_reset(given)
         moves = await self._moves(reset)
         return Plan(
-            f"The group {group} goes on reading elsewhere in {len(moves)} partitions.",
+            f"The group {group} goes on reading elsewhere in {counted(len(moves), 'partition')}.",
             "Reset offsets",
             action_commands.reset_offsets(self._server(), group, reset.topics, reset.way, reset.at),
             columns=("Partition", "Current", "Start", "End", "New"),
@@ -128,7 +129,7 @@ class ResetOffsets(KafkaAction):
         for answered in response.topics:
             for result in answered.partitions:
                 check(result.error_code, f"{answered.name}-{result.partition_index} was not reset.")
-        what = f"The group {group} goes on reading elsewhere in {len(wanted)} partitions."
+        what = f"The group {group} goes on reading elsewhere in {counted(len(wanted), 'partition')}."
         return Done(what, f"/group?id={quote(group, safe='')}", group)
 
     async def _check_inactive(self, group: str) -> None:

@@ -111,7 +111,7 @@ def test_offsets_are_reset_after_a_look(context: Any, served: Served) -> None:
     expect(page.get_by_role("row", name=f"{name}-0 5 0 5 2")).to_be_visible()
     expect(page.get_by_text("kafka-consumer-groups.sh")).to_be_visible()
     page.get_by_role("button", name="Reset offsets").click()
-    expect(page.get_by_role("status").last).to_contain_text("1 partitions")
+    expect(page.get_by_role("status").last).to_contain_text("in 1 partition.")
     with closing(KafkaConsumer(bootstrap_servers=served.address, group_id=name)) as consumer:
         assert consumer.committed(where) == 2
 
