@@ -236,7 +236,7 @@ async def test_who_writes_and_reads_is_looked_up_in_slices(autojump_clock: trio.
         assert len(await writer_rows(services, connections, topic, replicas, pace)) == 20 * 900
         assert len(await consumer_rows(services, connections, topic, replicas, pace)) == 20 * 900
         assert sum(row.connections for row in await application_rows(connections, pace)) == 20
-        assert (await cluster_detail(services, pace)).nodes[0].led == 900
+        assert (await cluster_detail(services, (), pace)).nodes[0].led == 900
         assert await holder_rows(services, 1, pace) == []
         assert pace.slices >= 20 * 900 * 2 // UNITS_PER_SLICE
         assert pace.largest < UNITS_PER_SLICE + 150
