@@ -13,7 +13,8 @@ Differences from Kafka: errors have a text wherever there is something to say; n
 and so are records after the first batch when they are cut short (Kafka drops them and answers no error); a partition
 that is named twice is appended to twice (Kafka forgets the first one); a repeated batch of a CreateTime topic has no
 append time (Kafka gives the time of its last record, which is not that of the others); a header's largest timestamp is
-used where it can be true (Kafka always uses the records'; ``log.validation`` says when that is done here).
+used where it can be true (Kafka always uses the records'; ``log.validation`` says when that is done here); a leader that was
+replaced without having learned of it finds no sequence number out of order (``replaced_leader``).
 
 Version notes: 0-2 (old record formats) are advertised but refused; 7 is the first that may carry zstd; 8 adds the error
 text and the index of the record at fault; 9 is flexible; 10 names the leader and its address when this broker does not lead
@@ -51,6 +52,7 @@ from ..wire.records import RecordBatch
 from .activity import MOST_PARTITIONS
 from .call import Call, CloseConnection
 from .leader_hints import Refused, name_leaders
+from .replaced_leader import refuse_where_replaced
 from .rights import TOPIC, TRANSACTIONAL_ID, allowed_names, check, refusal
 from .transaction_partitions import Entry, as_seen_by_producers, enter
 
@@ -119,6 +121,8 @@ async def handle(call: Call, request: ProduceRequest) -> ProduceResponse | None:
     if waiting:
         await _wait(call, waiting, request)
     response = ProduceResponse(responses=topics)
+    if call.failed and not call.broker.is_alone:
+        await refuse_where_replaced(call, response)
     if call.failed and call.version >= _FIRST_HINT_VERSION:
         response.node_endpoints = name_leaders(call, _not_led_here(response), LeaderIdAndEpoch, NodeEndpoint)
     return response

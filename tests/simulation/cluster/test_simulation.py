@@ -18,6 +18,7 @@ KEPT = {
     1388: "a leader truncates while it asks a coordinator about the first batch of a transaction",
     1739: "a process dies while it empties a log, whose partition is then moved elsewhere",
     1929: "a producer's last committed batch is compacted, and the one behind it is truncated in an election",
+    2794: "a leader that was replaced without having learned of it gets the next batch of an idempotent producer",
 }
 """What was found by a seed that is none of those."""
 PARTS = 30

@@ -1,0 +1,45 @@
+"""A leader that would refuse a producer's sequence number, and may have been replaced without having learned of it.
+
+While its controller cannot reach it, a broker goes on as the leader that it was. What its successor appends is not in its log, so
+a producer that comes to it, by metadata that is as old, has a sequence number that it does not expect. But
+OUT_OF_ORDER_SEQUENCE_NUMBER is final: librdkafka's producer ends with a fatal error, Java's fails the batch and goes on under
+another epoch. So the partition's state in the cluster's store is read before that is said, once for each batch that is refused.
+Apache Kafka 3.9 does not look.
+"""
+
+from __future__ import annotations
+
+import trio
+
+from ..base.errors import ErrorCode, KafkaError
+from ..controller import znodes
+from ..controller.store import StoreError
+from ..wire.messages.produce import ProduceResponse
+from .call import Call
+
+_LIMIT_S = 2.0
+
+
+async def refuse_where_replaced(call: Call, response: ProduceResponse) -> None:
+    """Have batches that are out of order refused with NOT_LEADER_OR_FOLLOWER, at which producers look for the leader, where
+    another one has been elected, or where that cannot be known.
+    """
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                await call.flush()
+                if not await _leads_still(call, topic.name, answer.index):
+                    answer.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+                    answer.error_message = "this broker leads no more, or cannot tell"
+                    answer.log_start_offset = -1
+
+
+async def _leads_still(call: Call, topic: str, index: int) -> bool:
+    with trio.move_on_after(_LIMIT_S):
+        try:
+            partition = call.broker.replicas.partition(topic, index)
+            node = await call.broker.store_session.get(znodes.state_path(topic, index))
+        except (StoreError, KafkaError):
+            return False
+        return znodes.decode_state(node.data).leader_epoch == partition.leader_epoch
+    return False
