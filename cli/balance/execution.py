@@ -179,9 +179,8 @@ def _alter_folders(admin: Admin, wanted: Mapping[tuple[str, int, int], str], all
 
 def _folders_of(admin: Admin, move: FolderMove) -> tuple[set[str], set[str]]:
     """The folder that a replica is in, and the one that it is being moved to, while it is."""
-    (told,) = admin.describe_log_dirs({move.key[0]: [move.key[1]]}, brokers=[move.broker_id])
     found: tuple[set[str], set[str]] = (set(), set())
-    for folder in told["log_dirs"]:
+    for folder in admin.folders(move.broker_id, {move.key[0]: [move.key[1]]}):
         for topic in folder["topics"]:
             for partition in topic["partitions"]:
                 found[bool(partition["is_future_key"])].add(folder["log_dir"])

@@ -45,8 +45,7 @@ def _check_known(layout: Layout, leaving: Collection[int]) -> None:
 
 
 def _on_disk(admin: Admin, broker_id: int) -> OnDisk:
-    (told,) = admin.describe_log_dirs(None, brokers=[broker_id])
-    healthy = [folder for folder in told["log_dirs"] if not folder["error_code"]]
+    healthy = [folder for folder in admin.folders(broker_id) if not folder["error_code"]]
     replicas = {
         (topic["name"], partition["partition_index"]): (folder["log_dir"], partition["partition_size"])
         for folder in healthy

@@ -102,6 +102,18 @@ class Admin(KafkaAdminClient):  # type: ignore[misc]
             answers.append({"broker": node_id, "log_dirs": [result.to_dict() for result in answer.results]})
         return answers
 
+    def folders(self, broker_id: int, partitions: Mapping[str, Sequence[int]] | None = None) -> list[Mapping[str, Any]]:
+        """A broker's data folders, with these partitions, or all. Raises ToolError when it is not reached, KafkaError."""
+        try:
+            (told,) = self.describe_log_dirs(partitions, brokers=[broker_id])
+        except (*_UNREACHED, kafka.errors.UnknownBrokerIdError) as error:
+            raise ToolError(
+                f"broker {broker_id} is not reached ({error}); if it has gone, the others learn that when its session has "
+                "ended: try again in a moment"
+            ) from None
+        folders: list[Mapping[str, Any]] = told["log_dirs"]
+        return folders
+
     def topics_on(self, broker_id: int, timeout_ms: int) -> set[str]:
         """The topics of which a broker has a partition, whether this user may see them or not. Raises KafkaError."""
         answer = self._manager.run(self._send, DescribeLogDirsRequest(topics=None), broker_id, timeout_ms)

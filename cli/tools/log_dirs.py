@@ -69,8 +69,7 @@ def _folders(admin: Admin, topics: Sequence[str], brokers: Sequence[int]) -> Ite
     for broker in brokers or live:
         if broker not in live:
             raise ToolError(f"there is no broker {broker}, only {', '.join(map(str, live))} (BROKER_NOT_AVAILABLE)")
-        (told,) = admin.describe_log_dirs(wanted, brokers=[broker])
-        for folder in sorted(told["log_dirs"], key=lambda folder: str(folder["log_dir"])):
+        for folder in sorted(admin.folders(broker, wanted), key=lambda folder: str(folder["log_dir"])):
             yield _folder(broker, folder)
 
 

@@ -1,7 +1,8 @@
-"""A client of the tools whose controller dies or hangs: the next requests go to the broker that is the controller by then."""
+"""A broker that dies or hangs under a client of the tools: another controller is asked; a data folder's broker is named."""
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 
 import kafka.errors
@@ -12,6 +13,8 @@ from ottla.cli.tools.client import Admin
 from ottla.cli.tools.moves import under_way
 from ottla.cli.tools.running import ToolError
 from ottla.compat_tests.session import eventually
+
+from .conftest import Command
 
 pytestmark = pytest.mark.slow
 
@@ -38,3 +41,13 @@ def test_another_controller_is_found(is_killed: bool) -> None:
         if is_killed:  # the client is told which brokers there are before it asks the controller again
             eventually(lambda: admin.list_topics() == [] and admin._manager.cluster.broker_metadata(lost) is None)
         eventually(lambda: is_answered(admin))
+
+
+@pytest.mark.parametrize("command", [["cluster", "balance", "--dry-run", "--window", "0"], ["log-dirs"]])
+def test_a_broker_that_has_just_died_is_named(command: list[str]) -> None:
+    """It is among the brokers until its session has ended, which here it does not."""
+    with ottla.Cluster(3, properties={"zookeeper.session.timeout.ms": "600000"}) as cluster:
+        lost = next(broker for broker in (1, 2, 3) if broker != cluster.controller())
+        cluster.kill(lost)
+        said = Command(cluster.bootstrap_servers).refused(*command)
+    assert re.fullmatch(rf"broker {lost} is not reached \(.*\); if it has gone, .*: try again in a moment", said)
