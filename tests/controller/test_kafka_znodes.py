@@ -41,7 +41,7 @@ from ottla.wire.messages.alter_partition import (
 )
 from ottla.wire.schema import uuid_from_text
 
-from .store_contract import PATIENCE
+from .store_place import PATIENCE
 from .zookeeper_place import new_path, zookeeper_at
 
 pytestmark = pytest.mark.slow

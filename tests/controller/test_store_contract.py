@@ -1,4 +1,5 @@
-"""The stores in memory keep the contract of ``store_contract``: one with a journal, and the one that several brokers share.
+"""The stores in memory keep both contracts, ``store_contract`` and ``session_life_contract``: one with a journal, and the one
+that several brokers share.
 
 ``test_zookeeper`` has the same of ZooKeeper.
 """
@@ -19,7 +20,9 @@ from ottla.controller.session import StoreSession
 from ottla.controller.state_files import DiskStateFiles
 from ottla.log.memory_disk import MemoryDisk
 
-from .store_contract import LIFE, OPERATIONS, Rule
+from .session_life_contract import LIFE
+from .store_contract import OPERATIONS
+from .store_place import Rule
 
 
 class EmbeddedPlace:

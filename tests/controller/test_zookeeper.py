@@ -36,7 +36,9 @@ from ottla.controller.zookeeper import _unknown_names
 from ottla.controller.zookeeper_settings import parse_zookeeper_address
 from ottla.testing.held_port import HeldPort
 
-from .store_contract import LIFE, OPERATIONS, PATIENCE, Noted, Rule, asked, caught_up, until_gone, until_state
+from .session_life_contract import LIFE
+from .store_contract import OPERATIONS
+from .store_place import PATIENCE, Noted, Rule, asked, caught_up, until_gone, until_state
 from .tcp_proxy import tcp_proxy
 from .zookeeper_place import ZooKeeperPlace, new_path, refusal, zookeeper_at, zookeeper_place
 

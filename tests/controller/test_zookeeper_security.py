@@ -25,8 +25,8 @@ from ottla.controller.store import Create, Set, StoreError, create
 from ottla.controller.zookeeper_settings import ZooKeeperSettings, tls_context
 from ottla.testing.held_port import HeldPort
 
-from . import store_contract
-from .store_contract import PATIENCE, Rule
+from . import session_life_contract, store_contract
+from .store_place import PATIENCE, Rule
 from .zookeeper_place import new_path, refusal, zookeeper_at, zookeeper_place
 
 pytestmark = pytest.mark.slow
@@ -217,8 +217,8 @@ def test_a_name_needs_a_password(given: str) -> None:
     "rule",
     [
         store_contract.many_are_read_in_their_order,
-        store_contract.a_broken_connection_is_followed_by_another,
-        store_contract.a_session_that_gets_no_answer_is_suspected_and_lives_on_without_its_watches,
+        session_life_contract.a_broken_connection_is_followed_by_another,
+        session_life_contract.a_session_that_gets_no_answer_is_suspected_and_lives_on_without_its_watches,
     ],
     ids=lambda rule: rule.__name__,
 )

@@ -17,7 +17,7 @@ from ottla.controller.store import StoreError
 from ottla.controller.zookeeper import ZooKeeper
 from ottla.controller.zookeeper_settings import ZooKeeperSettings
 
-from .store_contract import PATIENCE
+from .store_place import PATIENCE
 from .tcp_proxy import TcpProxy, tcp_proxy
 
 SESSION_MS = 4000
@@ -64,7 +64,7 @@ async def refusal(address: str, properties: Mapping[str, str], reason: str) -> N
 
 
 class ZooKeeperPlace:
-    """A ``store_contract.Place``; ``session`` goes through ``proxy``; ``path`` is its chroot."""
+    """A ``store_place.Place``; ``session`` goes through ``proxy``; ``path`` is its chroot."""
 
     def __init__(self, proxy: TcpProxy, address: str, properties: Mapping[str, str] | None) -> None:
         self.proxy = proxy
