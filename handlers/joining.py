@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import trio
 
+from ..base.errors import ErrorCode, KafkaError
 from .call import Call
 
 _SECONDS = 5.0
@@ -16,3 +17,12 @@ async def wait_known(call: Call) -> None:
         await call.flush()
         with trio.move_on_after(_SECONDS):
             await metadata.wait_known()
+
+
+async def check_known(call: Call, otherwise: ErrorCode = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) -> None:
+    """The same for a coordinator, which a broker may be by LeaderAndIsr before it is told which topics there are. Raises
+    KafkaError with ``otherwise``, at which clients try again: for consumers it is final that what they commit is unknown.
+    """
+    await wait_known(call)
+    if not call.broker.metadata.is_told:
+        raise KafkaError(otherwise, "this broker has not been told yet which topics there are")

@@ -22,6 +22,7 @@ from ..wire.messages.offset_commit import (
 )
 from ..wire.schema import replace
 from .call import Call
+from .joining import check_known
 from .rights import GROUP, TOPIC, check, may
 
 _TOPIC_IDS_FROM = 10
@@ -29,6 +30,7 @@ _TOPIC_IDS_FROM = 10
 
 async def handle(call: Call, request: OffsetCommitRequest) -> OffsetCommitResponse:
     check(call, Operation.READ, GROUP, request.group_id)
+    await check_known(call)
     accepted: list[OffsetCommitRequestTopic] = []
     refused: list[OffsetCommitResponseTopic] = []
     for topic in request.topics:

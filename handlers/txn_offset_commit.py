@@ -25,10 +25,12 @@ from ..wire.messages.txn_offset_commit import (
 )
 from ..wire.schema import replace
 from .call import Call
+from .joining import check_known
 from .rights import GROUP, TRANSACTIONAL_ID, check, may
 from .rights import TOPIC as TOPIC_RESOURCE
 from .transaction_partitions import Entry, enter
 
+_LOADING = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 _LOAD_IN_PROGRESS_FROM = 2
 _ABORTABLE_FROM = 4
 _V2_FROM = 5
@@ -39,6 +41,8 @@ _NO_SEQUENCE = -1
 async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     check(call, Operation.WRITE, TRANSACTIONAL_ID, request.transactional_id)
     check(call, Operation.READ, GROUP, request.group_id)
+    knows_loading = call.version >= _LOAD_IN_PROGRESS_FROM
+    await check_known(call, _LOADING if knows_loading else ErrorCode.COORDINATOR_NOT_AVAILABLE)
     accepted: list[TxnOffsetCommitRequestTopic] = []
     refused: list[TxnOffsetCommitResponseTopic] = []
     for topic in request.topics:
@@ -50,7 +54,7 @@ async def handle(call: Call, request: TxnOffsetCommitRequest) -> TxnOffsetCommit
             await _enter(call, request)
             response = await call.broker.groups.commit_transactional_offsets(wanted, call.flush)
         except KafkaError as error:
-            is_unknown = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and call.version < _LOAD_IN_PROGRESS_FROM
+            is_unknown = error.code is _LOADING and not knows_loading
             known = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message) if is_unknown else error
             response = error_response(wanted, known)
     response.topics += refused

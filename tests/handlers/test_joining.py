@@ -6,13 +6,18 @@ import trio
 
 from ottla.base.errors import ErrorCode
 from ottla.replication.metadata_cache import MetadataCache
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from ottla.wire.messages.update_metadata import (
     UpdateMetadataPartitionState,
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
 
-from ..memory_cluster import running, until
+from ..memory_cluster import MemoryCluster, running, until
 
 
 async def test_a_broker_that_was_told_nothing_yet_calls_no_topic_unknown(
@@ -50,6 +55,32 @@ async def test_a_broker_with_logs_that_was_told_of_brokers_only_calls_no_topic_u
             nursery.start_soon(tell, services.metadata, "known")
             answer = await cluster.metadata(2, "known", "other")
         assert [topic.error_code for topic in answer.topics] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+async def committed(cluster: MemoryCluster) -> int:
+    """The error code of an offset that is committed at broker 2. It is not the group's coordinator; the topic is looked at first."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    topic = OffsetCommitRequestTopic(name="known", partitions=[partition])
+    answer = await cluster.ask(2, OffsetCommitRequest(group_id="g", topics=[topic]), 8)
+    code: int = answer.topics[0].partitions[0].error_code
+    return code
+
+
+async def test_a_coordinator_that_was_told_of_brokers_only_does_not_refuse_offsets_for_ever(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """librdkafka gives a commit up, and tells its application so, when the topic is unknown."""
+    async with running(1, 2) as cluster:
+        await cluster.create("known", [1], [2])
+        services = cluster.services(2)
+        await until(lambda: services.metadata.topic("known") is not None)
+        services.metadata = MetadataCache(services.metadata.cluster_id, lambda: cluster.assembly(2).logs.has_logs)
+        services.metadata.update(UpdateMetadataRequest(controller_id=1, controller_epoch=1))
+        assert await committed(cluster) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tell, services.metadata, "known")
+            assert await committed(cluster) == ErrorCode.NOT_COORDINATOR
 
 
 async def tell(metadata: MetadataCache, topic: str) -> None:
