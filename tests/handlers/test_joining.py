@@ -58,7 +58,7 @@ async def test_a_broker_with_logs_that_was_told_of_brokers_only_calls_no_topic_u
 
 
 async def committed(cluster: MemoryCluster) -> int:
-    """The error code of an offset that is committed at broker 2. It is not the group's coordinator; the topic is looked at first."""
+    """The error code of an offset that is committed at broker 2. It is not the coordinator; the topic is looked at first."""
     partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
     topic = OffsetCommitRequestTopic(name="known", partitions=[partition])
     answer = await cluster.ask(2, OffsetCommitRequest(group_id="g", topics=[topic]), 8)
