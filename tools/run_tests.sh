@@ -94,8 +94,11 @@ CI=true beside cluster python -m pytest compat_tests --brokers 3 --client kafka-
 wait "$clients"
 broken=()
 CI=true python -m pytest compat_tests -q -n 4 "${lanes[@]}" "$@" | tee "$said/compat" || broken=(compat)
-for name in static cluster slow quick; do
+for name in static cluster slow; do
     outcome "$name"
 done
+# Nothing is left that must not wait for these; without the right to say so they go on as they are.
+renice -n 0 -p "$quick" $(pgrep -P "$quick") >/dev/null 2>&1 || true
+outcome quick
 [ ${#broken[@]} = 0 ] || [ "$status" != 0 ] || second_turns "${broken[@]}"
 exit $status
