@@ -134,20 +134,23 @@ def commit_nothing_stable(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "breakage",
+    ("breakage", "seed"),
     [
-        forget_duplicates,
-        commit_before_the_flush,
-        leave_the_index_of_aborted_transactions,
-        forget_how_a_transaction_was_to_end,
-        answer_before_it_is_committed,
-        show_aborted_records,
-        commit_nothing_stable,
+        (forget_duplicates, 2),
+        (commit_before_the_flush, 26),
+        (leave_the_index_of_aborted_transactions, 10),
+        (forget_how_a_transaction_was_to_end, 0),
+        (answer_before_it_is_committed, 26),
+        (show_aborted_records, 0),
+        (commit_nothing_stable, 0),
     ],
 )
-def test_a_broken_broker_is_found_out(breakage: Callable[[pytest.MonkeyPatch], None], monkeypatch) -> None:
+def test_a_broken_broker_is_found_out(
+    breakage: Callable[[pytest.MonkeyPatch], None], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``seed`` finds it, and is tried first: the others are for a broker that does other things with that seed."""
     breakage(monkeypatch)
-    assert any(simulate(seed).violations for seed in range(40))
+    assert any(simulate(one).violations for one in (seed, *range(40)))
 
 
 @pytest.mark.parametrize(("text", "seeds"), [("3", [0, 1, 2]), ("5-7", [5, 6, 7]), ("8-8", [8])])
