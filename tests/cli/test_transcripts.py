@@ -36,7 +36,7 @@ TROUBLE_PAGE = DOCS / "troubleshooting.md"
 SPARK_PAGES = tuple(DOCS / f"{name}.md" for name in ("spark", "pipelines", "mirror", "lag"))
 ADDRESS = "127.0.0.1:9092"
 SECOND_ADDRESS = "127.0.0.1:9192"
-LIMIT_S = 60
+LIMIT_S = 300
 
 pytestmark = pytest.mark.timeout(1800)  # a page has a hundred commands, which may run beside all else
 
