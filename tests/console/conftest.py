@@ -67,7 +67,7 @@ def window(chromium: Any, console: str, size: dict[str, int], scheme: str, expec
     made = chromium.new_context(
         viewport=size, color_scheme=scheme, base_url=console, timezone_id="Europe/Amsterdam", locale="en-GB"
     )
-    made.set_default_timeout(30_000)
+    made.set_default_timeout(120_000)
     complaints: list[str] = []
     made.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     made.on("weberror", lambda error: complaints.append(str(error.error)))

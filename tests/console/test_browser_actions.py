@@ -21,7 +21,7 @@ from .served import Served
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
 expect = playwright.expect
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=120_000)
 pytestmark = pytest.mark.slow
 
 _NUMBERS = itertools.count()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
 pytestmark = pytest.mark.slow
 expect = playwright.expect
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=120_000)
 
 
 def send(served: Served, topic: str, *values: str) -> None:
