@@ -14,6 +14,8 @@ import pytest
 from .served import Served, fill, serving, serving_users
 
 CHROMIUM = shutil.which("chromium")
+PATIENCE_MS = 120_000
+"""How long a browser waits for each thing: it may run beside all else."""
 SIZES = {"desk": ({"width": 1280, "height": 900}, "light"), "pocket": ({"width": 390, "height": 800}, "dark")}
 
 
@@ -37,6 +39,7 @@ def chromium() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
     if CHROMIUM is None:
         pytest.skip("there is no chromium (tools/setup.sh test installs Debian's)")
+    playwright.expect.set_options(timeout=PATIENCE_MS)
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
@@ -67,7 +70,7 @@ def window(chromium: Any, console: str, size: dict[str, int], scheme: str, expec
     made = chromium.new_context(
         viewport=size, color_scheme=scheme, base_url=console, timezone_id="Europe/Amsterdam", locale="en-GB"
     )
-    made.set_default_timeout(120_000)
+    made.set_default_timeout(PATIENCE_MS)
     complaints: list[str] = []
     made.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     made.on("weberror", lambda error: complaints.append(str(error.error)))

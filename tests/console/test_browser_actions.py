@@ -21,7 +21,6 @@ from .served import Served
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
 expect = playwright.expect
-expect.set_options(timeout=120_000)
 pytestmark = pytest.mark.slow
 
 _NUMBERS = itertools.count()
@@ -50,6 +49,8 @@ def test_log_in_and_out(outside: Any) -> None:
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
     expect(other.get_by_role("heading", name="Log in")).to_be_visible()  # what it asks for every few seconds tells it
+    other.goto("/topics")
+    expect(other.get_by_role("heading", name="Log in")).to_be_visible()
 
 
 def test_a_user_who_may_not(outside: Any) -> None:

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import BrowserContext, Page
 pytestmark = pytest.mark.slow
 expect = playwright.expect
-expect.set_options(timeout=120_000)
 
 
 def send(served: Served, topic: str, *values: str) -> None:
