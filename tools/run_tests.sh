@@ -11,11 +11,11 @@ set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 MOST_RETRIED=3
-GIBIBYTES=8
+LEAST_FREE_GIB=8
 # Where it is large enough, what tests write goes to memory: a disk's file system may stand still for seconds, or for half a minute,
 # while it forgets the thousands of files that a test has deleted, and then another test's client loses patience.
 free=$(df -BG --output=avail /dev/shm 2>/dev/null | tr -dc '0-9' || true)
-[ "${free:-0}" -lt $GIBIBYTES ] || export TMPDIR=/dev/shm
+[ "${free:-0}" -lt $LEAST_FREE_GIB ] || export TMPDIR=/dev/shm
 TMPDIR=$(mktemp -d)
 export TMPDIR
 said=$(mktemp -d)
