@@ -13,6 +13,7 @@ import logging
 import trio
 
 from ..base.network import Connection
+from ..base.repeated_lines import INTERVAL_SECONDS
 from ..base.wording import counted, explained
 from ..handlers.connection_context import ConnectionContext
 from ..handlers.services import Services
@@ -21,7 +22,6 @@ from .connection_limits import ConnectionLimits
 from .connection_pace import ConnectionPace
 from .listener_security import ServedListener, Transport
 from .monitor import Ending, Monitor
-from .repeated_lines import INTERVAL_SECONDS
 from .settings import BrokerSettings
 
 logger = logging.getLogger(__name__)
@@ -211,6 +211,7 @@ class Acceptor:
             await trio.sleep(_LOOK_SECONDS if max_idle < 0 else min(_LOOK_SECONDS, max(max_idle / 2, 0.05)))
             now = trio.current_time()
             self._monitor.closings.sum_up()
+            self._services.absent_topics.sum_up()
             for client in list(self._connections):
                 idle = now - client.last_active
                 if max_idle >= 0 and idle > max_idle and not client.busy:
@@ -242,6 +243,7 @@ class Acceptor:
         """Accept no more connections; each open one ends after the request that is being handled."""
         self._stopping = True
         self._monitor.closings.sum_up_all()
+        self._services.absent_topics.sum_up_all()
         for client in list(self._connections):
             client.stop()
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..base.network import Part
+from ..base.repeated_lines import RepeatedLines
+from ..base.wording import counted
 from ..handlers.call import Call, RequestObserver
 from .flight_recorder import FlightRecorder
-from .repeated_lines import RepeatedLines
 
 
 class Ending(enum.Enum):
@@ -61,11 +62,16 @@ class Monitor:
         self.observer = _together(observers)
         self.keeps_activity = keeps_activity
         self.recorder = recorder
-        self.closings = RepeatedLines(elapsed)
+        self.closings = RepeatedLines(elapsed, closed_more)
         self.opened: Counter[str] = Counter()
         self.closed: Counter[str] = Counter()
         self.errors: Counter[Ending] = Counter()
         self.authentications: Counter[tuple[str, Authentication]] = Counter()
+
+
+def closed_more(count: int, host: str, reason: str) -> str:
+    """The line that counts connections that were closed without one."""
+    return f"closed {counted(count, 'more connection')} from {host}: {reason}"
 
 
 def _together(observers: Sequence[RequestObserver]) -> RequestObserver | None:

@@ -9,6 +9,8 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..base.repeated_lines import RepeatedLines
+from ..base.wording import counted
 from ..controller.allocated_producer_ids import AllocatedProducerIds
 from ..controller.channels import BrokerChannel
 from ..controller.config_store import TOPICS
@@ -233,4 +235,10 @@ class Parts:
             authorizer=authorizer,
             acls=self._make_acls(),
             served=served if authorizer is None else guarded(served),
+            absent_topics=RepeatedLines(around.clock.elapsed, _still_absent),
         )
+
+
+def _still_absent(count: int, topic: str, reason: str) -> str:
+    """The line that counts the clients' requests for which a coordinator's topic could not be made."""
+    return f"{topic} could not be created for {counted(count, 'more request')}: {reason}"

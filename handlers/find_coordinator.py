@@ -101,5 +101,6 @@ async def _create_topic(call: Call, topic: str) -> None:
     if error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
         # While brokers are missing, clients ask again and again.
         level = logging.INFO if error.code is ErrorCode.INVALID_REPLICATION_FACTOR else logging.WARNING
-        logger.log(level, "%s could not be created: %s", topic, error)
+        if call.broker.absent_topics.is_first(topic, str(error), level):
+            logger.log(level, "%s could not be created: %s", topic, error)
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)

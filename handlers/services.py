@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..base.config import Config
+    from ..base.repeated_lines import RepeatedLines
     from ..base.seams import Clock, Workers
     from ..controller.acl_store import AclStore
     from ..controller.config_store import ConfigStore
@@ -38,6 +39,7 @@ class Services:
 
     ``broker_epoch`` gives that of its present registration, -1 before the first. ``is_alone``: the cluster's store is its own,
     so no other broker can be in the cluster. ``features`` are those of a cluster of several brokers, None for one that is alone.
+    ``absent_topics`` decides which refusals to make a coordinator's topic have a line in the log.
     ``authorizer`` and ``acls`` are None where every client may do everything, ``delegation_tokens`` where they are disabled.
     ``served`` may be replaced while the broker runs; dispatch reads it with every request.
     """
@@ -70,3 +72,4 @@ class Services:
     authorizer: Authorizer | None
     acls: AclStore | None
     served: ServedApis
+    absent_topics: RepeatedLines

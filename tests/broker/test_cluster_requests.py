@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -281,6 +283,26 @@ async def test_there_is_no_coordinator_before_there_are_brokers_enough(
         await known_everywhere(cluster, topic)
         for partition in (await cluster.metadata(1, topic)).topics[0].partitions:
             assert sorted(partition.replica_nodes) == [1, 2, 3]
+
+
+async def test_asking_again_and_again_for_a_coordinator_does_not_flood_the_log(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "ottla")
+    async with running(1) as cluster:
+        for _ in range(150):  # a consumer asks about once a second
+            assert await coordinator(cluster, 1) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
+            await trio.sleep(1)
+        await coordinator(cluster, 1, key_type=1)
+    said = [record.getMessage() for record in caplog.records if "could not be created" in record.getMessage()]
+    why = "INVALID_REPLICATION_FACTOR: Replication factor: 3 larger than available brokers: 1."
+    assert said.pop(0) == f"__consumer_offsets could not be created: {why}"
+    said.remove(f"__transaction_state could not be created: {why}")
+    counts = said
+    assert 2 <= len(counts) <= 3
+    count = re.compile(rf"__consumer_offsets could not be created for \d+ more requests: {re.escape(why)}")
+    assert all(count.fullmatch(line) for line in counts)
+    assert sum(int(line.split()[6]) for line in counts) == 149
 
 
 # What brokers ask the controller

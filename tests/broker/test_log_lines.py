@@ -14,7 +14,8 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 import ottla
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
-from ottla.broker.repeated_lines import INTERVAL_SECONDS, RepeatedLines
+from ottla.base.repeated_lines import INTERVAL_SECONDS, RepeatedLines
+from ottla.broker.monitor import closed_more
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -108,7 +109,7 @@ class Time:
 
 def test_a_kind_has_a_line_a_minute_while_it_goes_on(caplog: pytest.LogCaptureFixture) -> None:
     time = Time()
-    repeated = RepeatedLines(time)
+    repeated = RepeatedLines(time, closed_more)
     assert repeated.is_first("host", "garbage")
     for _ in range(3):
         assert not repeated.is_first("host", "garbage")
@@ -126,7 +127,7 @@ def test_a_kind_has_a_line_a_minute_while_it_goes_on(caplog: pytest.LogCaptureFi
 
 
 def test_what_is_remembered_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
-    repeated = RepeatedLines(Time())
+    repeated = RepeatedLines(Time(), closed_more)
     of_one_host = sum(repeated.is_first("host", f"a frame of {size} bytes") for size in range(1000))
     of_many_hosts = sum(repeated.is_first(f"host {number}", "garbage") for number in range(10_000))
     assert of_one_host < 20

@@ -1,7 +1,7 @@
 """Log lines that a client can cause again and again: the first of a kind is written, the others are counted.
 
-A kind is a host and a reason. Once a minute, while more come, a line says how many there were. The number of kinds is bounded: at
-most ``_MOST_REASONS`` for a host and ``_MOST_KINDS`` in all; the rest count as one kind.
+A kind is a subject, which is a host or a topic, and a reason. Once a minute, while more come, a line says how many there were.
+The number of kinds is bounded: at most ``_MOST_REASONS`` for a subject and ``_MOST_KINDS`` in all; the rest count as one kind.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ INTERVAL_SECONDS = 60.0
 _MOST_REASONS = 8
 _MOST_KINDS = 256
 _OTHER_REASONS = "for other reasons"
-_OTHER_HOSTS = "other hosts"
+_OTHER_SUBJECTS = "others"
 
 
 class _Kind:
@@ -31,23 +31,28 @@ class _Kind:
 
 
 class RepeatedLines:
-    """Decides which closed connections get a line of their own. ``elapsed``: seconds of a clock that never goes back."""
+    """Decides what gets a line of its own.
 
-    def __init__(self, elapsed: Callable[[], float]) -> None:
+    ``elapsed``: seconds of a clock that never goes back. ``summary`` words a line from how many more there were, of which
+    subject, and the reason.
+    """
+
+    def __init__(self, elapsed: Callable[[], float], summary: Callable[[int, str, str], str]) -> None:
         self._elapsed = elapsed
+        self._summary = summary
         self._kinds: dict[tuple[str, str], _Kind] = {}
         self._reasons: Counter[str] = Counter()
 
-    def is_first(self, host: str, reason: str, level: int = logging.WARNING) -> bool:
-        """True if the caller is to write a line; otherwise the connection is counted here."""
+    def is_first(self, subject: str, reason: str, level: int = logging.WARNING) -> bool:
+        """True if the caller is to write a line; otherwise this one is counted here."""
         now = self._elapsed()
         self._sum_up(now)
-        key = (host, reason)
+        key = (subject, reason)
         if key not in self._kinds:
             if len(self._kinds) >= _MOST_KINDS:
-                key = (_OTHER_HOSTS, _OTHER_REASONS)
-            elif self._reasons[host] >= _MOST_REASONS:
-                key = (host, _OTHER_REASONS)
+                key = (_OTHER_SUBJECTS, _OTHER_REASONS)
+            elif self._reasons[subject] >= _MOST_REASONS:
+                key = (subject, _OTHER_REASONS)
         kind = self._kinds.get(key)
         if kind is None:
             self._kinds[key] = _Kind(level, now)
@@ -65,15 +70,14 @@ class RepeatedLines:
         self._sum_up(float("inf"))
 
     def _sum_up(self, now: float) -> None:
-        for (host, reason), kind in list(self._kinds.items()):
+        for (subject, reason), kind in list(self._kinds.items()):
             if now - kind.since < INTERVAL_SECONDS:
                 continue
             if kind.count:
-                plural = "s" if kind.count > 1 else ""
-                logger.log(kind.level, "closed %d more connection%s from %s: %s", kind.count, plural, host, reason)
+                logger.log(kind.level, "%s", self._summary(kind.count, subject, reason))
                 kind.since, kind.count = now, 0
             else:
-                del self._kinds[host, reason]
-                self._reasons[host] -= 1
-                if not self._reasons[host]:
-                    del self._reasons[host]
+                del self._kinds[subject, reason]
+                self._reasons[subject] -= 1
+                if not self._reasons[subject]:
+                    del self._reasons[subject]
