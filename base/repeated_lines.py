@@ -16,7 +16,7 @@ INTERVAL_SECONDS = 60.0
 _MOST_REASONS = 8
 _MOST_KINDS = 256
 _OTHER_REASONS = "for other reasons"
-_OTHER_SUBJECTS = "others"
+_OTHER_SUBJECTS = "other hosts"  # only hosts can be so many
 
 
 class _Kind:

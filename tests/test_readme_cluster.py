@@ -137,7 +137,7 @@ def test_a_leader_is_killed_and_comes_back(cluster: Cluster) -> None:
     ours = cluster.type("three-brokers")
     killed = [check(partition(ours, "replicated"))]
     assert re.search("^one\ntwo\nthree\n", ours, re.MULTILINE)
-    # As whoever types slowly: the others know by then that the broker is gone.
+    # A user may type slowly: by then the other brokers know that this one is gone.
     gone = "until ottla topics describe -b $brokers my-replicated-topic | grep -q under-replicated; do sleep 0.1; done"
     kafkas = cluster.type("three-brokers-with-kafkas-tools", write_scripts(cluster.folder), after_kill=gone)
     shown = partition(kafkas, "my-replicated-topic")
