@@ -1,7 +1,8 @@
 """Log lines that a client can cause again and again: the first of a kind is written, the others are counted.
 
-A kind is a subject, which is a host or a topic, and a reason. Once a minute, while more come, a line says how many there were.
-The number of kinds is bounded: at most ``_MOST_REASONS`` for a subject and ``_MOST_KINDS`` in all; the rest count as one kind.
+A kind is a subject, which is a host or a topic, and a reason. Once a minute, while more come, a line says how many there were;
+``sum_up_while_running`` writes it. The number of kinds is bounded: at most ``_MOST_REASONS`` for a subject and
+``_MOST_KINDS`` in all; the rest count as one kind.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import logging
 from collections import Counter
 from collections.abc import Callable
 
+import trio
+
 logger = logging.getLogger(__name__)
 
 INTERVAL_SECONDS = 60.0
+_LOOK_SECONDS = 10.0
 _MOST_REASONS = 8
 _MOST_KINDS = 256
 _OTHER_REASONS = "for other reasons"
@@ -81,3 +85,15 @@ class RepeatedLines:
                 self._reasons[subject] -= 1
                 if not self._reasons[subject]:
                     del self._reasons[subject]
+
+
+async def sum_up_while_running(*families: RepeatedLines) -> None:
+    """Write the counts of each family as its kinds' minutes end, and what is left when this is cancelled."""
+    try:
+        while True:
+            await trio.sleep(_LOOK_SECONDS)
+            for lines in families:
+                lines.sum_up()
+    finally:
+        for lines in families:
+            lines.sum_up_all()

@@ -210,8 +210,6 @@ class Acceptor:
         while True:
             await trio.sleep(_LOOK_SECONDS if max_idle < 0 else min(_LOOK_SECONDS, max(max_idle / 2, 0.05)))
             now = trio.current_time()
-            self._monitor.closings.sum_up()
-            self._services.absent_topics.sum_up()
             for client in list(self._connections):
                 idle = now - client.last_active
                 if max_idle >= 0 and idle > max_idle and not client.busy:
@@ -242,8 +240,6 @@ class Acceptor:
     def stop(self) -> None:
         """Accept no more connections; each open one ends after the request that is being handled."""
         self._stopping = True
-        self._monitor.closings.sum_up_all()
-        self._services.absent_topics.sum_up_all()
         for client in list(self._connections):
             client.stop()
 

@@ -26,6 +26,7 @@ from ..base.addresses import join_host_port, split_host_port
 from ..base.config import Config
 from ..base.errors import KafkaError
 from ..base.network import Network
+from ..base.repeated_lines import sum_up_while_running
 from ..base.seams import Clock, SystemClock, TrioWorkers, Workers
 from ..base.secret_names import shown
 from ..base.settings import SettingError
@@ -300,6 +301,7 @@ class BrokerServer:
         try:
             async with trio.open_nursery() as background:
                 assembly.run_in(background)
+                background.start_soon(sum_up_while_running, self.monitor.closings, assembly.services.absent_topics)
                 names = self._listeners.names()
                 limits = ConnectionLimits(self.config, self._listeners.inter_broker.name, names)
                 acceptor = self._acceptor = Acceptor(assembly.services, self.monitor, limits)

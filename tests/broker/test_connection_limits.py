@@ -19,14 +19,13 @@ from ottla.base.addresses import split_host_port
 from ottla.base.config import Config
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
 from ottla.base.network import WOULD_BLOCK, Connection, Part
-from ottla.base.repeated_lines import RepeatedLines
 from ottla.base.seams import SystemClock
 from ottla.base.settings import SettingError
 from ottla.broker.acceptor import AUTHENTICATION_SECONDS, Acceptor
 from ottla.broker.connection_limits import ConnectionLimits
 from ottla.broker.listener_security import ListenerSecurity, ServedListener
 from ottla.broker.listeners import Endpoint
-from ottla.broker.monitor import Ending, Monitor, closed_more
+from ottla.broker.monitor import Ending, Monitor
 from ottla.broker.server import BrokerServer
 from ottla.broker.settings import parse_connection_overrides
 from ottla.controller.config_store import IPS, ConfigStore
@@ -187,9 +186,7 @@ async def accepting(security: ListenerSecurity) -> AsyncIterator[tuple[MemoryNet
     config = Config({})
     clock = SystemClock()
     configs = ConfigStore(EmbeddedStore(clock).session(), clock)
-    absent = RepeatedLines(clock.elapsed, closed_more)
-    parts = SimpleNamespace(config=config, configs=configs, clock=clock, served=SERVED, absent_topics=absent)
-    services = cast(Services, parts)
+    services = cast(Services, SimpleNamespace(config=config, configs=configs, clock=clock, served=SERVED))
     network, monitor = MemoryNetwork(), Monitor()
     listener = await network.listen(*OUTSIDE, 5)
     acceptor = Acceptor(services, monitor, ConnectionLimits(config, "OUTSIDE", {"OUTSIDE"}))

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 import ottla
 from ottla.base.memory_network import MemoryConnection, MemoryNetwork
-from ottla.base.repeated_lines import INTERVAL_SECONDS, RepeatedLines
+from ottla.base.repeated_lines import INTERVAL_SECONDS, RepeatedLines, sum_up_while_running
 from ottla.broker.monitor import closed_more
 from ottla.wire.api_keys import ApiKey
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -124,6 +125,25 @@ def test_a_kind_has_a_line_a_minute_while_it_goes_on(caplog: pytest.LogCaptureFi
     time.now += INTERVAL_SECONDS
     assert repeated.is_first("host", "garbage")  # after a quiet minute it is new
     assert len(caplog.records) == 2
+
+
+async def test_counts_are_written_as_time_goes_by_and_at_the_end(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = (RepeatedLines(trio.current_time, closed_more) for _ in range(2))
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sum_up_while_running, first, second)
+        for repeated, host in ((first, "one"), (second, "two")):
+            assert [repeated.is_first(host, "garbage") for _ in range(3)] == [True, False, False]
+        await trio.sleep(INTERVAL_SECONDS / 2)
+        assert not caplog.records
+        await trio.sleep(INTERVAL_SECONDS)
+        assert lines(caplog, "closed 2 more connections from one", "garbage")
+        assert lines(caplog, "closed 2 more connections from two", "garbage")
+        assert not first.is_first("one", "garbage")
+        nursery.cancel_scope.cancel()
+    assert lines(caplog, "closed 1 more connection from one", "garbage")
+    assert len(caplog.records) == 3
 
 
 def test_what_is_remembered_is_bounded(caplog: pytest.LogCaptureFixture) -> None:
