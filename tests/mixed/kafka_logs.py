@@ -25,6 +25,7 @@ ALLOWED_OF_KAFKA = {
     r"kafka-log-retention.*\nj.*cannot be resumed since it is not paused": "Kafka alone: a log is truncated meanwhile",
     r"SessionTimeoutException: Client session timed out": "the test has paused this broker",
     r"SessionExpiredException: Unable to reconnect": "the same, for longer",
+    r"during (KafkaServer )?startup\..*\norg.*KeeperException\$SessionExpired": "a JVM without a processor; it is started again",
 }
 """By a pattern in an entry: why it is harmless."""
 
