@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
-from typing import Generic, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 import trio
 
@@ -67,10 +67,14 @@ class Kept(Cached[T]):
 
     While ``run`` runs it is read there, when it is asked for, and every 10 s, or 100 times what it took, when it is not. Who
     does not get the new result in time gets the one before. What is of few things is new, however busy the machine is.
+    ``parts`` are what ``read`` gets: who asks for one does not find what was read for this.
     """
 
-    def __init__(self, read: Callable[[], Awaitable[T]], size: Callable[[T], int]) -> None:
+    def __init__(
+        self, read: Callable[[], Awaitable[T]], size: Callable[[T], int], parts: Sequence[Cached[Any]] = ()
+    ) -> None:
         super().__init__(read)
+        self._parts = parts
         self._size = size
         self._asked = trio.Event()
         self._renewed = trio.Event()
@@ -89,6 +93,8 @@ class Kept(Cached[T]):
                 self._renewed = trio.Event()
                 if not is_asked:  # it is only there for who does not get a newer one in time
                     self.forget()
+                    for part in self._parts:
+                        part.forget()
                 with trio.move_on_after(max(KEPT_SECONDS, _SHARE_UNASKED * self._took)):
                     await self._asked.wait()
                 is_asked, self._asked = self._asked.is_set(), trio.Event()

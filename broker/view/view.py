@@ -105,7 +105,7 @@ class BrokerView:
         self._sampled = (0.0, 0, 0)
         self._looked_at = self._look_at = self._began
         self._groups = Kept(self._read_groups, lambda read: len(read.rows) + len(read.max_lags))
-        self._topics = Kept(self._read_topics, len)
+        self._topics = Kept(self._read_topics, len, [self._groups])
         self._connections = Cached(self._read_connections)
         services, pace = (lambda: self.services), (lambda: self.pace())
         self.details = BrokerDetails(services, broker.connections, self.requests, clock, workers, pace)

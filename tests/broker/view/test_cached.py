@@ -89,3 +89,15 @@ async def test_what_is_of_few_things_is_new_however_long_it_took(autojump_clock:
     async with in_background(kept):
         await trio.sleep(100)
         assert await kept.get() == 2
+
+
+async def test_what_is_read_unasked_for_something_else_is_new_too(autojump_clock: trio.testing.MockClock) -> None:
+    quick = Slow(0.01)
+    part = Kept(quick.read, lambda value: 1)
+    whole = Kept(part.get, lambda value: 1, [part])
+    async with in_background(part):
+        await trio.sleep(0.1)
+        async with in_background(whole):
+            await trio.sleep(0.1)
+            assert quick.count == 2
+            assert await part.get() == 3
