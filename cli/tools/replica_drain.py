@@ -7,14 +7,16 @@ among it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import closing
 
 from ...base.wording import counted
 from .carry_out import Limits, Outcome, carry_out
 from .client import Connection
+from .cluster_view import Key
 from .moves import Layout, named
 from .output import print_json
-from .replica_plan import without_broker
+from .replica_plan import Replicas, without_broker
 from .running import ToolError, UsageError
 
 
@@ -26,26 +28,31 @@ def drain_replicas(connection: Connection, broker_id: int, limits: Limits, *, fo
     with closing(connection.admin()) as admin:
         layout = Layout(admin)
         _check_broker(layout, broker_id)
-        while targets := _targets(layout, broker_id):
+        moved: dict[Key, Replicas] = {}
+        while targets := targets_of(layout, broker_id, moved):
             outcomes.append(carry_out(admin, layout, targets, limits))
+            moved |= targets
             if any(row[-1] != "moved" for row in outcomes[-1].rows):
                 break
             layout = Layout(admin)
     rows = [row for outcome in outcomes for row in outcome.rows]
     outcome = Outcome(rows, any(each.keeps_throttle for each in outcomes[-1:]))
-    moved = sum(row[-1] == "moved" for row in rows)
+    count = sum(row[-1] == "moved" for row in rows)
     if as_json:
-        print_json({"broker": broker_id, "drained": moved == len(rows), "partitions": outcome.as_objects})
+        print_json({"broker": broker_id, "drained": count == len(rows), "partitions": outcome.as_objects})
     else:
         outcome.show()
-        if moved == len(rows):
-            print(f"Moved {counted(moved, 'replica')} of broker {broker_id}, which has none any more.")
+        if count == len(rows):
+            print(f"Moved {counted(count, 'replica')} of broker {broker_id}, which has none any more.")
     outcome.check()
 
 
-def _targets(layout: Layout, broker_id: int) -> dict[tuple[str, int], tuple[int, ...]]:
-    """What is to be done, and is being done. Raises ToolError where it cannot be."""
-    plan = without_broker(layout.targets, broker_id, layout.racks)
+def targets_of(layout: Layout, broker_id: int, moved: Mapping[Key, Replicas]) -> dict[Key, Replicas]:
+    """What is to be done, and is being done; ``moved``: what has been done. Raises ToolError where it cannot be.
+
+    The broker that was asked for the layout, any one, may not have heard of what has been moved.
+    """
+    plan = without_broker({**layout.targets, **moved}, broker_id, layout.racks)
     if plan.stuck:
         others = len(layout.racks.keys() - {broker_id})
         raise ToolError(

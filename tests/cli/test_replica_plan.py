@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 
 from ottla.cli.tools import reassignment_file
 from ottla.cli.tools.move_progress import Progress
-from ottla.cli.tools.moves import planned
+from ottla.cli.tools.moves import Layout, planned
+from ottla.cli.tools.replica_drain import targets_of
 from ottla.cli.tools.replica_plan import Racks, Replicas, spread, with_factor, without_broker
 
 Assignment = dict[tuple[str, int], Replicas]
@@ -173,3 +176,16 @@ def test_progress_in_bytes_and_the_time_that_is_left() -> None:
     assert progress.text(60.0) == "600 B of 2.0 KiB moved, 2 partitions to go, about 28 s left"
     progress.look({two: (500, [250, 600])}, 70.0)
     assert (progress.done, progress.total, progress.left) == (1750, 2000, 1), "what has arrived counts in full"
+
+
+def test_a_drain_moves_nothing_twice_though_a_broker_has_not_heard_of_it() -> None:
+    partitions = {("t", 0): SimpleNamespace(leader=2), ("t", 1): SimpleNamespace(leader=1)}
+    before: Assignment = {("t", 0): (3, 2), ("t", 1): (1, 3)}
+    known = SimpleNamespace(racks={1: None, 2: None, 3: None}, moves={}, partitions=partitions, targets=before)
+    layout = cast(Layout, known)
+    moved = targets_of(layout, 3, {})
+    assert moved == {("t", 0): (1, 2), ("t", 1): (1, 2)}
+    assert targets_of(layout, 3, moved) == {}
+    partitions["new", 0] = SimpleNamespace(leader=3)
+    before["new", 0] = (3,)
+    assert targets_of(layout, 3, moved).keys() == {("new", 0)}
