@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
+from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clients import model
 
 TIMEOUT_S = 30.0
@@ -101,3 +102,22 @@ def eventually(check: Callable[[], Result], timeout_s: float = TIMEOUT_S) -> Res
         assert time.monotonic() < deadline, f"still {result!r} after {timeout_s} s"
         time.sleep(0.02)
     return result
+
+
+def commit(consumer: model.Consumer, offsets: Mapping[tuple[str, int], model.Committed]) -> None:
+    """Commit as a member, after polling once more if it joins again just now: kafka-python 3 may, when metadata come late.
+
+    That poll is long, for 3.0.12 is in no group for ever when a poll ends at the moment it joins.
+    """
+
+    def is_done() -> bool:
+        try:
+            consumer.commit(offsets)
+        except model.ClientFailure as failure:
+            if failure.code != ErrorCode.REBALANCE_IN_PROGRESS:
+                raise
+            consumer.poll(10.0)
+            return False
+        return True
+
+    eventually(is_done)

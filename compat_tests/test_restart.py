@@ -20,7 +20,7 @@ from ottla.compat_tests.brokers import Restartable
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
 from ottla.compat_tests.raw.requests import batch, fetch, new_producer, produce
-from ottla.compat_tests.session import ClientSession, consume, eventually
+from ottla.compat_tests.session import ClientSession, commit, consume, eventually
 from ottla.compat_tests.wire_client import Operator, connect
 
 pytestmark = pytest.mark.restart
@@ -45,7 +45,7 @@ def test_clean_restart(client: ClientSession, broker_process: Restartable) -> No
     reader = client.consumer(group_id="kept-group")
     reader.subscribe(["kept"])
     consume(reader, 20)
-    reader.commit({("kept", 0): model.Committed(13)})
+    commit(reader, {("kept", 0): model.Committed(13)})
     reader.close()
     cluster_id = client.admin.describe_cluster().cluster_id
     broker_process.stop()
@@ -73,7 +73,7 @@ def test_running_clients_go_on(client: ClientSession, broker_process: Restartabl
         producer.flush()
         (message,) = consume(consumer, 1, timeout_s=60)
         assert (message.offset, message.value) == (round_number, b"%d" % round_number)
-        consumer.commit({("log", 0): model.Committed(message.offset + 1)})
+        commit(consumer, {("log", 0): model.Committed(message.offset + 1)})
         if round_number < 2:
             broker_process.stop()
             broker_process.start()
@@ -135,7 +135,7 @@ def test_committed_offsets_survive_a_kill(client: ClientSession, broker_process:
     consumer = client.consumer(group_id="group")
     consumer.subscribe(["log"])
     consume(consumer, 10)
-    consumer.commit({("log", 0): model.Committed(4)})
+    commit(consumer, {("log", 0): model.Committed(4)})
     consumer.close()
     broker_process.kill()
     broker_process.start()

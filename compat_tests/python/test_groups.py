@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from ottla.base.errors import ErrorCode
 from ottla.compat_tests.clients import model
-from ottla.compat_tests.session import ClientSession, consume, eventually
+from ottla.compat_tests.session import ClientSession, commit, consume, eventually
 
 Owned = frozenset[tuple[str, int]]
 
@@ -28,25 +28,6 @@ def balanced(consumers: Sequence[model.Consumer], everything: Owned) -> bool:
 def all_partitions(topic: str, count: int) -> Owned:
     """Partitions 0 to count - 1."""
     return frozenset((topic, partition) for partition in range(count))
-
-
-def commit(consumer: model.Consumer, offsets: Mapping[tuple[str, int], model.Committed]) -> None:
-    """Commit as a member, after polling once more if it joins again just now: kafka-python 3 may, when metadata come late.
-
-    That poll is long, for 3.0.12 is in no group for ever when a poll ends at the moment it joins.
-    """
-
-    def is_done() -> bool:
-        try:
-            consumer.commit(offsets)
-        except model.ClientFailure as failure:
-            if failure.code != ErrorCode.REBALANCE_IN_PROGRESS:
-                raise
-            consumer.poll(10.0)
-            return False
-        return True
-
-    eventually(is_done)
 
 
 @pytest.mark.capability("group: subscribe, commit, resume")

@@ -11,7 +11,7 @@ from ottla.compat_tests.clients import model
 from ottla.compat_tests.security.broker import OPEN, PRIVATE
 from ottla.compat_tests.security.conftest import OpenSession
 from ottla.compat_tests.security.ways import Way, cases
-from ottla.compat_tests.session import ClientSession, consume, eventually
+from ottla.compat_tests.session import ClientSession, commit, consume, eventually
 
 pytestmark = [pytest.mark.restart, pytest.mark.one_broker("it has a broker of its own, with users and listeners")]
 VALUES = [b"%d" % number for number in range(20)]
@@ -45,7 +45,7 @@ def read_in_group(client: ClientSession, topic: str, group: str) -> list[model.M
     consumer = client.consumer(group_id=group)
     consumer.subscribe([topic])
     messages = consume(consumer, len(VALUES))
-    consumer.commit({(topic, 0): model.Committed(len(VALUES))})
+    commit(consumer, {(topic, 0): model.Committed(len(VALUES))})
     return messages
 
 
