@@ -18,7 +18,8 @@ LIMIT_S = 240
 
 def balanced(mixed: Mixed, *options: str) -> Any:
     """The command's JSON, which must end well."""
-    chosen = ("--goals", "replicas", "--window", "0", "--disk-limit", "100", "--json")
+    patient = ("--command-property", "request.timeout.ms=120000")  # on a busy machine a JVM may need more than 30 s
+    chosen = ("--goals", "replicas", "--window", "0", "--disk-limit", "100", "--json", *patient)
     command = (sys.executable, "-m", "ottla", "cluster", "balance", "-b", mixed.bootstrap, *chosen, *options)
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
     assert done.returncode == 0, done.stderr
