@@ -44,7 +44,7 @@ static:
 	$(VENV)/bin/lint-imports
 	$(COMPILEALL)
 
-check: ## the quick part, under three minutes: ruff, mypy, import-linter, compileall, unit tests
+check: ## the quick part, two to four minutes: ruff, mypy, import-linter, compileall, unit tests
 	@tools/setup.sh check
 	@$(MAKE) --no-print-directory static
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests -m 'not slow' -q -n 2 --dist worksteal $(ARGS)
