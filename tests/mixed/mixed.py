@@ -24,7 +24,7 @@ OTTLA, KAFKA = "ottla", "kafka"
 BOTH = (OTTLA, KAFKA)
 _ELECTION_NOT_NEEDED = 84
 PATIENCE_S = 90.0
-"""The limit of waits that end with a session, on a busy machine."""
+"""The limit of waits that end with a session, and of a JVM's answer, on a busy machine."""
 
 PROPERTIES = {
     "zookeeper.session.timeout.ms": "9000",

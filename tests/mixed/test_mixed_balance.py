@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from .mixed import Mixed
+from .mixed import PATIENCE_S, Mixed
 
 pytestmark = pytest.mark.slow
 PARTITIONS, SIZE = 12, 10_000
@@ -18,7 +18,7 @@ LIMIT_S = 240
 
 def balanced(mixed: Mixed, *options: str) -> Any:
     """The command's JSON, which must end well."""
-    patient = ("--command-property", "request.timeout.ms=120000")  # on a busy machine a JVM may need more than 30 s
+    patient = ("-X", f"request.timeout.ms={PATIENCE_S * 1000:.0f}")  # a busy machine's JVM may need more than 30 s
     chosen = ("--goals", "replicas", "--window", "0", "--disk-limit", "100", "--json", *patient)
     command = (sys.executable, "-m", "ottla", "cluster", "balance", "-b", mixed.bootstrap, *chosen, *options)
     done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
