@@ -22,7 +22,7 @@ SEED := 1
 SYSTEM := ottla
 
 .DEFAULT_GOAL := help
-.PHONY: run cluster compat-cluster compat-security test-mixed setup check test test-spark-4.2 stress simulate jepsen bench bench-failover bench-archive compat-oracle compat-spark docs screenshots clean help static
+.PHONY: run cluster setup setup-all check test test-all stress simulate jepsen bench bench-failover bench-archive compat-oracle compat-spark docs screenshots clean help static
 
 run: ## start a broker on 127.0.0.1:9092 with its data in ./data (Ctrl-C stops it)
 	@tools/setup.sh run
@@ -49,12 +49,12 @@ check: ## the quick part, two to four minutes: ruff, mypy, import-linter, compil
 	@$(MAKE) --no-print-directory static
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests -m 'not slow' -q -n 2 --dist worksteal $(ARGS)
 
-test: ## everything CI runs: the checks, all tests, stock clients, Java's tools, Spark; nothing may be skipped
-	@tools/run_tests.sh $(ARGS)
+test: ## everything CI runs, in less than fifteen minutes; what needs Java is left out where there is none
+	@began=$$(date +%s); tools/setup.sh test && OTTLA_TEST_SETUP_BEGAN=$$began $(PYTHON_IN_VENV) -m ottla.tools.suite test $(ARGS)
 
-test-spark-4.2: ## the tests of Spark on pyspark 4.2.0, in a virtualenv of its own; not a part of `make test`
-	@tools/setup.sh spark-4.2
-	CI=true PATH="$(CURDIR)/.venv-spark-4.2/bin:$$PATH" .venv-spark-4.2/bin/python -m pytest compat_tests --client spark $(ARGS)
+test-all: ## every test, in lanes by toolchain and subject; ARGS="--lane go-clients", "--resume", "--table"
+	@tools/setup.sh test
+	@$(PYTHON_IN_VENV) -m ottla.tools.suite all $(ARGS)
 
 stress: ## a selection of tests many times beside processor load: ARGS="-k moves --times 20"; for new tests, before they are merged
 	@tools/setup.sh check
@@ -83,32 +83,20 @@ bench-archive: ## a topic through `ottla spark archive` while job, broker and wo
 	@tools/fetch_jars.sh spark
 	$(PYTHON_IN_VENV) -m bench.spark_archive $(ARGS)
 
-compat-oracle: ## run compat_tests on Ottla and Apache Kafka and write docs/compatibility.md; ARGS="kafka --client kcat" for a part
-	@tools/setup.sh test
+setup-all: ## build what every lane of `make test-all` needs
+	@for step in test kafka go js rust kafka-python-2 kcat browser zsh spark-4.2; do tools/setup.sh $$step || exit; done
+
+compat-oracle: setup-all ## run compat_tests on Ottla and Apache Kafka and write docs/compatibility.md; ARGS="kafka --client kcat" for a part
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_oracle.sh $(ARGS)
 
-compat-cluster: ## all of compat_tests on a cluster of three brokers on ZooKeeper; ARGS="--client java --broker kafka" for a part
-	@tools/setup.sh test
-	CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest compat_tests --brokers 3 -q -n 3 --dist loadgroup \
-		--no-loadscope-reorder $(ARGS)
-
-compat-security: ## stock clients at each kind of listener with each mechanism, on Ottla and Apache Kafka; ARGS="--client java" for a part
-	@tools/setup.sh test
-	for broker in ottla kafka; do CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest compat_tests/security \
-		compat_tests/spark/test_security.py --whole-matrix --broker $$broker -q $(ARGS) || exit 1; done
-
-test-mixed: ## all tests of clusters of Ottla and Apache Kafka 3.9 in one, of which `make test` runs one; ARGS="-k transaction"
-	@tools/setup.sh bench
-	@tools/fetch_jars.sh zookeeper mixed spark
-	CI=true PATH="$(CURDIR)/$(VENV)/bin:$$PATH" $(PYTHON_IN_VENV) -m pytest tests/mixed --on-demand --no-skips -q $(ARGS)
-
 compat-spark: ## the tests of Spark, 4.0.0 and 4.2.0, on Ottla and Apache Kafka; writes docs/spark-versions.md
-	@tools/setup.sh test
+	@tools/setup.sh kafka
 	@tools/setup.sh spark-4.2
 	PATH="$(CURDIR)/$(VENV)/bin:$$PATH" tools/compat_spark.sh $(ARGS)
 
 screenshots: ## pictures of each page of the console, in docs/console and docs/console.md
 	@tools/setup.sh test
+	@tools/setup.sh browser
 	$(PYTHON_IN_VENV) -m ottla.tests.console.screenshots
 
 docs: ## the documentation as a site in site/, after writing what is generated in docs/ anew; a warning is an error

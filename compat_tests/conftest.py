@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ottla.compat_tests import brokers, capabilities, clusters, lanes, programs, record, wire_client
+from ottla.compat_tests import brokers, capabilities, clusters, programs, record, wire_client, xdist_groups
 from ottla.compat_tests.client_properties import read_security
 from ottla.compat_tests.clients import model
 from ottla.compat_tests.clients.registry import CLIENTS
@@ -122,17 +122,17 @@ def client_of(item: Any) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Put the tests into lanes, before pytest-xdist looks; leave out what is not run, after ``-k`` and Spark's conftest did."""
+    """Put the tests into groups, before pytest-xdist looks; leave out what is not run, after ``-k`` and Spark's conftest did."""
     for item in filter(is_ours, items):
-        item.add_marker(pytest.mark.xdist_group(lane_of(item)))
+        item.add_marker(pytest.mark.xdist_group(group_of(item)))
     yield
     dropped = left_out(config, filter(is_ours, items))
     if dropped:
         config.hook.pytest_deselected(items=[item for item in items if item in dropped])
         items[:] = [item for item in items if item not in dropped]
     if config.getoption("loadgroup", False):  # in a process of pytest-xdist
-        assert all(item.nodeid.endswith(f"@{lane_of(item)}") for item in items), "pytest-xdist does not see the lanes"
-        items.sort(key=lambda item: lanes.order(lane_of(item)))
+        assert all(item.nodeid.endswith(f"@{group_of(item)}") for item in items), "pytest-xdist does not see the groups"
+        items.sort(key=lambda item: xdist_groups.order(group_of(item)))
 
 
 def is_ours(item: pytest.Item) -> bool:
@@ -140,9 +140,9 @@ def is_ours(item: pytest.Item) -> bool:
     return Path(__file__).parent in item.path.parents
 
 
-def lane_of(item: pytest.Item) -> str:
+def group_of(item: pytest.Item) -> str:
     """Where pytest-xdist runs a test."""
-    return lanes.lane(item.path, client_of(item))
+    return xdist_groups.group(item.path, client_of(item))
 
 
 def left_out(config: pytest.Config, items: Iterable[pytest.Item]) -> set[pytest.Item]:

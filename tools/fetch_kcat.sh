@@ -9,7 +9,7 @@ if command -v kcat >/dev/null 2>&1 || .venv/bin/kcat -V >/dev/null 2>&1; then
 fi
 if ! command -v apt-get >/dev/null 2>&1 || ! command -v dpkg-deb >/dev/null 2>&1; then
     echo "fetch_kcat: kcat is missing: install it with the system's package manager (brew install kcat, dnf install kcat)" >&2
-    exit 1
+    exit 3
 fi
 
 echo "fetch_kcat: fetching kcat" >&2
@@ -26,7 +26,7 @@ download() {
 # The package lists may be missing or too old; only root can renew them.
 if ! download && ! { apt-get update >/dev/null 2>&1 && download; }; then
     echo "fetch_kcat: kcat is missing and could not be fetched: apt-get install kcat" >&2
-    exit 1
+    exit 3
 fi
 for package in *.deb; do
     dpkg-deb -x "$package" .

@@ -5,15 +5,25 @@
 #   tools/setup.sh cluster  and the jars of ZooKeeper
 #   tools/setup.sh check    the first, and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
 #   tools/setup.sh docs     the run-time dependencies, and what builds the site
-#   tools/setup.sh test     all of that, and the next three, of which clients can run beside the others
-#   tools/setup.sh packages Spark, the jars, kcat, Chromium, zsh, and .venv-kafka-python-2 (the last 2.x in a venv of its own)
-#   tools/setup.sh classes  archives of the classes that the Java of packages loads
-#   tools/setup.sh clients  clients in other languages
 #   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
-#   tools/setup.sh spark-4.2  .venv-spark-4.2 with what the tests of Spark need, pyspark 4.2.0 being the Spark; and its jars
+#   tools/setup.sh test     .venv with every Python package of the tests, and what java builds, if there is a Java
+#
+# What parts of the tests need beside that (tools/suite/parts.py says which part needs what):
+#
+#   tools/setup.sh java            the jars of Kafka's serializers, ZooKeeper and Spark; an archive of Spark's classes
+#   tools/setup.sh kafka           and of Apache Kafka's brokers and tools, Streams and Connect; an archive of the tools' classes
+#   tools/setup.sh go, js, rust    the drivers of clients in other languages
+#   tools/setup.sh kafka-python-2  .venv-kafka-python-2 with the last 2.x
+#   tools/setup.sh kcat            kcat, in .venv where the machine has none
+#   tools/setup.sh browser         Chromium
+#   tools/setup.sh zsh             zsh
+#   tools/setup.sh spark-4.2       .venv-spark-4.2 with what the tests of Spark need, pyspark 4.2.0 being the Spark; and its jars
 #
 # Each step leaves a stamp in its virtualenv with the checksum of pyproject.toml, and is repeated when that file changes. A
 # virtualenv is made anew when the checkout was moved, for its scripts hold absolute paths.
+#
+# Java, Maven, Chromium and zsh are installed by apt-get where this is root on Debian. Exit status 3: a program is missing that
+# this does not install here; standard error names it.
 set -eu
 
 cd -- "$(dirname -- "$0")/.."
@@ -33,9 +43,34 @@ find_python() {
     missing="${missing:+$missing, }Python 3.11 or newer with venv (python3)"
 }
 
-java_is_17() {
-    version=$("${JAVA_HOME:+$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p')
+java_is_17() { # and a JDK, for tests compile programs
+    version=$("${JAVA_HOME:+$JAVA_HOME/bin/}javac" -version 2>&1 | sed -n 's/^javac \([0-9]*\).*/\1/p')
     [ "${version:-0}" -ge 17 ]
+}
+
+apt_install() { # packages of Debian; false where this may not be done
+    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || return 1
+    echo "setup: installing $*" >&2
+    apt-get update -qq >/dev/null 2>&1 || true
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null 2>&1
+}
+
+need_java() {
+    java_is_17 || apt_install openjdk-17-jdk-headless || apt_install default-jdk-headless || true
+    java_is_17 || missing="${missing:+$missing, }a JDK of Java 17 or newer (javac)"
+    need_program mvn maven "Maven (mvn)"
+}
+
+need_program() { # command, Debian's package, what it is
+    command -v "$1" >/dev/null 2>&1 || apt_install "$2" || true
+    need "$1" "$3"
+}
+
+stop_if_missing() {
+    if [ -n "$missing" ]; then
+        echo "setup: this needs what is not here: $missing" >&2
+        exit 3
+    fi
 }
 
 go_is_new_enough() { # than what the clients in Go ask for
@@ -97,49 +132,20 @@ install_kafka_python_2() {
     fi
 }
 
-missing_programs() {
-    for program in chromium zsh; do
-        command -v "$program" >/dev/null 2>&1 || echo "$program"
-    done
-}
-
-install_programs() { # Chromium for the tests of the console (Debian's: playwright's own is elsewhere), zsh for those of completion
-    missing=$(missing_programs)
-    if [ -n "$missing" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
-        echo "setup: installing" $missing >&2
-        apt-get update -qq >/dev/null 2>&1 || true
-        said=$(DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing 2>&1) || echo "$said" >&2
-        missing=$(missing_programs)
-    fi
-    if [ -n "$missing" ]; then
-        echo "setup: this needs what is not here:" $missing >&2
-        exit 1
-    fi
-}
-
-packages() { # side by side, for each waits for its registry half of the time
-    tools/fetch_jars.sh wire kafka zookeeper streams connect spark &
-    jars=$!
-    { # one after the other, for apt runs once at a time
-        install_programs
-        tools/fetch_kcat.sh
-    } &
-    programs=$!
+install_test() {
     install test --editable '.[compat,metrics,console-formats,spark]' --group dev --group docs --group browser
-    install_kafka_python_2
-    wait $jars
-    wait $programs
 }
 
-clients() {
-    tools/build_clients.sh go js rust
+install_java() {
+    tools/fetch_jars.sh wire zookeeper spark
+    install_test # the archive is made by a job of Spark
+    archive_classes spark
 }
 
-classes() {
-    archive_classes spark &
-    spark=$!
+install_kafka() {
+    install_java
+    tools/fetch_jars.sh kafka mixed streams connect
     archive_classes kafka
-    wait $spark
 }
 
 archive_classes() { # whose, spark or kafka: it halves what a JVM of theirs takes to start
@@ -165,34 +171,44 @@ install_spark_4_2() {
 missing=
 case $level in
 run | check | docs) find_python ;;
-test | packages | classes | clients | bench | cluster | spark-4.2)
+bench | cluster)
     find_python
-    java_is_17 || missing="${missing:+$missing, }Java 17 or newer (java)"
+    java_is_17 || missing="${missing:+$missing, }a JDK of Java 17 or newer (javac)"
     need mvn "Maven (mvn)"
-    case $level in
-    test | packages | classes | clients)
-        go_is_new_enough || missing="${missing:+$missing, }Go $least or newer (go)"
-        need node "Node.js 20 (node)"
-        need npm npm
-        need cargo "Rust 1.85 or newer (cargo)"
-        need c++ "a C++ compiler (c++)"
-        ;;
-    esac
     ;;
+test | kafka-python-2) find_python ;;
+java | kafka | spark-4.2)
+    find_python
+    need_java
+    ;;
+go) go_is_new_enough || missing="Go $least or newer (go)" ;;
+js)
+    need node "Node.js 20 (node)"
+    need npm npm
+    ;;
+rust)
+    need cargo "Rust 1.85 or newer (cargo)"
+    need c++ "a C++ compiler (c++)"
+    ;;
+browser) need_program chromium chromium "Chromium (chromium)" ;; # Debian's: playwright's own is elsewhere
+zsh) need_program zsh zsh zsh ;;
+kcat) ;;
 *)
     sed -n '2,/^set -eu/s/^# \{0,1\}//p' "$0" >&2
     exit 2
     ;;
 esac
-if [ -n "$missing" ]; then
-    echo "setup: this needs what is not here: $missing" >&2
-    exit 1
-fi
+stop_if_missing
 
 wanted=$(cksum <pyproject.toml)
 case $level in
-clients)
-    clients
+go | js | rust)
+    tools/build_clients.sh "$level"
+    exit
+    ;;
+browser | zsh) exit ;;
+kafka-python-2)
+    install_kafka_python_2
     exit
     ;;
 spark-4.2)
@@ -214,17 +230,20 @@ cluster)
     ;;
 check) install check --editable '.[compat,metrics,console-formats,jobs]' --group dev ;;
 docs) install docs --editable . --group docs ;;
-packages) packages ;;
-classes) classes ;;
+kcat) tools/fetch_kcat.sh ;;
+java) install_java ;;
+kafka) install_kafka ;;
 test)
-    clients &
-    clients=$!
-    packages
-    classes
-    wait $clients
+    install_test
+    need_java
+    if [ -z "$missing" ]; then
+        install_java
+    else
+        echo "setup: what needs it is left out of the tests: $missing" >&2
+    fi
     ;;
 bench)
-    install test --editable '.[compat,metrics,console-formats,spark]' --group dev --group docs --group browser
+    install_test
     tools/fetch_jars.sh kafka
     ;;
 esac

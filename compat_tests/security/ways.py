@@ -1,7 +1,7 @@
 """The ways in: listeners with what a client shows there, and which clients the tests try each with.
 
 ``--whole-matrix`` is all clients at all of them; without it each client comes in once over SASL_SSL, each mechanism is that
-of one client at least, and kafka-python tries each listener.
+of one client at least, and kafka-python tries each listener and each mechanism.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ DRIVERS = {
         Way("SSL"),
         Way("SSL", MUTUAL_TLS),
         Way("SASL_PLAINTEXT", "PLAIN"),
+        Way("SASL_PLAINTEXT", "SCRAM-SHA-256"),
         Way("SASL_SSL", "SCRAM-SHA-512"),
+        Way("SASL_SSL", OAUTHBEARER),
     ),
     "confluent-kafka": (Way("SASL_SSL", "SCRAM-SHA-256"),),
     "aiokafka": (Way("SASL_SSL", "PLAIN"),),

@@ -20,7 +20,7 @@ from ottla.wire.codec import encode_bytes
 from ottla.wire.headers import encode_request_header
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 
-pytestmark = [pytest.mark.slow, pytest.mark.on_demand]
+pytestmark = pytest.mark.slow
 
 PER_IP, OF_LISTENER, RATE = 4, 3, 5
 SOON_S, PATIENCE_S = 1.0, 20.0

@@ -1,7 +1,5 @@
 """Ottla and Apache Kafka 3.9 in one cluster: each leads the other's replicas and takes records, as controller either; and both
 hold clients to the same quotas in the same way.
-
-``make test-mixed`` has more of it; this is what runs each time.
 """
 
 from __future__ import annotations
@@ -110,7 +108,6 @@ def fetch(mixed: Mixed, broker_id: int, topic: str, partition: int, client_id: s
     return HeldUp(sum(each > 0 for each in throttles), sum(throttles))
 
 
-@pytest.mark.on_demand  # a busy machine does not come up to the quotas
 def test_the_same_load_is_held_up_for_as_long_by_either_kind(mixed: Mixed) -> None:
     """The quotas are set at brokers of both kinds, each of which hears of both."""
     ids = {kind: mixed.one(kind) for kind in BOTH}

@@ -15,7 +15,7 @@ from ottla.compat_tests.session import eventually
 
 from .mixed import BOTH, KAFKA, OTTLA, PATIENCE_S, Mixed
 
-pytestmark = [pytest.mark.slow, pytest.mark.on_demand]
+pytestmark = pytest.mark.slow
 
 
 class Loads:

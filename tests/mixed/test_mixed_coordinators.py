@@ -17,7 +17,7 @@ from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
 from .mixed import BOTH, PATIENCE_S, Mixed
 
-pytestmark = [pytest.mark.slow, pytest.mark.on_demand]
+pytestmark = pytest.mark.slow
 
 GROUP, TRANSACTION = 0, 1
 INTERNAL = {GROUP: "__consumer_offsets", TRANSACTION: "__transaction_state"}

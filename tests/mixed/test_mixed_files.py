@@ -14,7 +14,7 @@ from ottla.compat_tests.zookeeper import JARS
 
 from .mixed import PATIENCE_S, Mixed
 
-pytestmark = [pytest.mark.slow, pytest.mark.on_demand]
+pytestmark = pytest.mark.slow
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 

@@ -25,7 +25,7 @@ from ottla.compat_tests.zookeeper import ZooKeeperProcess
 
 from .mixed import KAFKA, OTTLA, PATIENCE_S, PROPERTIES, Mixed
 
-pytestmark = [pytest.mark.slow, pytest.mark.on_demand]
+pytestmark = pytest.mark.slow
 
 OF_KAFKA, OF_OTTLA = [1, 2], [3, 4]
 TWO_REPLICAS = {

@@ -25,7 +25,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 
 from ..security.certificates import authority, broker
 
-pytestmark = [pytest.mark.slow, pytest.mark.on_demand]
+pytestmark = pytest.mark.slow
 
 PREFIX = "listener.name.outside.ssl.keystore"
 BROKER_RESOURCE = 4

@@ -10,7 +10,7 @@ from ottla.compat_tests.wire_client import topic_metadata
 
 from .mixed import BOTH, PATIENCE_S, Mixed
 
-pytestmark = [pytest.mark.slow, pytest.mark.on_demand]
+pytestmark = pytest.mark.slow
 
 ATTEMPTS = 4
 """On a busy machine a session ends meanwhile, and leaders are elected."""

@@ -17,7 +17,7 @@ from ottla.wire.messages.incremental_alter_configs import (
 
 from .mixed import PATIENCE_S, Mixed
 
-pytestmark = [pytest.mark.slow, pytest.mark.on_demand]
+pytestmark = pytest.mark.slow
 
 TOPIC, BROKER = 2, 4
 SET, REMOVE = 0, 1

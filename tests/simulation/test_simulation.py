@@ -15,6 +15,7 @@ from ottla.replication.coordinator_shards import CoordinatorShards
 from ottla.replication.partition import Partition
 from ottla.tests.simulation import every_step
 from ottla.tests.simulation.__main__ import again, parse_seeds
+from ottla.tests.simulation.parts import parts_of
 from ottla.tests.simulation.simulation import simulate
 from ottla.tests.simulation.world import Mode
 from ottla.transaction_coordinator.coordinator import TransactionCoordinator
@@ -26,6 +27,8 @@ OUTDATED = 110
 SEEDS = range(150)
 PARTS = 15
 """Into how many tests they are split, for the processes that run tests side by side."""
+SHARE = 5
+"""So many of these tests are in `make test`."""
 
 
 def replay(seed: int) -> str:
@@ -38,7 +41,7 @@ def test_a_few_seeds() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", parts_of(PARTS, SHARE))
 def test_many_seeds(part: int) -> None:
     assert [line for line in map(replay, SEEDS[part::PARTS]) if line] == []
 

@@ -9,6 +9,7 @@ import pytest
 
 from ottla.tests.simulation.__main__ import again
 from ottla.tests.simulation.cluster.simulation import simulate_cluster
+from ottla.tests.simulation.parts import parts_of
 
 pytestmark = pytest.mark.computes
 
@@ -23,6 +24,8 @@ KEPT = {
 """What was found by a seed that is none of those."""
 PARTS = 30
 """Into how many tests they are split, for the processes that run tests side by side."""
+SHARE = 10
+"""So many of these tests are in `make test`."""
 
 
 def replay(seed: int) -> str:
@@ -31,7 +34,7 @@ def replay(seed: int) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", parts_of(PARTS, SHARE))
 def test_many_seeds(part: int) -> None:
     assert [line for line in map(replay, SEEDS[part::PARTS]) if line] == []
 

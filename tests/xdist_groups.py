@@ -1,8 +1,8 @@
 """Which slow tests one process runs, where pytest-xdist spreads them over several (``--dist loadgroup``), and in which order.
 
-A lane is the tests of a file, because they share fixtures, often a broker or a JVM; or of a folder whose files share them. In a
-file of ``APART`` each test is a lane. Lanes are given one by one to processes that have finished theirs, the longest first,
-so that all end at about the same time.
+A group is the tests of a file, because they share fixtures, often a broker or a JVM; or of a folder whose files share them. In a
+file of ``APART`` each test is a group. A process that has finished its group is given the next one, the longest first, so that
+all end at about the same time.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ TOGETHER = frozenset({"console", "controller", "kafka_files", "mixed"})
 """Folders whose files share a broker and a browser, Apache Kafka's data folders, a ZooKeeper or a cluster."""
 
 
-def lane(file: PurePath) -> str | None:
-    """The lane of the tests in this file, which is relative to ``tests``; None when each has its own."""
+def group(file: PurePath) -> str | None:
+    """The group of the tests in this file, which is relative to ``tests``; None when each has its own."""
     name = _name(file)
     return None if name in APART else name
 

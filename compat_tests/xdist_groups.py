@@ -1,14 +1,14 @@
 """Which tests of the suite one process runs, where pytest-xdist spreads them over several (``--dist loadgroup``).
 
-A lane is the tests that share something dear: a client's driver, one Spark session, topics that the cleaner has been through.
-Each process has a broker of its own, so lanes don't meet. Lanes are begun in the order of the tests, hence the longest first.
+A group is the tests that share something dear: a client's driver, one Spark session, topics that the cleaner has been through.
+Each process has a broker of its own, so groups don't meet. Groups are begun in the order of the tests, hence the longest first.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
 
-# They start a JVM of their own for what they test, so that both lanes of Spark take about as long.
+# They start a JVM of their own for what they test, so that both groups of Spark take about as long.
 WITH_SPARKS_OF_THEIR_OWN = frozenset(
     f"test_{name}"
     for name in ("archive", "audit", "cluster", "declarative_pipelines", "following", "formats", "mirror", "replay")
@@ -17,8 +17,8 @@ RUN_BY_FILE = frozenset({"test_codecs_across", "test_compaction"})
 """Not by client: what all clients read is made once, and the drivers of all are started in one process only."""
 
 
-def lane(path: Path, client: str) -> str:
-    """The lane of a test in this file, for this client."""
+def group(path: Path, client: str) -> str:
+    """The group of a test in this file, for this client."""
     folder, file = path.parent.name, path.stem
     if folder == "spark":
         return "spark, jobs" if file in WITH_SPARKS_OF_THEIR_OWN else "spark, session"
@@ -30,5 +30,5 @@ def lane(path: Path, client: str) -> str:
 
 
 def order(name: str) -> tuple[int, str]:
-    """Sorts lanes: Spark's and Java's take minutes."""
+    """Sorts groups: Spark's and Java's take minutes."""
     return ({"spark": 0, "java": 1}.get(name.partition(",")[0], 2), name)

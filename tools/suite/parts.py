@@ -1,0 +1,232 @@
+"""The parts of `make test` and the lanes of `make test-all`: which tests each runs, and what it needs beside Python.
+
+Every test of the project is in a lane. A slow test of ``tests/`` that no other lane names is in ``programs``; a quick one is in
+``quick``; and the tests of ``compat_tests/`` belong to a client, whose lane ``CLIENTS_OF`` gives, or to a file that has a lane of
+its own. tests/tools/test_parts.py holds that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+VENV, VENV_SPARK_4_2 = ".venv", ".venv-spark-4.2"
+
+
+class Selection(NamedTuple):
+    """Tests that one pytest runs: what it is given as paths, and its other options."""
+
+    paths: tuple[str, ...]
+    options: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """Tests that run as one command and have one outcome."""
+
+    name: str
+    about: str
+    tests: Selection | None = None
+    """None: ``make static``."""
+    needs: tuple[str, ...] = ()
+    """Steps of tools/setup.sh."""
+    workers: int = 2
+    """Processes of pytest; with more than one it runs on pytest-xdist."""
+    shares_fixtures: bool = True
+    """tests/xdist_groups.py and compat_tests/xdist_groups.py say which tests stay together in one process."""
+    is_compute: bool = False
+    """Does nothing but compute, and so yields to parts that wait for others."""
+    venv: str = VENV
+
+
+SLOW = "slow and not computes"
+COMPUTES = "slow and computes"
+IN_TEST = "not in_lane_only"
+"""What `make test` has of the slow tests."""
+
+FOLDERS_OF: Mapping[str, tuple[str, ...]] = {
+    "pages": (
+        "tests/test_docs_site.py",
+        "tests/test_packaging.py",
+        "tests/test_readme.py",
+        "tests/test_readme_cluster.py",
+        "tests/test_recipes.py",
+        "tests/cli/test_transcripts.py",
+        "tests/cli/test_listeners_page.py",
+        "tests/testing/test_page.py",
+    ),
+    "browser": ("tests/console",),
+    "zookeeper": (
+        "tests/broker/test_serve_zookeeper.py",
+        "tests/broker/test_zookeeper_away.py",
+        "tests/compat",
+        "tests/controller",
+        "tests/replication",
+        "tests/bench",
+        "tests/jepsen",
+    ),
+    "kafka-files": ("tests/kafka_files", "tests/java", "tests/log", "tests/wire", "tests/handlers"),
+    "mixed": ("tests/mixed",),
+    "embedding": ("tests/testing",),
+    "command-line": ("tests/cli",),
+}
+"""Files and folders of slow tests by lane; a file goes before the folder that holds it."""
+CLIENTS_OF: Mapping[str, tuple[str, ...]] = {
+    "python-clients": ("kafka-python", "kafka-python-2", "confluent-kafka", "aiokafka", "wire"),
+    "java-clients": ("java", "java-3.9"),
+    "go-clients": ("franz-go", "sarama", "kafka-go"),
+    "js-clients": ("kafkajs", "platformatic"),
+    "rust-clients": ("rdkafka", "rskafka"),
+    "kcat": ("kcat",),
+    "kafka-tools": ("java-tools",),
+    "streams": ("kafka-streams",),
+    "connect": ("connect",),
+    "spark": ("spark",),
+}
+NEEDS_OF: Mapping[str, tuple[str, ...]] = {
+    "python-clients": ("kafka-python-2",),
+    "java-clients": ("java",),
+    "go-clients": ("go",),
+    "js-clients": ("js",),
+    "rust-clients": ("rust",),
+    "kcat": ("kcat",),
+    "kafka-tools": ("kafka",),
+    "streams": ("kafka",),
+    "connect": ("kafka",),
+    "spark": ("java",),
+}
+"""Of the lanes of clients."""
+CODECS = "compat_tests/python/test_codecs_across.py"
+"""Each client reads what each other has written, so it needs all of them."""
+SECURITY = ("compat_tests/security", "compat_tests/spark/test_security.py")
+
+
+def lane_of_slow(file: str) -> str:
+    """The lane of the slow tests in a file of ``tests/`` that do more than compute."""
+    names = [(place, lane) for lane, places in FOLDERS_OF.items() for place in places]
+    found = [(len(place), lane) for place, lane in names if file == place or file.startswith(f"{place}/")]
+    return max(found)[1] if found else "programs"
+
+
+def slow_tests(*lanes: str, marks: str = SLOW) -> Selection:
+    """The slow tests of ``tests/`` in these lanes."""
+    places = tuple(place for lane in lanes for place in FOLDERS_OF.get(lane, ("tests",)))
+    others = [place for other, taken in FOLDERS_OF.items() if other not in lanes for place in taken]
+    inside = [other for other in others if any(other.startswith(f"{place}/") for place in places)]
+    return Selection(places, ("-m", marks, *_ignored(inside)))
+
+
+def clients(names: Sequence[str], *options: str, ignored: Sequence[str] = ()) -> Selection:
+    """The tests of some clients."""
+    chosen = [word for name in names for word in ("--client", name)]
+    return Selection(("compat_tests",), (*chosen, *_ignored([CODECS, *ignored]), *options))
+
+
+def _ignored(paths: Sequence[str]) -> list[str]:
+    return [f"--ignore={path}" for path in paths]
+
+
+STATIC = Part("static", "ruff, mypy, import-linter, compileall", workers=1, is_compute=True)
+QUICK = Part(
+    "quick",
+    "all quick tests",
+    Selection(("tests",), ("-m", "not slow")),
+    shares_fixtures=False,
+    is_compute=True,
+)
+
+# Long ones first: they are begun in this order.
+PARTS = (
+    Part(
+        "spark",
+        "Spark's Kafka source and sink",
+        Selection(
+            tuple(
+                f"compat_tests/spark/test_{name}.py"
+                for name in ("batch_read", "batch_write", "streaming", "ends", "gaps", "data_loss", "restart")
+            )
+        ),
+        needs=("java",),
+        workers=1,
+    ),
+    Part(
+        "three-brokers",
+        "three processes on ZooKeeper, of which the leader is killed",
+        Selection(
+            ("compat_tests/test_restart.py", "compat_tests/test_restart_transactions.py"),
+            ("--brokers", "3", "--client", "kafka-python"),
+        ),
+        needs=("java",),
+        workers=1,
+    ),
+    Part(
+        "kafka-python",
+        "kafka-python's part of compat_tests, each mechanism of SASL at a listener among it",
+        Selection(("compat_tests",), ("--client", "kafka-python", "-k", "not test_read_by")),  # they need every client
+    ),
+    Part(
+        "programs",
+        "embedding, and the command line",
+        slow_tests("embedding", "command-line", marks=f"{SLOW} and {IN_TEST}"),
+    ),
+    STATIC,
+    QUICK,
+    Part(
+        "simulation",
+        "a share of the seeds of each simulation, kept seeds, what finds rules that were broken on purpose",
+        Selection(("tests",), ("-m", f"{COMPUTES} and {IN_TEST}")),
+        shares_fixtures=False,
+        is_compute=True,
+    ),
+)
+
+
+def _client_lanes() -> list[Part]:
+    """On one broker and on three; who gets in, and how, has lanes of its own."""
+    lanes = []
+    for name, names in CLIENTS_OF.items():
+        tests = clients(names, ignored=SECURITY)
+        lanes.append(Part(name, f"{', '.join(names)} on one broker", tests, NEEDS_OF[name]))
+    for name, names in CLIENTS_OF.items():
+        tests = clients(names, "--brokers", "3", ignored=SECURITY)
+        needs = tuple(dict.fromkeys((*NEEDS_OF[name], "java")))
+        lanes.append(Part(f"three-brokers-{name}", f"{', '.join(names)} on three brokers", tests, needs))
+    return lanes
+
+
+_EVERY_CLIENT = ("java", "go", "js", "rust", "kafka-python-2")
+
+LANES = (
+    STATIC,
+    dataclasses.replace(QUICK, needs=("java",)),
+    Part("seeds", "all seeds of the simulations", Selection(("tests",), ("-m", COMPUTES)), shares_fixtures=False),
+    Part("embedding", "ottla.Broker, ottla.Cluster, the pytest plugin", slow_tests("embedding"), ("java",)),
+    Part("command-line", "the ottla command", slow_tests("command-line"), ("java", "zsh")),
+    Part("programs", "brokers as processes, and what no other lane has", slow_tests("programs"), ("kafka",)),
+    Part("zookeeper", "Ottla on ZooKeeper; jepsen; a failover's benchmark", slow_tests("zookeeper"), ("kafka",)),
+    Part("kafka-files", "Apache Kafka's files, serializers and tools", slow_tests("kafka-files"), ("kafka",)),
+    Part("mixed", "clusters of Ottla and Apache Kafka 3.9 in one", slow_tests("mixed"), ("kafka",)),
+    Part("pages", "what README and docs say, done; packaging", slow_tests("pages"), ("kafka", "kcat")),
+    Part("browser", "the console in Chromium", slow_tests("browser"), ("browser",)),
+    *_client_lanes(),
+    Part("codecs", "each client reads what each other wrote", Selection((CODECS,)), _EVERY_CLIENT),
+    *(
+        Part(
+            f"security-{broker}",
+            f"each client at each listener with each mechanism, on {broker.title()}",
+            Selection(SECURITY, ("--broker", broker, "--whole-matrix")),
+            (*_EVERY_CLIENT, "kcat", "kafka"),
+        )
+        for broker in ("ottla", "kafka")
+    ),
+    Part(
+        "spark-4.2",
+        "spark on pyspark 4.2.0",
+        clients(("spark",), ignored=SECURITY),
+        ("java", "spark-4.2"),
+        workers=1,
+        venv=VENV_SPARK_4_2,
+    ),
+)
