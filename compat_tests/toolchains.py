@@ -34,7 +34,7 @@ def kafka_python_2() -> Path:
     """The interpreter of the virtualenv that holds kafka-python 2.x."""
     python = _variable_or("OTTLA_KAFKA_PYTHON_2", PACKAGE / ".venv-kafka-python-2" / "bin" / "python")
     if not python.exists():
-        missing(f"no virtualenv with kafka-python 2.x at {python} (make setup, or OTTLA_KAFKA_PYTHON_2)")
+        missing(f"no virtualenv with kafka-python 2.x at {python} (make setup-all, or OTTLA_KAFKA_PYTHON_2)")
     return python
 
 
@@ -49,7 +49,7 @@ def kafka_jars() -> Path:
     """The folder with the jars of Kafka's tools and broker."""
     folder = jars_folder(KAFKA_JARS)
     if not list(folder.glob("kafka-tools-*.jar")):
-        missing(f"no jars of Kafka's tools in {folder} (make setup, or OTTLA_KAFKA_JARS)")
+        missing(f"no jars of Kafka's tools in {folder} (make setup-all, or OTTLA_KAFKA_JARS)")
     return folder
 
 
@@ -57,7 +57,7 @@ def jars(name: str) -> Path:
     """The folder of one set of jars, by the name that tools/fetch_jars.sh gives it."""
     folder = jars_folder(name)
     if not list(folder.glob("*.jar")):
-        missing(f"no jars in {folder} (make setup, or OTTLA_JARS)")
+        missing(f"no jars in {folder} (make setup-all, or OTTLA_JARS)")
     return folder
 
 
@@ -65,7 +65,7 @@ def built_clients(language: str) -> Path:
     """The folder with the drivers in one language, as tools/build_clients.sh leaves it."""
     folder = _variable_or("OTTLA_CLIENTS", PACKAGE / ".clients") / language
     if not (folder / ".built").exists():
-        missing(f"no clients in {folder} (make setup, or tools/build_clients.sh {language}, or OTTLA_CLIENTS)")
+        missing(f"no clients in {folder} (make setup-all, or tools/build_clients.sh {language}, or OTTLA_CLIENTS)")
     return folder
 
 

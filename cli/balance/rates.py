@@ -1,8 +1,8 @@
 """How many bytes a second are written to partitions, and read from them, over a window of time.
 
 Leaders' offsets and groups' committed ones are looked at twice; a record counts with as many bytes as the partition's records
-have on average. Where brokers' Prometheus metrics are named, the bytes of a topic are those that they count, spread over its
-partitions as the offsets say.
+had on average when the window began. Where brokers' Prometheus metrics are named, the bytes of a topic are those that they
+count, spread over its partitions as the offsets say.
 """
 
 from __future__ import annotations
@@ -55,11 +55,12 @@ class Window(NamedTuple):
             return {}
         began = time.monotonic()
         first = self._sample(admin, sizes)
+        # Now, for ``sizes`` are of now: a partition may have many times as many records when the window ends.
+        starts = _offsets(admin, sizes, OffsetSpec.EARLIEST)
         self.sleep(self.seconds)
         passed = time.monotonic() - began
         second = self._sample(admin, sizes)
-        starts = _offsets(admin, sizes, OffsetSpec.EARLIEST)
-        each = {key: sizes[key] / max(end - starts.get(key, 0), 1) for key, end in second.ends.items()}
+        each = {key: sizes[key] / max(end - starts.get(key, 0), 1) for key, end in first.ends.items()}
         written = _grown(first.ends, second.ends, each, passed)
         read = _grown(first.read, second.read, each, passed)
         for rates, name in ((written, _WRITTEN), (read, _READ)):

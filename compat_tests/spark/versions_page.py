@@ -26,7 +26,8 @@ The tests of `compat_tests/spark/`: how many of each row passed, by the version 
 
 n/a: this version of Spark has none of it, or what it takes (spark-avro, Delta, Iceberg) was not released for it. pyspark 4.0.0
 is what `pip install '.[spark]'` brings and what CI runs. Of the connector for 4.2.0 a part is not in Maven Central, and
-stands in from 4.1.0-preview1 (`tools/jars/spark-kafka-4.2.0/`); `make test-spark-4.2` runs the tests with it, on Ottla only.
+stands in from 4.1.0-preview1 (`tools/jars/spark-kafka-4.2.0/`). The lane `spark-4.2` of `make test-all` runs the tests with it,
+on Ottla only.
 """
 
 Column = tuple[str, str]

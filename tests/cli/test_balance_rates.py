@@ -55,6 +55,29 @@ def test_offsets_count_a_record_as_large_as_the_average(metered: ottla.Broker) -
     assert rates["offsets-changed", 0].written > 10 * rates["offsets-same", 0].written > 0
 
 
+def test_a_partition_that_grows_many_times_over_in_the_window(metered: ottla.Broker) -> None:
+    """Both get a hundred records of one size; one had a single record before, the other had a hundred."""
+    young, old = ("grows-young", 0), ("grows-old", 0)
+    with (
+        closing(Admin(bootstrap_servers=metered.bootstrap_servers)) as admin,
+        KafkaProducer(bootstrap_servers=metered.bootstrap_servers) as producer,
+    ):
+        admin.create_topics({topic: {"num_partitions": 1, "replication_factor": 1} for topic, _ in (young, old)})
+
+        def write(key: Key, count: int) -> None:
+            for sent in [producer.send(key[0], bytes(SMALL), partition=0) for _ in range(count)]:
+                sent.get(timeout=60)
+
+        def write_in_window(seconds: float) -> None:
+            write(young, 100)
+            write(old, 100)
+
+        write(young, 1)
+        write(old, 100)
+        rates = Window(1, (), write_in_window).measure(admin, {young: SMALL, old: 100 * SMALL})
+    assert rates[young].written == rates[old].written > 0
+
+
 def test_metrics_tell_the_bytes_that_were_written(metered: ottla.Broker) -> None:
     assert metered.metrics_address is not None
     rates = measured(metered, ("metrics-changed", "metrics-same"), metered.metrics_address)

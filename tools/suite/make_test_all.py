@@ -93,7 +93,7 @@ def run_lane(lane: Part, known: Results, extra: Sequence[str]) -> bool:
     if not extra:
         known.add(lane.name, result)
         results.save(known, KEPT)
-    if not outcome.is_green:
+    if extra or not outcome.is_green:
         print(log.read_text(errors="replace"))
     for name in first:
         print(f"FAILED AT FIRST: {name}")
