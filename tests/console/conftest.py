@@ -38,7 +38,7 @@ def chromium() -> Iterator[Any]:
     """A ``playwright.sync_api.Browser``. Its driver's asyncio loop runs in the process until the browser is closed."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed (tools/setup.sh test)")
     if CHROMIUM is None:
-        pytest.skip("there is no chromium (tools/setup.sh test installs Debian's)")
+        pytest.skip("there is no chromium (tools/setup.sh browser installs Debian's)")
     playwright.expect.set_options(timeout=PATIENCE_MS)
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
