@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..base.errors import ErrorCode, KafkaError
+from ..log.settings import LONG_MAX
 from ..replication.coordinator_log import Moment, as_seen_by_clients
 from ..wire.messages.consumer_offsets import OffsetCommitValue
 from ..wire.messages.offset_commit import (
@@ -54,7 +55,8 @@ def commit(shard: Shard, request: OffsetCommitRequest, version: int, now: Moment
     elif request.generation_id_or_member_epoch >= 0:
         known = version >= GROUP_ID_NOT_FOUND_FROM
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION)
-    expire_timestamp = -1 if request.retention_time_ms == -1 else now.wall_ms + request.retention_time_ms
+    # Kafka's sum wraps, and such offsets expire at once; "for ever" is what a client means by a retention near 2^63.
+    expire_timestamp = -1 if request.retention_time_ms == -1 else min(now.wall_ms + request.retention_time_ms, LONG_MAX)
     response = OffsetCommitResponse()
     records: list[CoordinatorRecord] = []
     for topic in request.topics:

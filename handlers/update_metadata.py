@@ -9,7 +9,7 @@ listeners; 5 groups partitions by topic; 7 has topic ids (KIP-516).
 
 from __future__ import annotations
 
-from ..base.errors import KafkaError
+from ..base.errors import ErrorCode, KafkaError
 from ..wire.messages.update_metadata import (
     UpdateMetadataBroker,
     UpdateMetadataEndpoint,
@@ -40,8 +40,15 @@ async def handle(call: Call, request: UpdateMetadataRequest) -> UpdateMetadataRe
 def _with_listeners(broker: UpdateMetadataBroker) -> UpdateMetadataBroker:
     """Name the listeners by their security protocols, which is all that early versions have."""
     endpoints = broker.endpoints or [UpdateMetadataEndpoint(host=broker.v0_host, port=broker.v0_port)]
-    named = [replace(endpoint, listener=_PROTOCOLS[endpoint.security_protocol]) for endpoint in endpoints]
+    named = [replace(endpoint, listener=_protocol(endpoint.security_protocol)) for endpoint in endpoints]
     return replace(broker, endpoints=named)
+
+
+def _protocol(number: int) -> str:
+    """The security protocol of a number; Kafka's error for one that there is not (``SecurityProtocol.forId``)."""
+    if not 0 <= number < len(_PROTOCOLS):
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"there is no security protocol with the number {number}")
+    return _PROTOCOLS[number]
 
 
 def error_response(request: UpdateMetadataRequest, error: KafkaError) -> UpdateMetadataResponse:

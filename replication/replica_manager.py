@@ -40,7 +40,7 @@ from ..wire.messages.update_metadata import UpdateMetadataRequest
 from ..wire.schema import ZERO_UUID
 from .counters import TRAFFIC, ReplicationCounters
 from .metadata_cache import MetadataCache
-from .partition import IsrChanges, Partition, Surroundings
+from .partition import NO_EPOCH, IsrChanges, Partition, Surroundings
 from .partition_registration import PartitionRegistration
 from .quotas import ReplicationQuotas
 from .settings import QuotaSettings
@@ -220,8 +220,8 @@ class ReplicaManager:
         else:
             if ZERO_UUID not in (topic_id, known.topic_id) and topic_id != known.topic_id:
                 raise KafkaError(ErrorCode.INCONSISTENT_TOPIC_ID, "the topic was created again with another id")
-            if registration.leader_epoch < known.leader_epoch:
-                raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {registration.leader_epoch} is past")
+        if registration.leader_epoch < (NO_EPOCH if known is None else known.leader_epoch):
+            raise KafkaError(ErrorCode.STALE_CONTROLLER_EPOCH, f"leader epoch {registration.leader_epoch} is past")
         if self.broker_id not in registration.replicas:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"this broker is none of {registration.replicas}")
         partition = known or self._create(topic, number, topic_id, settings, is_new=registration.is_new)

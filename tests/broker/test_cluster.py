@@ -251,6 +251,31 @@ async def test_every_version_of_stop_replica(version: int, autojump_clock: trio.
         assert not list(cluster.services(1).replicas.partitions())
 
 
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("number", [-1, 4, 77])
+async def test_a_security_protocol_that_there_is_not(
+    version: int, number: int, autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    endpoint = UpdateMetadataEndpoint(host="seven", port=9092, security_protocol=number)
+    broker = UpdateMetadataBroker(id=7, endpoints=[endpoint])
+    request = UpdateMetadataRequest(controller_id=7, controller_epoch=9, live_brokers=[broker])
+    async with running(1) as cluster:
+        assert (await cluster.ask(1, request, version)).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+async def test_a_leader_epoch_before_the_first_is_refused(autojump_clock: trio.testing.MockClock) -> None:
+    async with running(1) as cluster:
+        broker = cluster.services(1)
+        state = LeaderAndIsrPartitionState(leader=1, leader_epoch=-2, isr=[1], replicas=[1], is_new=True)
+        topic = LeaderAndIsrTopicState(topic_name="early", topic_id=b"e" * 16, partition_states=[state])
+        request = LeaderAndIsrRequest(controller_epoch=9, broker_epoch=broker.broker_epoch(), topic_states=[topic])
+        answer = await cluster.ask(1, request, 7)
+        (error,) = answer.topics[0].partition_errors
+        assert error.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+        assert not list(broker.replicas.partitions())
+
+
 @pytest.mark.parametrize("version", range(9))
 async def test_every_version_of_update_metadata(version: int, autojump_clock: trio.testing.MockClock) -> None:
     state = UpdateMetadataPartitionState(leader=7, topic_name="told" if version < 5 else "", replicas=[7], isr=[7])

@@ -149,6 +149,14 @@ def test_with_members_retention_counts_from_when_the_group_became_empty(machine)
     assert machine.shard.groups == {}
 
 
+def test_a_retention_near_the_end_of_time_is_for_ever(machine):
+    assert machine.commit(1, version=2, retention_time_ms=(1 << 63) - 1) == NONE
+    machine.advance(100 * DAY)
+    machine.expire_offsets()
+    machine.restart()
+    assert machine.fetch().committed_offset == 1
+
+
 def test_the_time_a_group_became_empty_survives_a_restart(machine):
     (member,) = machine.stable()
     machine.commit(1, member_id=member, generation=1)

@@ -16,6 +16,7 @@ from ottla.tools.suite import make_test, make_test_all
 
 MEMORY = Path("/dev/shm")
 LEAST_FREE_BYTES = 8 << 30
+_INTERRUPTED = 130
 
 
 def main() -> int:
@@ -24,7 +25,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=MEMORY if is_roomy else None, ignore_cleanup_errors=True) as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
         kind, *words = sys.argv[1:]
-        return {"test": make_test.main, "all": make_test_all.main}[kind](words)
+        status = _INTERRUPTED
+        try:
+            status = {"test": make_test.main, "all": make_test_all.main}[kind](words)
+        except* KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":
