@@ -35,15 +35,18 @@ Reasons are below the tables. `make compat-oracle` makes this page, and each tab
 """
 
 NOT_SERVED = """\
-## What Ottla does not serve
+## What is not in the tables
 
-No client can have these, and the suite does not ask for them:
+The suite does not ask for these:
 
-- more than one broker: partitions have one replica;
+- several brokers: the tables are of one, and [a cluster](cluster.md#stock-clients-on-it) is run with the same tests;
+- ACLs: the suite runs on brokers without an authorizer, where requests for them answer that security is off.
+
+No client can have these, for Ottla does not serve them:
+
 - the group protocols of KIP-848 (`group.protocol=consumer`), share groups and KIP-1071's for Streams;
-- ACLs: the suite runs on brokers without an authorizer, where requests for them answer that security is off;
-- tiered storage, quotas, delegation tokens;
-- what is about a quorum of controllers: `kafka-metadata-quorum`, `kafka-features`, `kafka-leader-election`.
+- tiered storage;
+- what is about a quorum of controllers: `kafka-metadata-quorum`, and `kafka-features` for `metadata.version`.
 """
 
 
