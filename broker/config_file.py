@@ -1,7 +1,8 @@
 """Reads ``server.properties`` and ``--override name=value``, and warns of properties without effect.
 
 A property of Kafka that Ottla does not use gives one warning. So does an unknown name in a file, which may have been written for
-another version; in an override, which is typed for this start, an unknown name is an error. A malformed value is always an error.
+another version; in an override or a program, which are written for this broker, an unknown name is an error. A malformed value is
+always an error.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ..base.config import Config
 from ..base.kafka_property_names import KAFKA_PROPERTY_NAMES
 from ..base.listener_names import without_prefix
 from ..base.settings import SettingError, Settings
+from ..base.wording import meant
 
 logger = logging.getLogger(__name__)
 
@@ -77,17 +79,23 @@ def read_properties(path: Path) -> dict[str, str]:
 
 def parse_overrides(overrides: Iterable[str]) -> dict[str, str]:
     """``name=value`` strings. Raises SettingError for an unknown name."""
-    names = declared_names()
     properties = {}
     for override in overrides:
         name, separator, value = override.partition("=")
         name = name.strip()
         if not separator or not name:
             raise SettingError(override, "", "an override is name=value")
-        if without_prefix(name) not in names and without_prefix(name) not in KAFKA_PROPERTY_NAMES:
-            raise SettingError(name, value, "no such property")
         properties[name] = value.strip()
+    refuse_unknown(properties)
     return properties
+
+
+def refuse_unknown(properties: Mapping[str, str]) -> None:
+    """Raise SettingError for a name that neither Ottla nor Kafka has, with the one that may have been meant."""
+    known = declared_names() | KAFKA_PROPERTY_NAMES
+    for name, value in properties.items():
+        if without_prefix(name) not in known:
+            raise SettingError(name, value, f"no such property{meant(without_prefix(name), known)}")
 
 
 def warn_of_unused(properties: Mapping[str, str]) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import trio
 
-from .config_file import load_config
+from .config_file import load_config, refuse_unknown
 from .server import BrokerFailedError, BrokerServer, StartError
 
 
@@ -58,6 +58,7 @@ async def running_server(
     data_dir: str | Path | None, listen: str, properties: Mapping[str, str] | None
 ) -> AsyncIterator[BrokerServer]:
     """``open_broker`` with access to the broker's parts: ``server.assembly`` exists for as long as the block lasts."""
+    refuse_unknown(properties or {})
     with contextlib.ExitStack() as stack:
         if data_dir is None:
             data_dir = stack.enter_context(tempfile.TemporaryDirectory(prefix="ottla-"))

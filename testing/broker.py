@@ -20,7 +20,7 @@ import trio
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
 from ..base.settings import SettingError
-from ..broker.config_file import load_config
+from ..broker.config_file import load_config, refuse_unknown
 from ..broker.embedded import describe
 from ..broker.server import StartError
 from ..handlers.services import Services
@@ -51,8 +51,8 @@ class Broker:
     unless the property ``authorizer.class.name`` names an authorizer.
 
     ``data_dir`` None is a temporary folder that is removed with the broker; ``listen`` is ``HOST:PORT``, where port
-    0 picks a free one; ``properties`` are Kafka's broker properties by name; ``version`` ("3.9") limits it to the
-    API versions of that release of Apache Kafka.
+    0 picks a free one; ``properties`` are Kafka's broker properties by name, and a name that does not exist is a
+    SettingError; ``version`` ("3.9") limits it to the API versions of that release of Apache Kafka.
 
     ``faults`` makes requests fail, ``requests`` records them, ``clock`` is the broker's time.
     """
@@ -73,6 +73,7 @@ class Broker:
         users: Mapping[str, str] | None = None,
         tls: bool = False,
     ) -> None:
+        refuse_unknown(properties or {})
         self._access = Access(users, tls)
         self._arguments = (data_dir, listen, properties)
         self._served = served_by(version)

@@ -13,6 +13,7 @@ from types import TracebackType
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
+from ..broker.config_file import refuse_unknown
 from ..group_coordinator.settings import TOPIC as OFFSETS_TOPIC
 from ..handlers.services import Services
 from . import administration
@@ -115,6 +116,8 @@ class Cluster:
     ) -> None:
         if brokers < 1:
             raise ValueError("a cluster has one broker or more")
+        for given in (properties or {}, *(broker_properties or {}).values()):
+            refuse_unknown(given)
         self._properties = {**QUICK, **replicas_by_default(brokers), **(properties or {})}
         self._own_properties = broker_properties or {}
         time = AdjustableClock()

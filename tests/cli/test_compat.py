@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ottla
+from ottla.compat_tests import toolchains
 
 from .conftest import LIMIT_S, Command
 from .test_command import on_terminal
@@ -42,6 +43,7 @@ def test_json_of_one_test(command: Command, broker: ottla.Broker) -> None:
 
 @pytest.mark.slow
 def test_a_cluster_is_started_and_what_needs_one_broker_is_left_out(command: Command) -> None:
+    toolchains.java()  # for ZooKeeper; without it nothing passes
     picked = ("--client", "kafka-python", "--client", "wire", "-k", "test_keys_choose_partitions or test_features")
     done = command.run(
         "compat", "--brokers", "2", *picked, "python/test_produce.py", "raw/test_transactions.py", "--json", "-"

@@ -18,6 +18,7 @@ from kafka.admin import KafkaAdminClient
 
 import ottla
 from ottla.base.errors import KafkaError
+from ottla.base.settings import SettingError
 from ottla.testing.broker import Broker
 from ottla.testing.clock import AdjustableClock
 from ottla.testing.requests import Requests
@@ -48,6 +49,21 @@ def test_records_are_read_back_without_a_client(
     assert one.headers == [("h", b"1")]
     assert abs(one.timestamp - ottla_broker.clock.now_ms()) < 60_000
     assert two.offset == 1
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda given: ottla.Broker(properties=given),
+        lambda given: ottla.Cluster(2, properties=given),
+        lambda given: ottla.Cluster(2, broker_properties={2: given}),
+        lambda given: trio.run(ottla.open_broker(properties=given).__aenter__),
+    ],
+    ids=["broker", "cluster", "broker of a cluster", "in a trio program"],
+)
+def test_a_property_that_does_not_exist_is_refused(make: Callable[[dict[str, str]], Any]) -> None:
+    with pytest.raises(SettingError, match=r"num\.partition: no such property; did you mean num\.partitions\?"):
+        make({"num.partition": "3"})
 
 
 def test_a_topic_that_does_not_exist_is_an_error_that_names_those_that_do(

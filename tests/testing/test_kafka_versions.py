@@ -6,13 +6,13 @@ import json
 import re
 import zipfile
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from kafka import KafkaProducer
 
 from ottla.base.errors import ErrorCode
+from ottla.compat_tests import toolchains
 from ottla.compat_tests.wire_client import connect
 from ottla.handlers.table import SERVED
 from ottla.testing.broker import Broker
@@ -23,11 +23,10 @@ from ottla.wire.headers import decode_response_header
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.messages.produce import ProduceRequest
 
-JARS = Path(__file__).resolve().parent.parent.parent / ".jars"
 PACKED = {
-    "3.9": ("kafka-clients-3.9.2/kafka-clients-3.9.2.jar", "zkBroker"),
-    "4.3": ("coordinators-4.3.1/kafka-clients-4.3.1.jar", "broker"),
-    "4.4": ("kafka-clients-4.4.0/kafka-clients-4.4.0.jar", "broker"),
+    "3.9": ("kafka-clients-3.9.2", "kafka-clients-3.9.2.jar", "zkBroker"),
+    "4.3": ("coordinators-4.3.1", "kafka-clients-4.3.1.jar", "broker"),
+    "4.4": ("kafka-clients-4.4.0", "kafka-clients-4.4.0.jar", "broker"),
 }
 ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1")
 
@@ -35,9 +34,9 @@ ASK = ApiVersionsRequest(client_software_name="test", client_software_version="1
 @pytest.mark.slow
 @pytest.mark.parametrize("release", PACKED)
 def test_the_table_is_what_kafka_says_of_itself(release: str) -> None:
-    file, listener = PACKED[release]
+    folder, file, listener = PACKED[release]
     found = {}
-    with zipfile.ZipFile(JARS / file) as jar:
+    with zipfile.ZipFile(toolchains.jars(folder) / file) as jar:
         for name in jar.namelist():
             if re.fullmatch(r"common/message/\w+Request\.json", name):
                 text = re.sub(r"^\s*//.*$", "", jar.read(name).decode(), flags=re.MULTILINE)
