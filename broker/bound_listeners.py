@@ -23,9 +23,13 @@ logger = logging.getLogger(__name__)
 
 
 class CannotListenError(Exception):
-    """An address cannot be bound; ``str()`` is one line for the user."""
+    """An address cannot be bound; ``str()`` is one line for the user.
+
+    ``may_pass``: the port may become free, or the network interface may come up.
+    """
 
     def __init__(self, host: str, port: int, error: OSError) -> None:
+        self.may_pass = error.errno in (errno.EADDRINUSE, errno.EADDRNOTAVAIL)
         why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
         super().__init__(f"cannot listen on {join_host_port(host, port)}: {why}")
 

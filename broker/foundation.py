@@ -116,7 +116,8 @@ class Foundation:
         if folder is None:
             return
         if folder.is_offline:
-            raise LogStartError(f"{folder.path} has the cluster's state and cannot be used: {folder.failure}")
+            failed = f"{folder.path} has the cluster's state and cannot be used: {folder.failure}"
+            raise LogStartError(failed, may_pass=True)
         if self.logs.zookeeper is not None:
             raise LogStartError(
                 f"the data folder {folder.path} belongs to broker {self.logs.broker_id} of a cluster whose state is in the "

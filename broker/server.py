@@ -251,8 +251,10 @@ class BrokerServer:
                 check_broker_id(self.config)
             await self._listeners.bind()
             self._listener_changes = ListenerChanges(self.config, self._listeners)
-        except (SettingError, CannotListenError) as error:
+        except SettingError as error:
             raise StartError(str(error)) from None
+        except CannotListenError as error:
+            raise StartError(str(error), may_pass=error.may_pass) from None
 
     async def _bind_side(self, name: str, listener: str, make: MakeSide) -> Side:
         try:
@@ -263,7 +265,8 @@ class BrokerServer:
         try:
             await side.bind(host, port)
         except OSError as error:
-            raise StartError(str(CannotListenError(host, port, error))) from None
+            refusal = CannotListenError(host, port, error)
+            raise StartError(str(refusal), may_pass=refusal.may_pass) from None
         return side
 
     def _make_monitor(self) -> Monitor:
@@ -341,7 +344,8 @@ class BrokerServer:
                 with trio.CancelScope(shield=True):
                     await assembly.abandon()
         if failure is not None:
-            raise StartError(_why(failure), may_pass=isinstance(failure, StoreError)) from failure
+            may_pass = failure.may_pass if isinstance(failure, LogStartError) else isinstance(failure, StoreError)
+            raise StartError(_why(failure), may_pass=may_pass) from failure
         return assembly.is_started
 
     async def _listen(self) -> list[Endpoint]:

@@ -25,7 +25,14 @@ logger = logging.getLogger(__name__)
 
 
 class LogStartError(Exception):
-    """The data folders cannot be used. ``str()`` is one line for people."""
+    """The data folders cannot be used. ``str()`` is one line for people.
+
+    ``may_pass``: another process has them, or their disk is not there yet or has failed; another start may succeed.
+    """
+
+    def __init__(self, why: str, *, may_pass: bool = False) -> None:
+        super().__init__(why)
+        self.may_pass = may_pass
 
 
 class DataFolders:
@@ -103,7 +110,7 @@ class DataFolders:
             folder.max_open_files = folder.disk.max_open_files() // len(self._parts)
             part.take()
         except BlockingIOError:
-            raise LogStartError(f"the data folder {folder.path} is in use by another process") from None
+            raise LogStartError(f"the data folder {folder.path} is in use by another process", may_pass=True) from None
         except OSError as error:
             folder.fail("it cannot be used", error, is_half_done=True)
         except CorruptFileError as error:
@@ -162,7 +169,7 @@ class DataFolders:
     def _check_online(self) -> None:
         if not self.online:
             failed = "; ".join(f"the data folder {f.path} cannot be used: {f.failure}" for f in self.folders)
-            raise LogStartError(failed)
+            raise LogStartError(failed, may_pass=True)
 
 
 def _wrong_cluster(path: str, expected: str | None, found: str | None) -> LogStartError:
