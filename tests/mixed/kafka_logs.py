@@ -23,6 +23,9 @@ ALLOWED_OF_KAFKA = {
     r"failed to change state for partition test-(one-out-of-sync|a-killed-leader)-\S+ from": "all of its replicas are stopped",
     r"cannot become follower since the new leader -1 is unavailable": "a new controller of Kafka tells first who is gone",
     r"kafka-log-retention.*\nj.*cannot be resumed since it is not paused": "Kafka alone: a log is truncated meanwhile",
+    r"append operation on partition test-a-leader-of-each-kind-is-killed-\S+ .*\n.*\.(NotEnoughReplicas|OutOfOrderSequence)Exc": (
+        "a leader was killed with requests in flight, which their producer sends again"
+    ),
     r"SessionTimeoutException: Client session timed out": "the test has paused this broker",
     r"SessionExpiredException: Unable to reconnect": "the same, for longer",
     r"during (KafkaServer )?startup\..*\norg.*KeeperException\$SessionExpired": "a JVM without a processor; it is started again",

@@ -7,6 +7,7 @@ import re
 import pytest
 from typer.testing import CliRunner
 
+from ottla.compat_tests import toolchains
 from ottla.spark.cli import app
 from ottla.spark.lag.commits import Place, Window, note
 from ottla.spark.lag.rules import Commit, Status, judge
@@ -95,6 +96,7 @@ def test_records_of_the_topic() -> None:
 )
 def test_errors_of_the_command(arguments: list[str], status: int, line: str) -> None:
     pytest.importorskip("pyspark")
+    toolchains.java()
     result = CliRunner().invoke(app, ["lag", *arguments])
     assert result.exit_code == status
     assert result.stderr.startswith(f"ottla spark: {line}")

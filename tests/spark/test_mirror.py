@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from ottla.compat_tests import toolchains
 from ottla.spark.cli import app
 from ottla.spark.mirror.job import Mirror
 from ottla.spark.mirror.offsets import TEXT_LIMIT, OffsetMap, Run
@@ -55,6 +56,7 @@ def test_the_command_says_so_in_a_line() -> None:
 
 def test_no_broker() -> None:
     pytest.importorskip("pyspark")
+    toolchains.java()
     common = ["mirror", "--from", "127.0.0.1:1", "--to", "127.0.0.1:1", "--checkpoint", "/state", "--topics", "t"]
     result = CliRunner().invoke(app, common)
     assert result.exit_code == 1

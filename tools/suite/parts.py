@@ -207,7 +207,15 @@ LANES = (
     Part("programs", "brokers as processes, and what no other lane has", slow_tests("programs"), ("kafka",)),
     Part("zookeeper", "Ottla on ZooKeeper; jepsen; a failover's benchmark", slow_tests("zookeeper"), ("kafka",)),
     Part("kafka-files", "Apache Kafka's files, serializers and tools", slow_tests("kafka-files"), ("kafka",)),
-    Part("mixed", "clusters of Ottla and Apache Kafka 3.9 in one", slow_tests("mixed"), ("kafka",)),
+    *(
+        Part(
+            lane,
+            f"clusters of Ottla and Apache Kafka 3.9 in one, where {most} has most brokers",
+            Selection(("tests/mixed",), ("-m", SLOW, "-k", chosen)),
+            ("kafka",),
+        )
+        for lane, most, chosen in (("mixed", "Ottla", "not mixed-kafka"), ("mixed-kafka", "Kafka", "mixed-kafka"))
+    ),
     Part("pages", "what README and docs say, done; packaging", slow_tests("pages"), ("kafka", "kcat")),
     Part("browser", "the console in Chromium", slow_tests("browser"), ("browser",)),
     *_client_lanes(),
