@@ -26,7 +26,7 @@ def top(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Show what a broker is doing: traffic, the busiest topics, groups by lag, errors of clients; until Ctrl-C.
+    """Show what a broker is doing: traffic, the busiest topics, groups by lag, errors of clients; until q or Ctrl-C.
 
     The broker has to have its console on, with 'ottla serve --console 127.0.0.1:8080', whose numbers these are.
     Where that wants a log-in, it is with the password in the client settings, for PLAIN or SCRAM.

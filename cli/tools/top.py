@@ -5,6 +5,7 @@ They come as JSON from the console's ``/top.json``, in which whole numbers are t
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...base.addresses import split_host_port
 from .client import Connection
 from .console_client import ConsoleClient
+from .keys import Pressed, pressed_keys
 from .output import console, is_terminal, print_json, size_text
 from .running import ToolError, UsageError
 
@@ -51,13 +53,25 @@ def _follow(source: ConsoleClient, interval: float) -> None:
     from rich.live import Live
     from rich.text import Text
 
-    with Live(_drawn(source.look()), console=console(), screen=True, auto_refresh=False) as live:
-        while True:
-            time.sleep(interval)
+    with (
+        contextlib.suppress(KeyboardInterrupt),  # how it ends
+        pressed_keys() as pressed,
+        Live(_drawn(source.look()), console=console(), screen=True, auto_refresh=False) as live,
+    ):
+        while not _is_quit(pressed, interval):
             try:
                 live.update(_drawn(source.look()), refresh=True)
             except ToolError as error:
                 live.update(Text(f"ottla: {error}; looking again"), refresh=True)
+
+
+def _is_quit(pressed: Pressed, seconds: float) -> bool:
+    """Whether q is pressed within this time. Other keys change nothing, the time of the next look neither."""
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        if pressed(left) in ("q", "Q"):
+            return True
+    return False
 
 
 def _drawn(seen: dict[str, Any]) -> RenderableType:
@@ -118,13 +132,18 @@ def _drawn(seen: dict[str, Any]) -> RenderableType:
 
 
 def _table(rows: Sequence[dict[str, Any]], *fields: Field) -> RenderableType:
+    """Where it is too wide for the terminal, names are cut, and numbers are not."""
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for place, field in enumerate(fields):
-        table.add_column(field.head, justify="left" if place == 0 or field.show is plain else "right", no_wrap=True)
+    for field in fields:
+        is_name = field.show is plain
+        # rich narrows the columns that it may wrap; their texts are in one line all the same.
+        table.add_column(field.head, justify="left" if is_name else "right", no_wrap=not is_name)
     for row in rows:
-        table.add_row(*(field.show(row[field.name]) for field in fields))
+        texts = [Text(field.show(row[field.name]), no_wrap=True, overflow="ellipsis") for field in fields]
+        table.add_row(*texts)
     return table
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
@@ -17,6 +20,7 @@ from kafka import KafkaProducer
 from ottla.cli.tools.client import Connection
 from ottla.cli.tools.running import ToolError
 from ottla.cli.tools.top import show
+from ottla.compat_tests.session import eventually
 from ottla.testing.held_port import HeldPort
 
 LIMIT_S = 120
@@ -114,6 +118,56 @@ def test_the_same_for_programs(served: tuple[str, str]) -> None:
     seen = json.loads(top("--json", OTTLA_CONSOLE=console).stdout)
     assert seen["topics"][0]["name"] == "orders"
     assert seen["topics"][0]["records"] == "100", "as text: JSON's numbers are rounded by some readers"
+
+
+def test_names_are_cut_and_numbers_are_not(served: tuple[str, str]) -> None:
+    address, console = served
+    name = "orders-of-customers-in-all-countries-since-the-beginning"
+    with KafkaProducer(bootstrap_servers=address) as producer:
+        for _ in range(12_345):
+            producer.send(name, b"x" * 100)
+    eventually(lambda: "12,345" in top("--console", console, "--once").stdout)
+    for columns in (80, 110):
+        lines = top("--console", console, "--once", COLUMNS=str(columns)).stdout.splitlines()
+        assert max(map(len, lines[4:])) <= columns
+        head = next(line for line in lines if line.startswith("TOPIC")).split()
+        assert head == ["TOPIC", "IN", "RECORDS/S", "OUT", "SIZE", "RECORDS", "LARGEST", "LAG"]
+        (cut,) = [line for line in lines if line.startswith("orders-of-")]
+        assert name not in cut and "…" in cut
+        assert cut.split()[-2:] == ["12,345", "-"]
+
+
+ON_ITS_TERMINAL = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, "-m", "ottla", "top", *sys.argv[1:]])
+"""
+"""``ottla top`` in a session whose terminal is standard input, so that Ctrl-C typed there interrupts it."""
+
+
+@pytest.mark.parametrize("end", [b"q", b"\x03"], ids=["q", "Ctrl-C"])
+def test_a_key_ends_it(served: tuple[str, str], end: bytes) -> None:
+    _, console = served
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", ON_ITS_TERMINAL, "--console", console, "--interval", "3600"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "120"},
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # Linux says so when the other side is closed
+        while chunk := os.read(ours, 65536) if select.select([ours], [], [], LIMIT_S)[0] else b"":
+            shown += chunk
+            if end and b"LARGEST LAG" in shown:
+                os.write(ours, b"x" + end)
+                end = b""
+    os.close(ours)
+    assert process.wait(LIMIT_S) == 0, shown
+    assert b"Traceback" not in shown
 
 
 @pytest.mark.parametrize("arguments", [("--console", "x:y"), ("--interval", "0")])
