@@ -2,7 +2,7 @@
 
 Every test of the project is in a lane. A slow test of ``tests/`` that no other lane names is in ``programs``; a quick one is in
 ``quick``; and the tests of ``compat_tests/`` belong to a client, whose lane ``CLIENTS_OF`` gives, or to a file that has a lane of
-its own. tests/tools/test_parts.py holds that.
+its own. tests/tools/test_suite.py holds that.
 """
 
 from __future__ import annotations
