@@ -81,13 +81,12 @@ def test_what_a_part_names_exists(part: Part) -> None:
     assert [step for step in part.needs if f"tools/setup.sh {step}" not in steps and f", {step}" not in steps] == []
 
 
-def measured(tmp_path: Path, program: str) -> Any:
+def measured(tmp_path: Path, program: str, grace_s: float = 60) -> Any:
     report = tmp_path / "report"
-    quick = (
-        f"import sys; sys.path.insert(0, {str(MEASURE.parent)!r}); import measure; measure.GRACE_S = 1; measure.main()"
-    )
-    command = [sys.executable, "-c", quick, str(report), sys.executable, "-c", program]
-    subprocess.run(command, check=True, timeout=60)
+    start = f"import sys; sys.path.insert(0, {str(MEASURE.parent)!r}); import measure"
+    start += f"; measure.GRACE_S = {grace_s}; measure.main()"
+    command = [sys.executable, "-c", start, str(report), sys.executable, "-c", program]
+    subprocess.run(command, check=True, timeout=120)
     return json.loads(report.read_text())
 
 
@@ -106,7 +105,7 @@ def test_the_time_of_a_daemon_is_counted(tmp_path: Path) -> None:
 def test_a_daemon_that_stays_is_ended(tmp_path: Path) -> None:
     stays = "import time; open({!r}, 'w').close(); time.sleep(600)".format(str(tmp_path / "started"))
     waits = f"\nimport pathlib, time\nwhile not pathlib.Path({str(tmp_path / 'started')!r}).exists(): time.sleep(0.01)"
-    assert measured(tmp_path, DAEMON.format(stays) + waits)["ended"] == 1
+    assert measured(tmp_path, DAEMON.format(stays) + waits, grace_s=0.1)["ended"] == 1
 
 
 def test_the_status_of_a_command_is_told(tmp_path: Path) -> None:
