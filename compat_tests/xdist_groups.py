@@ -23,7 +23,7 @@ def group(path: Path, client: str) -> str:
     if folder == "spark":
         return "spark, jobs" if file in WITH_SPARKS_OF_THEIR_OWN else "spark, session"
     if folder == "security":
-        return "security"  # with one broker, which has all that they ask for
+        return f"security, {client}"  # each process has one broker for them, with all that they ask for
     if folder == "java" or file in RUN_BY_FILE:
         return f"{folder}, {file}"
     return f"{client}, {file}" if file.startswith("test_restart") else client
