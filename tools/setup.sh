@@ -19,7 +19,7 @@
 #   tools/setup.sh zsh             zsh
 #   tools/setup.sh spark-4.2       .venv-spark-4.2 with what the tests of Spark need, pyspark 4.2.0 being the Spark; and its jars
 #
-# Each step leaves a stamp in its virtualenv with the checksum of pyproject.toml, and is repeated when that file changes. A
+# Each step leaves a stamp in its virtualenv with the checksum of pyproject.toml and this file, and is repeated when they change. A
 # virtualenv is made anew when the checkout was moved, for its scripts hold absolute paths.
 #
 # Java, Maven, Chromium and zsh are installed by apt-get where this is root on Debian. Exit status 3: a program is missing that
@@ -163,7 +163,7 @@ install_spark_4_2() {
     make_venv .venv-spark-4.2
     if ! stamped .venv-spark-4.2 spark; then
         echo "setup: installing pyspark 4.2.0 into .venv-spark-4.2" >&2
-        pip_install .venv-spark-4.2 --editable '.[compat,jobs]' 'pyspark[pipelines]==4.2.0'
+        pip_install .venv-spark-4.2 --editable '.[compat,jobs]' 'pyspark[pipelines]==4.2.0' 'pytest<9.2' 'pytest-xdist>=3.6'
         echo "$wanted" >.venv-spark-4.2/.stamp-spark
     fi
 }
@@ -200,7 +200,7 @@ kcat) ;;
 esac
 stop_if_missing
 
-wanted=$(cksum <pyproject.toml)
+wanted=$(cat pyproject.toml tools/setup.sh | cksum)
 case $level in
 go | js | rust)
     tools/build_clients.sh "$level"

@@ -86,6 +86,7 @@ def test_confluent_kafka_reads_in_its_rack_and_at_the_leader_when_the_replica_is
     assert max(offsets_asked(cluster, LEADER)) >= 2 * COUNT
 
 
+@pytest.mark.in_lane_only  # needs the jars of Kafka's tools, which `make test` does not fetch
 def test_the_java_consumer_reads_in_its_rack(cluster: Cluster, tmp_path: Path) -> None:
     tools = KafkaTools(cluster.bootstrap_servers, tmp_path)
     settings = {"client.id": CLIENT, "client.rack": RACKS[NEAR], "max.partition.fetch.bytes": "100"}

@@ -202,7 +202,7 @@ LANES = (
     STATIC,
     dataclasses.replace(QUICK, needs=("java",)),
     Part("seeds", "all seeds of the simulations", Selection(("tests",), ("-m", COMPUTES)), shares_fixtures=False),
-    Part("embedding", "ottla.Broker, ottla.Cluster, the pytest plugin", slow_tests("embedding"), ("java",)),
+    Part("embedding", "ottla.Broker, ottla.Cluster, the pytest plugin", slow_tests("embedding"), ("kafka",)),
     Part("command-line", "the ottla command", slow_tests("command-line"), ("java", "zsh")),
     Part("programs", "brokers as processes, and what no other lane has", slow_tests("programs"), ("kafka",)),
     Part("zookeeper", "Ottla on ZooKeeper; jepsen; a failover's benchmark", slow_tests("zookeeper"), ("kafka",)),
@@ -234,7 +234,6 @@ LANES = (
         "spark on pyspark 4.2.0",
         clients(("spark",), ignored=SECURITY),
         ("java", "spark-4.2"),
-        workers=1,
         venv=VENV_SPARK_4_2,
     ),
 )
