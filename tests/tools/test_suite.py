@@ -253,6 +253,23 @@ def test_a_simulation_has_no_second_turn(folder: Path) -> None:
     assert not make_test_all.run_lane(a_part(simulation, FAILS_ONCE), Results(), [])
 
 
+def test_a_run_goes_on_with_the_lanes_that_were_not_green(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = {}
+    for name, text in (("good", "def test_passes(): pass"), ("bad", "def test_fails(): assert False")):
+        (folder / name).mkdir()
+        made[name] = dataclasses.replace(a_part(folder / name, text), name=name)
+    monkeypatch.setattr(make_test_all, "LANES", tuple(made.values()))
+    assert make_test_all.main([]) == 1
+    (folder / "bad" / "test_of_a_part.py").write_text("def test_is_mended(): pass")
+    capsys.readouterr()
+    assert make_test_all.main(["--resume"]) == 0
+    shown = capsys.readouterr().out
+    assert "bad: green: 1 passed" in shown and "good: green" not in shown
+    assert "0 pending: none" in shown
+
+
 def test_a_part_of_a_lane_is_not_kept(folder: Path) -> None:
     known = Results()
     assert make_test_all.run_lane(a_part(folder, FAILS_ONCE), known, ["-k", "passes"])

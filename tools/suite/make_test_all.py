@@ -47,6 +47,8 @@ def main(words: Sequence[str]) -> int:
         return 0
     if not wanted.resume:
         known.begin(wanted.lane or names)
+        if not wanted.pytest:
+            results.save(known, KEPT)
     chosen = [lane for lane in LANES if lane.name in known.pending]
     lacking = missing_of(chosen)
     for lane in chosen:

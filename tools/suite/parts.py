@@ -36,8 +36,6 @@ class Part:
     """Processes of pytest; with more than one it runs on pytest-xdist."""
     shares_fixtures: bool = True
     """tests/xdist_groups.py and compat_tests/xdist_groups.py say which tests stay together in one process."""
-    is_compute: bool = False
-    """Does nothing but compute, and so yields to parts that wait for others."""
     venv: str = VENV
 
 
@@ -128,13 +126,12 @@ def _ignored(paths: Sequence[str]) -> list[str]:
     return [f"--ignore={path}" for path in paths]
 
 
-STATIC = Part("static", "ruff, mypy, import-linter, compileall", workers=1, is_compute=True)
+STATIC = Part("static", "ruff, mypy, import-linter, compileall", workers=1)
 QUICK = Part(
     "quick",
     "all quick tests",
     Selection(("tests",), ("-m", "not slow")),
     shares_fixtures=False,
-    is_compute=True,
 )
 
 # Long ones first: they are begun in this order.
@@ -178,7 +175,6 @@ PARTS = (
         "a share of the seeds of each simulation, kept seeds, what finds rules that were broken on purpose",
         Selection(("tests",), ("-m", f"{COMPUTES} and {IN_TEST}")),
         shares_fixtures=False,
-        is_compute=True,
     ),
 )
 

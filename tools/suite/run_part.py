@@ -74,8 +74,6 @@ async def run(part: Part, folder: Path, extra: Sequence[str] = (), chosen: Seque
     for file in (outcome_file, measured_file):
         file.unlink(missing_ok=True)
     words = command(part, outcome_file, extra, chosen)
-    if part.is_compute:
-        words = ["nice", "-n", "5", *words]
     measured = [sys.executable, str(ROOT / "tools/suite/measure.py"), str(measured_file), *words]
     variables = dict(os.environ, PATH=f"{ROOT / part.venv / 'bin'}:{os.environ['PATH']}")
     with (folder / f"{part.name}.log").open("ab") as log:
