@@ -1,19 +1,20 @@
 """The pytest plugin that comes with the package (entry point pytest11): a Kafka broker for tests, and a cluster of them.
 
-A required fault that was added during a test, in any broker, and never struck fails the test at its end. Brokers run in a thread
-
-of the test process, so the fixtures serve synchronous tests and those of asyncio and trio. Neither the broker nor trio is
-imported before a test uses one of the fixtures.
+A required fault that was added during a test, in any broker, and never struck fails the test at its end. A session has one
+``ottla_broker``, so a test whose ``ottla_broker_options`` are not those that it was started with fails in its setup. Brokers
+run in a thread of the test process, so the fixtures serve synchronous tests and those of asyncio and trio. Neither the broker nor
+trio is imported before a test uses one of the fixtures.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import os
 import re
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -33,6 +34,17 @@ _NOT_IN_TOPIC_NAMES = re.compile(r"[^a-zA-Z0-9_-]+")
 _numbers = itertools.count(1)
 
 
+class _Started(NamedTuple):
+    """The session's broker, the options that it was started with, and the test that asked first."""
+
+    broker: Broker
+    options: dict[str, Any]
+    test: str
+
+
+_STARTED = pytest.StashKey[_Started]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Ignore kafka-python's warnings, and keep pytest from rewriting the broker's assertions.
 
@@ -43,6 +55,34 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in _WARNINGS_OF_KAFKA_PYTHON:
         config.addinivalue_line("filterwarnings", line)
     getattr(config.pluginmanager.rewrite_hook, "_must_rewrite", set()).discard("ottla")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup(item: pytest.Item) -> Generator[None]:
+    """Fail a test that has options for ``ottla_broker`` which it was not started with; also if they made the setup fail."""
+    try:
+        yield
+    except Exception:
+        _refuse_other_options(item)
+        raise
+    _refuse_other_options(item)
+
+
+def _refuse_other_options(item: pytest.Item) -> None:
+    # A fixture of the session is made once: pytest does not look at the options of a module that asks later.
+    given = getattr(item, "funcargs", {})
+    started = item.config.stash.get(_STARTED, None)
+    if started is None or given.get("ottla_broker") is not started.broker:
+        return
+    options = given.get("ottla_broker_options", started.options)
+    if options != started.options:
+        pytest.fail(
+            f"ottla_broker was started for {started.test}, with the options {started.options};"
+            f" here ottla_broker_options are {options}\n"
+            "a session has one ottla_broker: define ottla_broker_options in the topmost conftest.py, or make a broker with"
+            " other options by ottla_broker_factory",
+            pytrace=False,
+        )
 
 
 @pytest.hookimpl(wrapper=True)
@@ -71,16 +111,18 @@ def _take_never_struck() -> list[Fault]:
 
 @pytest.fixture(scope="session")
 def ottla_broker_options() -> dict[str, Any]:
-    """Arguments of ``ottla.Broker`` for ``ottla_broker``; define a fixture of this name to give your own."""
+    """Arguments of ``ottla.Broker`` for ``ottla_broker``; define a fixture of this name in conftest.py to give your own."""
     return {}
 
 
 @pytest.fixture(scope="session")
-def ottla_broker(ottla_broker_options: dict[str, Any]) -> Iterator[Broker]:
+def ottla_broker(ottla_broker_options: dict[str, Any], pytestconfig: pytest.Config) -> Iterator[Broker]:
     """One broker for all tests of the session; clients connect to ``ottla_broker.bootstrap_servers``."""
     import ottla
 
     with ottla.Broker(**ottla_broker_options) as broker:
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").removesuffix(" (setup)")
+        pytestconfig.stash[_STARTED] = _Started(broker, ottla_broker_options, test)
         yield broker
 
 
@@ -103,7 +145,10 @@ def ottla_broker_factory() -> Iterator[Callable[..., Broker]]:
 
 @pytest.fixture(scope="session")
 def ottla_cluster_options() -> dict[str, Any]:
-    """Arguments of ``ottla.Cluster`` for ``ottla_cluster``; define a fixture of this name to give your own."""
+    """Arguments of ``ottla.Cluster`` for ``ottla_cluster``; define a fixture of this name to give your own.
+
+    One in a test module is for the tests of that module.
+    """
     return {}
 
 

@@ -91,9 +91,9 @@ def test_the_unit_of_a_user_is_understood(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_an_environment_variable_chooses_the_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_VERSION", "2.8")
+    (tmp_path / "conftest.py").write_text(RECIPES["versions"])
     used = """
-
 def test_version(ottla_broker, ottla_broker_options):
     assert ottla_broker_options == {"version": "2.8"}
 """
-    assert run_pytest(RECIPES["versions"] + used, tmp_path) == {"passed": 1}
+    assert run_pytest(used, tmp_path) == {"passed": 1}

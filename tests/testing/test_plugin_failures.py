@@ -95,3 +95,99 @@ def test_a_fault_counts_wherever_it_was_added(pytester: pytest.Pytester, monkeyp
             "E   AssertionError: this is what is told",
         ]
     )
+
+
+ASKS = """
+def test_it(ottla_broker):
+    pass
+"""
+OPTIONS = """
+import pytest
+
+
+@pytest.fixture(scope="session")
+def ottla_broker_options():
+    return {"properties": {"num.partitions": "3"}}
+"""
+FAILS_IN_SETUP = """
+
+@pytest.fixture
+def topic(ottla_broker):
+    ottla_broker.create_topic("t", configs={"min.insync.replicas": "-1"})
+
+
+def test_it(topic):
+    pass
+"""
+
+
+def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, **modules: str) -> pytest.RunResult:
+    """The modules in their order, in one session."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "")
+    for name, code in modules.items():
+        (pytester.path / f"{name}.py").write_text(code)
+    return pytester.runpytest_subprocess(*PLUGIN, "-q", *(f"{name}.py" for name in modules if name != "conftest"))
+
+
+def test_options_of_a_module_are_not_ignored(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(pytester, monkeypatch, test_plain=ASKS, test_mine=OPTIONS + ASKS)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "ottla_broker was started for test_plain.py::test_it, with the options {}; here ottla_broker_options are {'prop*",
+            "*conftest.py*ottla_broker_factory",
+            "ERROR test_mine.py::test_it *",
+        ]
+    )
+
+
+def test_options_of_a_module_do_not_leak(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = run(pytester, monkeypatch, test_mine=OPTIONS + ASKS, test_plain=ASKS)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "ottla_broker was started for test_mine.py::test_it, with the options {'properties': *",
+            "ERROR test_plain.py*",
+        ]
+    )
+
+
+def test_other_options_are_named_where_they_made_a_fixture_fail(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result = run(pytester, monkeypatch, test_plain=ASKS, test_mine=OPTIONS + FAILS_IN_SETUP)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["ottla_broker was started for test_plain.py::test_it, *"])
+
+
+def test_the_same_options_in_two_modules_are_one_broker(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(pytester, monkeypatch, test_one=OPTIONS + ASKS, test_other=OPTIONS + ASKS).assert_outcomes(passed=2)
+    run(pytester, monkeypatch, conftest=OPTIONS, test_one=ASKS, test_other=ASKS).assert_outcomes(passed=2)
+
+
+CLUSTER_OPTIONS = """
+import pytest
+
+
+@pytest.fixture(scope="session")
+def ottla_cluster_options():
+    return {"brokers": 1}
+
+
+def test_it(ottla_cluster):
+    assert len(ottla_cluster.brokers) == 1
+"""
+PLAIN_CLUSTER = """
+def test_it(ottla_cluster):
+    assert len(ottla_cluster.brokers) == 3
+"""
+
+
+def test_options_of_a_cluster_are_those_of_the_module(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(
+        pytester, monkeypatch, test_before=PLAIN_CLUSTER, test_mine=CLUSTER_OPTIONS, test_after=PLAIN_CLUSTER
+    ).assert_outcomes(passed=3)
