@@ -1,7 +1,8 @@
 """The names of files and folders in a data folder, as Apache Kafka gives them.
 
 A partition's folder is ``<topic>-<partition>``; one that is being deleted ``<topic>-<partition>.<32 hex digits>-delete``;
-one that is being filled, to replace the partition's folder in another entry of log.dirs, has ``-future`` at that place.
+one that is being filled, to replace the partition's folder in another entry of log.dirs, has ``-future`` at that place, and
+one that belongs to no topic of the cluster ``-stray``.
 A segment's files are named by its base offset in 20 digits and a suffix; ``.deleted`` is appended to one that is to be
 removed. ``.cleaned`` and ``.swap`` are compaction's: a ``.swap`` file is complete and replaces segments, a ``.cleaned``
 file was never finished.
@@ -27,6 +28,7 @@ CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 DELETED_FOLDER_SUFFIX = "-delete"
 FUTURE_FOLDER_SUFFIX = "-future"
+STRAY_FOLDER_SUFFIX = "-stray"
 METADATA_LOG_FOLDER = "__cluster_metadata-0"
 """Where a KRaft node keeps the cluster's metadata. It is no topic's, and no other broker opens it."""
 
@@ -64,5 +66,14 @@ def future_folder_name(topic: str, partition: int, randomness: random.Random) ->
 
 def deleted_folder_name(topic: str, partition: int, randomness: random.Random) -> str:
     """A new name for the folder of a deleted partition, cut to what file systems allow."""
-    suffix = f"-{partition}.{randomness.getrandbits(128):032x}{DELETED_FOLDER_SUFFIX}"
-    return topic[: _MAX_NAME_LENGTH - len(suffix)] + suffix
+    return _cut_folder_name(topic, partition, randomness, DELETED_FOLDER_SUFFIX)
+
+
+def stray_folder_name(topic: str, partition: int, randomness: random.Random) -> str:
+    """A new name for a folder that is set aside, cut to what file systems allow."""
+    return _cut_folder_name(topic, partition, randomness, STRAY_FOLDER_SUFFIX)
+
+
+def _cut_folder_name(topic: str, partition: int, randomness: random.Random, suffix: str) -> str:
+    ending = f"-{partition}.{randomness.getrandbits(128):032x}{suffix}"
+    return topic[: _MAX_NAME_LENGTH - len(ending)] + ending

@@ -33,7 +33,13 @@ from .checkpoints import (
     write_offsets,
 )
 from .disk import Lock, join
-from .files import DELETED_FOLDER_SUFFIX, deleted_folder_name, parse_log_folder
+from .files import (
+    DELETED_FOLDER_SUFFIX,
+    STRAY_FOLDER_SUFFIX,
+    deleted_folder_name,
+    parse_log_folder,
+    stray_folder_name,
+)
 from .log_folder import LogFolder
 from .log_loader import LogLoader
 from .partition_log import PartitionLog
@@ -97,12 +103,18 @@ class FolderLogs:
         logger.debug("%s: opened %s", folder.path, counted(len(self.logs), "log"))
 
     def _find_logs(self) -> Iterator[tuple[TopicPartition, str]]:
-        """Partition and name of every folder with a log; those of deleted ones are removed in the background."""
+        """Partition and name of every folder with a log; those of deleted ones are removed in the background.
+
+        What was set aside is left alone: only an operator can say whether it is still needed.
+        """
         folder = self.folder
         for name in folder.disk.names(folder.path):
             path = join(folder.path, name)
             if name.endswith(DELETED_FOLDER_SUFFIX):
                 folder.call_later(0, functools.partial(folder.delete_now, path))
+                continue
+            if name.endswith(STRAY_FOLDER_SUFFIX):
+                logger.warning("%s was set aside because it is of no topic of this cluster, and is left alone", path)
                 continue
             topic_partition = parse_log_folder(name)
             if topic_partition is not None and folder.disk.is_dir(path):
@@ -165,6 +177,23 @@ class FolderLogs:
         if partition_log.segments:
             self._remove(partition_log)
 
+    def set_aside(self, partition_log: PartitionLog) -> None:
+        """Forget a log and keep its folder, under a name that every start leaves alone. Raises KafkaError."""
+        del self.logs[TopicPartition(partition_log.topic, partition_log.partition)]
+        partition_log.close()
+        if not partition_log.segments:
+            return
+        before = partition_log.directory
+        name = stray_folder_name(partition_log.topic, partition_log.partition, self.folder.randomness)
+        try:
+            partition_log.rename_folder(name)
+        except OSError as error:
+            raise self.folder.fail(f"cannot set {before} aside", error) from error
+        logger.warning(
+            "%s is of an earlier topic of that name, and is set aside as %s", before, partition_log.directory
+        )
+        self._gone()
+
     def _remove(self, partition_log: PartitionLog) -> None:
         try:
             self.rename_to_deleted(partition_log)
@@ -181,6 +210,10 @@ class FolderLogs:
     def remove_deleted(self, partition_log: PartitionLog) -> None:
         """Have the folder of a log removed that was renamed as a deleted one."""
         self.folder.delete_later(partition_log.directory, partition_log.settings.file_delete_delay_ms)
+        self._gone()
+
+    def _gone(self) -> None:
+        """A log is gone: have the checkpoints written without it."""
         self.folder.deleted_logs += 1
         self.folder.checkpoint_soon()
 

@@ -176,7 +176,8 @@ class LogManager:
     ) -> PartitionLog:
         """The log of a partition. In an only folder a new one has no file until it is written to.
 
-        A log that belongs to another topic id is what a deleted topic of the same name left behind, and is deleted.
+        A log that belongs to another topic id is what a deleted topic of the same name left behind, or it came with a folder of
+        another cluster. It is set aside as Kafka does with a stray log, and is never removed.
         Raises KafkaError KAFKA_STORAGE_ERROR, also when the partition is not new and may be in a folder that is offline.
         """
         partition_log = self._logs.get(TopicPartition(topic, partition))
@@ -184,8 +185,7 @@ class LogManager:
             if partition_log.topic_id == ZERO_UUID:
                 partition_log.take_topic_id(topic_id)
             else:
-                logger.warning("%s is of an earlier topic of that name and is deleted", partition_log.directory)
-                self.delete(topic, partition)
+                self._set_aside(topic, partition)
                 partition_log = None
         if partition_log is None:
             if not is_new:
@@ -239,6 +239,14 @@ class LogManager:
         partition_log = self._logs.pop(TopicPartition(topic, partition), None)
         if partition_log is not None:
             self._folders.part(partition_log.folder).delete(partition_log)
+
+    def _set_aside(self, topic: str, partition: int) -> None:
+        """Forget a log, and one that was to replace it; both folders stay, under another name. Raises KafkaError."""
+        key = TopicPartition(topic, partition)
+        for logs in (self._futures, self._logs):  # a future log first: alone it would be taken for the partition's log
+            partition_log = logs.pop(key, None)
+            if partition_log is not None:
+                self._folders.part(partition_log.folder).set_aside(partition_log)
 
     # --- moving a log to another folder -------------------------------------------------------------------------------
 

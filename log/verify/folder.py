@@ -17,7 +17,7 @@ from ..checkpoints import (
     read_offsets,
 )
 from ..disk import Disk, join
-from ..files import DELETED_FOLDER_SUFFIX, LOG_SUFFIX, parse_file_name, parse_log_folder
+from ..files import DELETED_FOLDER_SUFFIX, LOG_SUFFIX, STRAY_FOLDER_SUFFIX, parse_file_name, parse_log_folder
 from .findings import Finding, Findings, reason
 from .partition import PartitionCheck
 from .start import Expectations
@@ -77,6 +77,8 @@ def _verify(disk: Disk, path: str) -> Iterator[Finding]:
     for name in names:
         if name.endswith(DELETED_FOLDER_SUFFIX):
             findings.add(name, "it is left of a deletion", "removes it")
+        elif name.endswith(STRAY_FOLDER_SUFFIX):
+            findings.add(name, "it was set aside because it is of no topic of the cluster", "leaves it alone")
         elif name.endswith(".tmp"):
             findings.add(name, "it was not written to its end", "leaves it until the file is written again")
     partitions = {found for found, _ in logs}
@@ -92,7 +94,9 @@ def _verify(disk: Disk, path: str) -> Iterator[Finding]:
         topic_id = check.topic_id
         if topic_id is not None and topic_ids.setdefault(key[0], topic_id) != topic_id:
             problem = f"the topic id is {uuid_to_text(topic_id)}, and another in the topic's other partitions"
-            findings.add(PARTITION_METADATA, problem, "deletes the partition whose id is not that of the topic")
+            findings.add(
+                PARTITION_METADATA, problem, "sets the partition aside (*-stray) whose id is not that of the topic"
+            )
         yield from findings.found
 
 

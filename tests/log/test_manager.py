@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import re
 
 import pytest
 import trio
@@ -149,6 +150,37 @@ async def test_log_of_an_earlier_topic_of_the_same_name(world):
     assert new.log_end_offset == 0
     world.append(new)
     assert uuid_to_text(b"b" * 16) in text(world, "t-0/partition.metadata")
+
+
+async def test_log_of_another_topic_id_is_set_aside_and_never_removed(world, caplog):
+    """As Kafka does with a stray log: the id may be wrong because the folder, or the cluster's state, is another one."""
+    manager = await world.start(file_delete_delay_ms=0)
+    world.append(manager.get_or_create("t", 0, b"a" * 16), "kept")
+    await manager.stop()
+    segment = world.disk.read_file(f"{world.path}/t-0/{0:020d}.log")
+    manager = await world.start(file_delete_delay_ms=0)
+    world.append(manager.get_or_create("t", 0, b"b" * 16), "new")
+    (stray,) = (name for name in world.disk.names(world.path) if name.endswith("-stray"))
+    assert re.fullmatch(r"t-0\.[0-9a-f]{32}-stray", stray)
+    await manager.stop()
+    for _ in range(2):
+        caplog.clear()
+        manager = await world.start(file_delete_delay_ms=0)
+        assert [line for line in caplog.messages if stray in line] == [
+            f"{world.path}/{stray} was set aside because it is of no topic of this cluster, and is left alone"
+        ]
+        log = manager.get_or_create("t", 0, b"b" * 16)
+        assert log.log_end_offset == 1
+        manager.delete("t", 0)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(manager.run)
+            with trio.fail_after(20):
+                while any(name.endswith("-delete") for name in world.disk.names(world.path)):
+                    await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+        assert world.disk.read_file(f"{world.path}/{stray}/{0:020d}.log") == segment
+        world.append(manager.get_or_create("t", 0, b"b" * 16), "new")
+        await manager.stop()
 
 
 async def test_folder_that_a_crash_left_without_a_segment_is_removed(memory_world, read_values):
