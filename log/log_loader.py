@@ -68,8 +68,8 @@ class LogLoader:
         self._disk = folder.disk
         self._directory = directory
         self._index_interval_bytes = index_interval_bytes
-        self._is_clean = is_clean
-        self._recovery_point = recovery_point
+        self._is_clean = self._was_stopped_cleanly = is_clean
+        self._recovery_point = self._checkpointed_recovery_point = recovery_point
         self._log_start_offset = log_start_offset
         self._high_watermark = high_watermark
         self._cleaned_offset = cleaned_offset
@@ -84,6 +84,7 @@ class LogLoader:
         producers = ProducerStateManager(self._disk, self._directory, 0, snapshots)
         state = LogState(producers, topic_id, leader_epochs=epochs, cleaned_offset=self._cleaned_offset)
         if not base_offsets:
+            self._warn_of_lost_end(0)
             producers.truncate_fully(0)
             if self._log_start_offset:
                 state.log_start_offset = self._log_start_offset
@@ -175,6 +176,7 @@ class LogLoader:
     def _finish(self, state: LogState, epochs_are_known: bool) -> None:
         producers, epochs = state.producer_state, state.leader_epochs
         end_offset = state.segments[-1].next_offset
+        self._warn_of_lost_end(end_offset)
         if end_offset < state.log_start_offset:
             self._start_anew(state, end_offset)
             end_offset = state.log_start_offset
@@ -195,6 +197,19 @@ class LogLoader:
                         epochs.assign(batch.partition_leader_epoch, batch.base_offset)
         epochs.truncate_from_end(end_offset)
         epochs.truncate_from_start(state.log_start_offset)
+
+    def _warn_of_lost_end(self, end_offset: int) -> None:
+        """Say so where a clean stop left a higher recovery point or high watermark: files were changed since, or lost."""
+        recovery_point, high_watermark = self._checkpointed_recovery_point, self._high_watermark
+        if self._was_stopped_cleanly and end_offset < max(recovery_point, high_watermark):
+            logger.warning(
+                "%s ends at offset %d, although it was stopped cleanly with a recovery point of %d and a high watermark of %d: "
+                "records were lost since",
+                self._directory,
+                end_offset,
+                recovery_point,
+                high_watermark,
+            )
 
     def _start_anew(self, state: LogState, end_offset: int) -> None:
         """The files end before the log starts: some were taken away. Begin an empty segment at the start."""

@@ -298,6 +298,45 @@ async def test_only_snapshots_that_fit_are_used(world):
     assert not again.is_duplicate
 
 
+async def test_end_below_the_checkpoints_after_a_clean_stop_is_named(world, caplog):
+    for lost in ("tail", "everything"):
+        log = await world.log()
+        world.append(log, *"abc")
+        size = log.segments[0].size
+        world.append(log, *"def")
+        end = log.log_end_offset
+        await world.managers[-1].stop()
+        caplog.clear()
+        manager = await world.start()
+        assert "records were lost" not in caplog.text
+        await manager.stop()
+        path = f"{world.path}/t-0/{0:020d}.log"
+        if lost == "tail":
+            file = world.disk.open(path)
+            file.truncate(size)
+            file.close()
+        else:
+            for name in world.files():
+                world.disk.remove(f"{world.path}/t-0/{name}")
+        await world.start()
+        (line,) = (line for line in caplog.messages if "records were lost" in line)
+        assert line == (
+            f"{world.path}/t-0 ends at offset {3 if lost == 'tail' else 0}, although it was stopped cleanly "
+            f"with a recovery point of {end} and a high watermark of {end}: records were lost since"
+        )
+        await world.managers[-1].stop()
+
+
+async def test_crash_that_loses_the_end_is_not_named_as_a_loss_after_a_clean_stop(memory_world, caplog):
+    world = memory_world
+    log = await world.log()
+    world.append(log, *"abc")
+    await world.managers[-1].write_checkpoints()
+    world.disk.crash(random.Random(1))
+    await world.start()
+    assert "records were lost" not in caplog.text
+
+
 @pytest.mark.parametrize("seed", range(40))
 async def test_power_loss_keeps_what_was_flushed(memory_world, read_values, seed):
     rng = random.Random(seed)
