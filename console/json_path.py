@@ -8,21 +8,25 @@ A path begins with ``$``, the whole value; ``.name`` and ``['name']`` (or with d
 quote and before itself) go into an object, ``[3]`` into an array, whose first element is 0. That is all: there are no
 wildcards, no functions and no comparisons but one, so reading a path and following it take time linear in its length.
 
-After ``=`` stands what is to be there: a scalar of JSON (``1.5``, ``true``, ``null``, ``"text"``), or text as it is. A
-number equals one of the same value, whatever its digits: 1.50 is 1.5, and 64 bits are compared as 64 bits. Text also
-equals a string that reads so: ``= 5`` finds 5 and "5". Without ``=`` it is enough that something is there, be it null.
+After ``=``, or ``==``, stands what is to be there: a scalar of JSON (``1.5``, ``true``, ``null``, ``"text"``), a string in
+single quotes, or text as it is. A number equals one of the same value, whatever its digits: 1.50 is 1.5, and 64 bits are
+compared as 64 bits. Text also equals a string that reads so: ``= 5`` finds 5 and "5". Without ``=`` it is enough that
+something is there, be it null. Text as it is does not look like the rest of an expression (``=~``, ``&&``): that is refused,
+for it would find nothing; in quotes it is text.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import re
 
 from .trees import Number, Tree, same_number
 
 _MOST_STEPS = 100
 _MOST_INDEX_DIGITS = 9
 _NOTHING = object()
+_JOINS = re.compile(r"&&|\|\|")
 _ENDS_NAME = frozenset(".[]=\"'*?@(),:<>!&|{} \t\r\n")
 
 
@@ -71,13 +75,14 @@ def _equals(found: object, wanted: str, scalar: object) -> bool:
         return scalar is found
     if isinstance(found, Number | int | float):
         return isinstance(scalar, Number) and same_number(str(found), scalar)
+    text = scalar if isinstance(scalar, str) and not isinstance(scalar, Number) else wanted
     if isinstance(found, str):
-        return found == wanted or (isinstance(scalar, str) and not isinstance(scalar, Number) and found == scalar)
+        return found in (wanted, text)
     if isinstance(found, bytes):
         return (
             found.hex() == wanted.removeprefix("hex:").lower()
             if wanted.startswith("hex:")
-            else found == wanted.encode()
+            else found == text.encode("utf-8", "surrogatepass")
         )
     return False
 
@@ -103,8 +108,32 @@ def read_condition(text: str) -> Condition:
         return Condition(steps, None)
     if not rest.startswith("="):
         raise _wrong(text, end, "a step (.name, ['name'] or [0]) or = should stand")
-    wanted = rest[2 if rest.startswith("==") else 1 :].strip()
-    return Condition(steps, wanted, _scalar(wanted))
+    start = text.index("=", end)
+    start += 2 if text.startswith("==", start) else 1
+    return Condition(steps, *_read_wanted(text, start))
+
+
+def _read_wanted(text: str, start: int) -> tuple[str, object]:
+    """What is to be there, as text, and as a scalar of JSON where it is one."""
+    wanted = text[start:].strip()
+    begins = len(text) - len(text[start:].lstrip())
+    if not wanted:
+        raise _wrong(text, len(text), 'a value should stand; the empty string is ""')
+    if wanted.startswith("=") or text[start] in "~<>":
+        raise _wrong(
+            text, begins, "a value should stand: there is no comparison but = and ==, and such text is in quotes"
+        )
+    if wanted.startswith("'") and wanted.endswith("'") and len(wanted) > 1:
+        inner, end = _read_quoted(text, begins + 1, "'")
+        if rest := text[end:].lstrip():
+            raise _wrong(text, len(text) - len(rest), "nothing should stand behind the value")
+        return inner, inner
+    scalar = _scalar(wanted)
+    if not isinstance(scalar, str) and (join := _JOINS.search(text, begins)):
+        raise _wrong(
+            text, join.start(), "there is no && and no ||: a filter has one condition, and such text is in quotes"
+        )
+    return wanted, scalar
 
 
 def _read_steps(text: str) -> tuple[tuple[str | int, ...], int]:
