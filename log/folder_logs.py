@@ -91,6 +91,7 @@ class FolderLogs:
                 for chunk in chunks:
                     for partition_log in await folder.workers.run(_open_each, chunk):
                         self._add(partition_log)
+                        await self._flush_found(partition_log)
             except Exception as error:
                 errors.append(error)
 
@@ -167,6 +168,15 @@ class FolderLogs:
             partition_log = current
             self._remove(future)
         self.logs[key] = partition_log
+
+    async def _flush_found(self, partition_log: PartitionLog) -> None:
+        """Flush what a crash left and ``flush.messages`` asks to flush before it counts. Raises KafkaError.
+
+        It was flushed before it was acknowledged, but the checkpoint may not say so yet. Without this the high watermark would
+        be below what clients have seen, until the first flush has ended.
+        """
+        if not partition_log.is_closed and partition_log.safe_end_offset < partition_log.log_end_offset:
+            await partition_log.flush()
 
     # --- the logs -----------------------------------------------------------------------------------------------------
 

@@ -193,6 +193,9 @@ class LogManager:
             partition_log = self._create(topic, partition, topic_id, settings or self.settings)
         elif settings is not None:
             partition_log.update_settings(settings)
+            if partition_log.safe_end_offset < partition_log.log_end_offset:
+                # ``FolderLogs.load`` went by the broker's settings; by the topic's, what a crash left is to be flushed as well.
+                partition_log.flush_at_once()
         return partition_log
 
     def _check_no_folder_offline(self, topic: str, partition: int) -> None:

@@ -236,6 +236,10 @@ class StoredLog:
         """
         await self._flusher.flush(inactive_only=inactive_only)
 
+    def flush_at_once(self) -> None:
+        """``flush`` without waiting, which holds up the loop. Raises KafkaError(KAFKA_STORAGE_ERROR)."""
+        self._flusher.flush_at_once()
+
     def request_flush(self, *, inactive_only: bool = False) -> None:
         """Have ``flush`` called in the background."""
         if self.folder.wants_flush is not None:

@@ -6,6 +6,7 @@ import trio
 import trio.testing
 
 from ottla.log.checkpoints import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT, read_offsets, write_offsets
+from ottla.log.settings import LogSettings
 
 from .conftest import TOPIC_ID, HeldWorkers, World
 
@@ -57,6 +58,24 @@ async def test_start_keeps_them_within_the_log(memory_world: World) -> None:
         manager = await world.start()
         assert manager.get("t", 0).high_watermark == expected  # type: ignore[union-attr]
         await manager.stop()
+
+
+async def test_everything_found_after_a_kill_is_flushed_where_only_what_is_flushed_counts(memory_world: World) -> None:
+    """Or the high watermark would go back to the checkpoint, 0 here, until the first flush has ended."""
+    world = memory_world
+    by_record = LogSettings({"flush_messages": 1})
+    for of_broker, of_topic in ((by_record, None), (LogSettings(), by_record)):
+        flush_messages = of_broker.flush_messages
+        manager = await world.start(flush_messages=flush_messages)
+        log = manager.get_or_create("t", 0, TOPIC_ID, of_topic)
+        before = log.log_end_offset
+        world.append(log, "a", "b")
+        await log.flush()
+        world.kill()
+        manager = await world.start(flush_messages=flush_messages)
+        log = manager.get_or_create("t", 0, TOPIC_ID, of_topic)
+        assert log.high_watermark <= before < log.safe_end_offset == log.log_end_offset == before + 2
+        world.kill()
 
 
 async def test_what_was_gathered_earlier_does_not_replace_what_is_written(memory_world: World) -> None:
