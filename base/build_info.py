@@ -6,6 +6,7 @@ import importlib.metadata
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 UNKNOWN = "unknown"
 """Kafka's word where the commit is not known."""
@@ -43,9 +44,12 @@ def _checked_out(git: Path) -> str:
 
 
 def _installed() -> str:
-    try:
-        origin = importlib.metadata.distribution("ottla").read_text("direct_url.json")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
-    found = json.loads(origin or "{}").get("vcs_info", {}).get("commit_id", "")
-    return str(found)
+    return str(direct_url().get("vcs_info", {}).get("commit_id", ""))
+
+
+def direct_url() -> dict[str, Any]:
+    """What pip wrote down of the place it installed Ottla from (PEP 610); empty if it has not, as for what came from an index."""
+    # The metadata of a build may lie in the checkout, before the installed one on the path of what is started there.
+    notes = (each.read_text("direct_url.json") for each in importlib.metadata.distributions(name="ottla"))
+    found: dict[str, Any] = next((json.loads(note) for note in notes if note), {})
+    return found

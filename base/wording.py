@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection
+import shlex
+import sys
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from .system_calls import descriptor_limit
 
@@ -27,9 +30,28 @@ def explained(error: Exception) -> str:
     return str(error)
 
 
-def how_to_install(extra: str) -> str:
-    """How to install an optional part of the package. Ottla is on no index, so its name alone installs nothing."""
-    return f"pip install '.[{extra}]' in a checkout of Ottla, or 'WHEEL[{extra}]' with the file of a wheel"
+def how_to_install(extra: str, origin: Mapping[str, Any] | None = None) -> str:
+    """The command that adds an optional part to this installation and leaves it of its kind: a checkout, a folder, a wheel.
+
+    ``origin`` is what pip has written down (PEP 610), unless given. Ottla is on no index, so its name alone installs nothing.
+    """
+    from urllib.parse import unquote, urlsplit
+
+    from .build_info import direct_url  # rarely needed, and by commands that start quickly
+
+    origin = direct_url() if origin is None else origin
+    url = origin.get("url", "")
+    if not url:
+        return f"pip install -e '.[{extra}]' in a checkout of Ottla, or 'WHEEL[{extra}]' with the file of a wheel"
+    if "vcs_info" in origin:
+        repository = origin["vcs_info"]
+        what = f"ottla[{extra}] @ {repository['vcs']}+{url}@{repository['commit_id']}"
+    elif url.startswith("file:"):
+        what = f"{unquote(urlsplit(url).path)}[{extra}]"
+    else:
+        what = f"ottla[{extra}] @ {url}"
+    editable = "-e " if origin.get("dir_info", {}).get("editable") else ""
+    return f"{shlex.quote(sys.executable)} -m pip install {editable}{shlex.quote(what)}"
 
 
 def meant(name: str, known: Collection[str]) -> str:

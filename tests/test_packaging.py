@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -29,15 +30,20 @@ def run(*command: str | Path, cwd: Path = ROOT) -> str:
 
 
 @pytest.fixture(scope="module")
-def shipped() -> set[str]:
-    """Every file of the package in the checkout, as a path relative to its root."""
+def in_checkout() -> set[str]:
+    """Every file of the checkout, as a path relative to its root."""
     listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard").splitlines()
-    folders = {path.split("/")[0] for path in listed if path.endswith("/__init__.py")} - NOT_SHIPPED
+    return {path for path in listed if (ROOT / path).exists()}
+
+
+@pytest.fixture(scope="module")
+def shipped(in_checkout: set[str]) -> set[str]:
+    """Those of the package."""
+    folders = {path.split("/")[0] for path in in_checkout if path.endswith("/__init__.py")} - NOT_SHIPPED
     return {
         path
-        for path in listed
-        if (ROOT / path).exists()
-        and (path.split("/")[0] in folders or path in ("__init__.py", "__main__.py", "py.typed"))
+        for path in in_checkout
+        if path.split("/")[0] in folders or path in ("__init__.py", "__main__.py", "py.typed")
     }
 
 
@@ -182,6 +188,43 @@ def test_the_compatibility_suite_runs_from_the_wheel(
 
 def _fields(line: str) -> list[str]:
     return line.split("\t")
+
+
+HOW_TO_INSTALL = "from ottla.base.wording import how_to_install; print(how_to_install('metrics'))"
+PLACE = "import ottla, jinja2, prometheus_client; print(ottla.__file__)"
+
+
+@pytest.mark.slow
+def test_make_run_starts_what_is_in_the_checkout(in_checkout: set[str], tmp_path: Path) -> None:
+    """With console and metrics, whatever pip was told to do with its virtualenv; the message about a part says the right."""
+    checkout, elsewhere = tmp_path / "checkout", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for path in in_checkout:
+        (checkout / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(ROOT / path, checkout / path)
+    python = checkout / ".venv" / "bin" / "python"
+
+    def place() -> Path:
+        return Path(run(python, "-I", "-c", PLACE, cwd=elsewhere).strip()).parent
+
+    run("sh", "tools/setup.sh", "run", cwd=checkout)
+    assert place() == checkout
+    run("sh", "-c", run(python, "-I", "-c", HOW_TO_INSTALL, cwd=elsewhere), cwd=elsewhere)
+    assert place() == checkout
+    run(python, "-m", "pip", "install", "--quiet", ".", cwd=checkout)
+    assert place() != checkout
+    run("sh", "tools/setup.sh", "run", cwd=checkout)
+    assert place() == checkout
+    done = subprocess.run(
+        [python, "-I", "tools/cluster.py", "--port", "0", "--zookeeper-port", "0", "--folder", elsewhere],
+        cwd=checkout,
+        env={name: value for name, value in os.environ.items() if name != "OTTLA_JARS"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1), done.stderr
+    assert done.stderr.startswith(f"cluster: no jars in {checkout}/.jars/")
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["serve", "--help"], ["--version"]])

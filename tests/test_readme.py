@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.base.wording import how_to_install
 from ottla.compat_tests import brokers, toolchains
 from ottla.compat_tests.java.tools import write_scripts
 
@@ -96,7 +97,7 @@ def test_pipelines(address: str, tmp_path: Path) -> None:
 
 def test_pyspark(address: str, tmp_path: Path) -> None:
     if importlib.util.find_spec("pyspark") is None:
-        toolchains.missing("no pyspark (pip install '.[spark]')")
+        toolchains.missing(f"no pyspark ({how_to_install('spark')})")
     toolchains.java()
     code = QUICKSTARTS["pyspark"][1]
     (coordinates,) = re.findall(r'"org\.apache\.spark:([\w.-]+):([\d.]+)"', code)

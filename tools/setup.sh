@@ -1,10 +1,10 @@
 #!/bin/sh
 # Builds what a make target needs, and nothing twice.
 #
-#   tools/setup.sh run      .venv with the run-time dependencies
+#   tools/setup.sh run      .venv with the run-time dependencies, and those of the metrics and the console
 #   tools/setup.sh cluster  and the jars of ZooKeeper
 #   tools/setup.sh check    the first, and what ruff, mypy, import-linter and the unit tests need (they drive Python clients)
-#   tools/setup.sh docs     the run-time dependencies, and what builds the site
+#   tools/setup.sh docs     the first, and what builds the site
 #   tools/setup.sh bench    the virtualenv of test, and the jars of Apache Kafka
 #   tools/setup.sh test     .venv with every Python package of the tests, and what java builds, if there is a Java
 #
@@ -19,8 +19,9 @@
 #   tools/setup.sh zsh             zsh
 #   tools/setup.sh spark-4.2       .venv-spark-4.2 with what the tests of Spark need, pyspark 4.2.0 being the Spark; and its jars
 #
-# Each step leaves a stamp in its virtualenv with the checksum of pyproject.toml and this file, and is repeated when they change. A
-# virtualenv is made anew when the checkout was moved, for its scripts hold absolute paths.
+# Each step leaves a stamp in its virtualenv with the checksum of pyproject.toml and this file, and is repeated when they change, or
+# when somebody's pip has put a copy of Ottla in the place of the checkout. A virtualenv is made anew when the checkout was moved, for
+# its scripts hold absolute paths.
 #
 # Java, Maven, Chromium and zsh are installed by apt-get where this is root on Debian. Exit status 3: a program is missing that
 # this does not install here; standard error names it.
@@ -93,6 +94,12 @@ stamped() { # venv, step
     [ "$(cat "$1/.stamp-$2" 2>/dev/null)" = "$wanted" ]
 }
 
+runs_checkout() { # venv; false where it has a copy, as `pip install .` makes one
+    for copy in "$1"/lib/python*/site-packages/ottla; do
+        if [ -d "$copy" ]; then return 1; fi
+    done
+}
+
 pip_install() { # venv, arguments
     venv=$1
     shift
@@ -113,7 +120,7 @@ install() { # step, arguments of pip; a later step holds all of the earlier ones
     for holder in $holders; do
         if stamped .venv "$holder"; then done=yes; fi
     done
-    if [ -z "$done" ]; then
+    if [ -z "$done" ] || ! runs_checkout .venv; then
         echo "setup: installing into .venv ($step)" >&2
         if [ "$step" != run ]; then
             pip_install .venv --upgrade 'pip>=25.1' # the first that reads [dependency-groups]
@@ -130,6 +137,10 @@ install_kafka_python_2() {
         pip_install .venv-kafka-python-2 'kafka-python>=2.2,<3' 'crc32c>=2.7' 'lz4>=4.3' 'python-snappy>=0.7.3' 'zstandard>=0.23'
         echo "$wanted" >.venv-kafka-python-2/.stamp-clients
     fi
+}
+
+install_run() {
+    install run --editable '.[console,metrics]'
 }
 
 install_test() {
@@ -223,13 +234,13 @@ mkdir -p .venv/typing
 [ -L .venv/typing/ottla ] || ln -s ../.. .venv/typing/ottla
 
 case $level in
-run) install run --editable . ;;
+run) install_run ;;
 cluster)
-    install run --editable .
+    install_run
     tools/fetch_jars.sh zookeeper
     ;;
 check) install check --editable '.[compat,metrics,console-formats,jobs]' --group dev ;;
-docs) install docs --editable . --group docs ;;
+docs) install docs --editable '.[console,metrics]' --group docs ;;
 kcat) tools/fetch_kcat.sh ;;
 java) install_java ;;
 kafka) install_kafka ;;

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from ottla.base.wording import meant, plural
+import sys
+
+import pytest
+
+from ottla.base.wording import how_to_install, meant, plural
 
 
 def test_a_noun_behind_a_number() -> None:
@@ -13,3 +17,30 @@ def test_a_noun_behind_a_number() -> None:
 def test_what_may_be_meant() -> None:
     assert meant("retention.mss", ["segment.bytes", "retention.ms"]) == "; did you mean retention.ms?"
     assert meant("x", ["retention.ms"]) == ""
+
+
+@pytest.mark.parametrize(
+    ("origin", "what"),
+    [
+        ({"url": "file:///my%20work/ottla", "dir_info": {"editable": True}}, "-e '/my work/ottla[console]'"),
+        ({"url": "file:///work/ottla", "dir_info": {}}, "'/work/ottla[console]'"),
+        (
+            {"url": "file:///ottla-0.1.0-py3-none-any.whl", "archive_info": {}},
+            "'/ottla-0.1.0-py3-none-any.whl[console]'",
+        ),
+        ({"url": "https://host/ottla.whl", "archive_info": {}}, "'ottla[console] @ https://host/ottla.whl'"),
+        (
+            {"url": "https://host/ottla", "vcs_info": {"vcs": "git", "commit_id": "f00d"}},
+            "'ottla[console] @ git+https://host/ottla@f00d'",
+        ),
+    ],
+    ids=["editable", "folder", "wheel", "wheel elsewhere", "git"],
+)
+def test_how_to_install_by_what_is_installed(origin: dict[str, object], what: str) -> None:
+    assert how_to_install("console", origin) == f"{sys.executable} -m pip install {what}"
+
+
+def test_how_to_install_where_nothing_is() -> None:
+    assert how_to_install("console", {}).startswith(
+        "pip install -e '.[console]' in a checkout of Ottla, or 'WHEEL[console]'"
+    )

@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
+from ottla.base.wording import how_to_install
+
 LIMIT_S = 120
 READY = re.compile(r"is ready on (\S+), ")
 TRACE = re.compile(r"ottla\.broker\.request_log: (api=.*)")
@@ -140,7 +142,7 @@ def test_what_cannot_be_is_one_line(arguments: list[str], words: str, tmp_path: 
 def test_without_the_extra_the_line_says_what_to_install(tmp_path: Path) -> None:
     script = "sys.modules['h11'] = None; from ottla.cli import main; main()"
     line = refused("--metrics", "127.0.0.1:0", "--data-dir", str(tmp_path / "data"), script=script)
-    assert "pip install '.[metrics]' in a checkout" in line
+    assert f"metrics need {how_to_install('metrics')}: " in line
 
 
 def test_every_line_of_a_json_log_is_an_event(serve: Serve) -> None:

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import pytest
 
 import ottla
+from ottla.base.wording import how_to_install
 from ottla.cli.help_page import commands
 from ottla.compat_tests import toolchains
 from ottla.compat_tests.java.tools import write_scripts
@@ -237,7 +238,7 @@ def test_the_page_on_teams_shows_what_happens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("page", SPARK_PAGES, ids=lambda page: page.stem)
 def test_the_pages_on_spark_show_what_happens(page: Path, tmp_path: Path) -> None:
     if importlib.util.find_spec("pyspark") is None:
-        toolchains.missing("no pyspark (pip install '.[spark]')")
+        toolchains.missing(f"no pyspark ({how_to_install('spark')})")
     toolchains.java()
     toolchains.jars("spark-kafka-4.0.0")
     with (

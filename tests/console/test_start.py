@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ottla.base.wording import how_to_install
+
 LIMIT_S = 120
 
 pytestmark = pytest.mark.slow
@@ -47,7 +49,7 @@ def test_without_a_console_nothing_of_it_is_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "missing", "why"),
     [
-        ([], "jinja2", "the console needs pip install '.[console]' in a checkout"),
+        ([], "jinja2", f"the console needs {how_to_install('console')}"),
         (
             ["--override", "authorizer.class.name=kafka.security.authorizer.AclAuthorizer"],
             "",
@@ -57,7 +59,7 @@ def test_without_a_console_nothing_of_it_is_loaded(tmp_path: Path) -> None:
         (
             ["--override", "console.schema.registry.url=http://127.0.0.1:8081"],
             "fastavro",
-            "reading Avro needs pip install '.[console-formats]'",
+            f"reading Avro needs {how_to_install('console-formats')}",
         ),
         (["--console", "8080"], "", "'8080' is not HOST:PORT"),
     ],

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import types
 from pathlib import Path
 
 import pytest
 
+from ottla.base.wording import how_to_install
 from ottla.spark import session
 from ottla.spark.session import FETCHED_BY, SPARK_VERSION, SparkSetupError, check_setup, connector_settings
 
@@ -93,7 +95,7 @@ def test_a_named_folder_without_jars_is_an_error(tmp_path: Path, monkeypatch: py
 
 def test_pyspark_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    with pytest.raises(SparkSetupError, match=r"^pyspark is missing: pip install '\.\[spark\]' in a checkout of Ottla"):
+    with pytest.raises(SparkSetupError, match=f"^pyspark is missing: {re.escape(how_to_install('spark'))}$"):
         check_setup()
 
 
