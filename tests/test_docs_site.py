@@ -77,7 +77,7 @@ def test_links_out_of_docs_lead_into_the_repository(site: Path) -> None:
     links = Addresses(site / "architecture.html").links
     assert not [link for link in links if link.startswith("../")]
     repository = "https://github.com/ottla/ottla/blob/main/"
-    paths = [link.removeprefix(repository) for link in links if link.startswith(repository)]
+    paths = [link.removeprefix(repository).partition("#")[0] for link in links if link.startswith(repository)]
     assert "log/partition_log.py" in paths
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
