@@ -18,9 +18,10 @@ from starlette.routing import Route
 
 from ..base.errors import KafkaError
 from ..broker.view.view import NotFoundError
-from .asking import Kafka, in_words
+from .asking import Kafka
 from .commands import Command
 from .forms import RefusedFormError, read_form
+from .problems import Problem, problem_of
 from .questions import WrongQuestionError
 from .render import Renderer
 
@@ -122,19 +123,16 @@ class ActionPages:
     async def _show(self, request: Request, action: Action) -> Response:
         return await self._plan(action, dict(request.query_params), _path(request))
 
-    async def _plan(
-        self, action: Action, sent: Given, path: Given, problem: str | None = None, status: int = 200
-    ) -> Response:
+    async def _plan(self, action: Action, sent: Given, path: Given, problem: Problem | None = None) -> Response:
         """The action's page; where it is there after something has gone wrong already, with that."""
         plan = None
         try:
             plan = await action.plan({**sent, **path})
         except (WrongQuestionError, NotFoundError, KafkaError) as error:
-            if problem is None:
-                problem, status = problem_of(error)
+            problem = problem or problem_of(error)
         return await self._renderer.page(
             "action.html",
-            status,
+            200 if problem is None else problem.status,
             title=action.title,
             here=action.here,
             fields=action.fields({**sent, **path}),
@@ -149,20 +147,12 @@ class ActionPages:
             sent = await read_form(request)
             done = await action.carry_out({**sent, **_path(request)})
         except (RefusedFormError, WrongQuestionError, NotFoundError, KafkaError) as error:
-            return await self._plan(action, sent, _path(request), *problem_of(error))
+            return await self._plan(action, sent, _path(request), problem_of(error))
         return await self._renderer.page("done.html", title=action.title, here=action.here, done=done)
 
 
 def _path(request: Request) -> dict[str, str]:
     return {name: str(value) for name, value in request.path_params.items()}
-
-
-def problem_of(error: Exception) -> tuple[str, int]:
-    """What the page says, and its status."""
-    if isinstance(error, KafkaError):
-        status = 403 if error.code.name.endswith("_AUTHORIZATION_FAILED") else 409
-        return f"Kafka's answer: {in_words(error)}", status
-    return str(error), 403 if isinstance(error, RefusedFormError) else 404 if isinstance(error, NotFoundError) else 400
 
 
 def number(given: Given, name: str, what: str, least: int = 0, most: int = (1 << 63) - 1) -> int | None:
@@ -172,11 +162,11 @@ def number(given: Given, name: str, what: str, least: int = 0, most: int = (1 <<
         return None
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 19 and least <= int(text) <= most):
-        raise WrongQuestionError(f"{text} is not {what}.")
+        raise WrongQuestionError(f"{text} is not {what}.", name)
     return int(text)
 
 
 def check_typed(given: Given, name: str) -> None:
     """Raises WrongQuestionError unless the name was typed."""
     if given.get("typed", "") != name:
-        raise WrongQuestionError("Nothing was done: what was typed is not the name.")
+        raise WrongQuestionError("Nothing was done: what was typed is not the name.", "typed")

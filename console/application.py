@@ -23,7 +23,8 @@ from .decoding import Decoding
 from .export import Export
 from .inside_pages import InsidePages
 from .pages import Pages
-from .record_pages import RecordPages, WrongQuestionError
+from .questions import WrongQuestionError
+from .record_pages import RecordPages
 from .render import Renderer
 from .rights import (
     ALTER_CLUSTER,

@@ -65,17 +65,17 @@ def read_reset(given: Given) -> Reset:
     way, text = given.get("to", ""), given.get("at", "").strip()
     at = 0
     if way == "time":
-        at = moment_ms(text)
+        at = moment_ms(text, "at")
         if not 0 <= at < _LATEST_MS:
-            raise WrongQuestionError(f"{text} is not a time that a record may have.")
+            raise WrongQuestionError(f"{text} is not a time that a record may have.", "at")
     elif way in ("offset", "shift"):
         least = -(1 << 63) if way == "shift" else 0
         value = number(given, "at", "a number of offsets" if way == "shift" else "an offset", least)
         if value is None:
-            raise WrongQuestionError("Where to was not said.")
+            raise WrongQuestionError("Where to was not said.", "at")
         at = value
     elif way not in dict(WAYS):
-        raise WrongQuestionError(f"Offsets go {', '.join(text for _, text in WAYS)}, not {way}.")
+        raise WrongQuestionError(f"Offsets go {', '.join(text for _, text in WAYS)}, not {way}.", "to")
     return Reset(given.get("id", ""), tuple(given.get("topics", "").split()), way, at)
 
 
@@ -140,17 +140,18 @@ class ResetOffsets(KafkaAction):
         if found.group_state not in _INACTIVE:
             raise WrongQuestionError(
                 f"Assignments can only be reset if the group '{group}' is inactive, but the current state is "
-                f"{found.group_state}."
+                f"{found.group_state}.",
+                "id",
             )
 
     async def _moves(self, reset: Reset) -> list[Move]:
         current = await self._committed(reset.group)
         keys = await self._chosen(reset.topics) if reset.topics else sorted(current)
         if not keys:
-            raise WrongQuestionError(f"{reset.group} has committed no offsets: name topics.")
+            raise WrongQuestionError(f"{reset.group} has committed no offsets: name topics.", "topics")
         if len(keys) > _MOST_PARTITIONS:
             raise WrongQuestionError(
-                f"These are {len(keys)} partitions, and {_MOST_PARTITIONS} at most go: name topics."
+                f"These are {len(keys)} partitions, and {_MOST_PARTITIONS} at most go: name topics.", "topics"
             )
         found = await bounds(self._kafka, keys)
         goals = await self._goals(reset, keys, current, found)
@@ -177,7 +178,8 @@ class ResetOffsets(KafkaAction):
                 for key in keys:
                     if key not in current:
                         raise WrongQuestionError(
-                            f"Cannot shift offset for partition {key} since there is no current committed offset."
+                            f"Cannot shift offset for partition {key} since there is no current committed offset.",
+                            "to",
                         )
                 return {key: current[key] + reset.at for key in keys}
 
@@ -200,7 +202,7 @@ class ResetOffsets(KafkaAction):
             chosen = _numbers(text, numbers) if colon else there
             missing = sorted({*chosen} - {*there})
             if missing:
-                raise WrongQuestionError(f"There is no {name}-{missing[0]}.")
+                raise WrongQuestionError(f"There is no {name}-{missing[0]}.", "topics")
             keys += [TopicPartition(name, number) for number in chosen]
         return sorted({*keys})
 
@@ -208,7 +210,7 @@ class ResetOffsets(KafkaAction):
 def _numbers(text: str, numbers: str) -> list[int]:
     parts = numbers.split(",")
     if not all(part.isascii() and part.isdigit() and len(part) <= 9 for part in parts):
-        raise WrongQuestionError(f"{text} is no topic with partitions, as NAME:0,1 is.")
+        raise WrongQuestionError(f"{text} is no topic with partitions, as NAME:0,1 is.", "topics")
     return [int(part) for part in parts]
 
 

@@ -23,13 +23,28 @@ from .trees import DecodeError
 
 MOST_RECORDS = 500
 DEFAULT_RECORDS = 50
+NOTHING_ASKED: Mapping[str, str] = {
+    **dict.fromkeys(("partition", "at", "key", "header", "contains", "path"), ""),
+    "from": "newest",
+    "n": str(DEFAULT_RECORDS),
+    "show": "auto",
+    "keys": "auto",
+}
+"""The fields of the form where nothing was said."""
 STARTS = ("newest", "oldest", "offset", "time", "live")
 _MOST_TEXT = 1000
 _REST = re.compile(r"(\d{1,10}):(\d{1,19})-(\d{1,19})")
 
 
 class WrongQuestionError(Exception):
-    """The address says something that cannot be; ``str()`` is a sentence."""
+    """The address, or a form, says something that cannot be.
+
+    ``str()`` is a sentence, ``field`` the name of the field that it is about; empty where it is about none in particular.
+    """
+
+    def __init__(self, why: str, field: str = "") -> None:
+        super().__init__(why)
+        self.field = field
 
 
 class Rest(NamedTuple):
@@ -77,9 +92,9 @@ class Question:
         """None where every record is looked for. Raises WrongQuestionError."""
         if not self.has_filter:
             return None
-        key, contains = _bytes(self.key), _bytes(self.contains)
+        key, contains = _bytes(self.key, "key"), _bytes(self.contains, "contains")
         name, has_value, text = self.header.partition("=")
-        value = _bytes(text)
+        value = _bytes(text, "header")
         condition = self.condition
 
         def does(record: Record) -> bool:
@@ -116,13 +131,13 @@ class Question:
         return prepare
 
 
-def _bytes(text: str) -> bytes:
+def _bytes(text: str, field: str) -> bytes:
     """``hex:…`` stands for bytes, everything else for itself in UTF-8."""
     if text.startswith("hex:"):
         try:
             return bytes.fromhex(text[4:])
         except ValueError:
-            raise WrongQuestionError(f"{text} is not hexadecimal.") from None
+            raise WrongQuestionError(f"{text} is not hexadecimal.", field) from None
     return text.encode("utf-8", "surrogatepass")
 
 
@@ -132,21 +147,20 @@ def read_question(
     """``most`` is how many records may be asked for, ``default`` how many are. Raises WrongQuestionError."""
     start = given.get("from", "newest")
     if start not in STARTS:
-        raise WrongQuestionError(f"Records are read from {', '.join(STARTS)}, not from {start}.")
-    at = given.get("at", "").strip()
+        raise WrongQuestionError(f"Records are read from {', '.join(STARTS)}, not from {start}.", "from")
     path = given.get("path", "").strip()[:_MOST_TEXT]
     question = Question(
-        _number(given.get("partition", ""), "a partition", None),
+        _number(given, "partition", "a partition", None),
         start,
-        _at(start, at),
-        min(max(_number(given.get("n", ""), "a number of records", default) or 1, 1), most),
+        _at(start, given),
+        min(max(_number(given, "n", "a number of records", default) or 1, 1), most),
         given.get("key", "")[:_MOST_TEXT],
         given.get("header", "")[:_MOST_TEXT],
         given.get("contains", "")[:_MOST_TEXT],
         path,
         _condition(path),
-        read_show(given.get("show", "auto"), decoding),
-        read_show(given.get("keys", "auto"), decoding),
+        read_show(given, "show", decoding),
+        read_show(given, "keys", decoding),
         tuple(_rest(given.get("rest", ""))),
         given,
     )
@@ -154,10 +168,11 @@ def read_question(
     return question
 
 
-def read_show(show: str, decoding: Decoding) -> str:
-    """What records are shown as. Raises WrongQuestionError."""
+def read_show(given: Mapping[str, str], field: str, decoding: Decoding) -> str:
+    """What values (``show``) or keys (``keys``) are shown as. Raises WrongQuestionError."""
+    show = given.get(field, "auto")
     if show not in decoding.shows:
-        raise WrongQuestionError(f"Records are shown as {', '.join(decoding.shows)}, not as {show}.")
+        raise WrongQuestionError(f"Records are shown as {', '.join(decoding.shows)}, not as {show}.", field)
     return show
 
 
@@ -165,26 +180,26 @@ def _condition(path: str) -> Condition | None:
     try:
         return read_condition(path) if path else None
     except JsonPathError as error:
-        raise WrongQuestionError(str(error)) from None
+        raise WrongQuestionError(str(error), "path") from None
 
 
-def _number(text: str, what: str, default: int | None) -> int | None:
-    text = text.strip()
+def _number(given: Mapping[str, str], field: str, what: str, default: int | None) -> int | None:
+    text = given.get(field, "").strip()
     if not text:
         return default
     if not (text.isascii() and text.isdigit() and len(text) <= 19):
-        raise WrongQuestionError(f"{text} is not {what}.")
+        raise WrongQuestionError(f"{text} is not {what}.", field)
     return int(text)
 
 
-def _at(start: str, text: str) -> int:
+def _at(start: str, given: Mapping[str, str]) -> int:
     if start == "offset":
-        return _number(text, "an offset", 0) or 0
-    return moment_ms(text) if start == "time" else 0
+        return _number(given, "at", "an offset", 0) or 0
+    return moment_ms(given.get("at", "").strip(), "at") if start == "time" else 0
 
 
-def moment_ms(text: str) -> int:
-    """A time as a person writes it, in ms since 1970; without a zone it is UTC. Raises WrongQuestionError."""
+def moment_ms(text: str, field: str) -> int:
+    """A field with a time as a person writes it, in ms since 1970; without a zone it is UTC. Raises WrongQuestionError."""
     if text.isascii() and text.isdigit() and len(text) <= 16:
         return int(text)
     try:
@@ -192,7 +207,8 @@ def moment_ms(text: str) -> int:
         return math.floor((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
     except (ValueError, OverflowError):
         raise WrongQuestionError(
-            f"{text or 'Nothing'} is not a time, as 2026-01-31T12:00:00Z is, or 1769860800000 in ms; without a zone it is UTC."
+            f"{text or 'Nothing'} is not a time, as 2026-01-31T12:00:00Z is, or 1769860800000 in ms; without a zone it is UTC.",
+            field,
         ) from None
 
 

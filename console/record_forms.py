@@ -100,30 +100,31 @@ def content_of(fields: Mapping[str, str]) -> Content:
 def _bytes(kind: str, text: str, what: str) -> bytes | None:
     if kind == "null":
         if text:
-            raise WrongQuestionError(f"The {what} is to be null, and there is something in its field.")
+            raise WrongQuestionError(f"The {what} is to be null, and there is something in its field.", what)
         return None
     if kind in ("hex", "base64"):
-        return _unwritten(kind, text, what)
+        return _unwritten(kind, text, what, what)
     if kind not in KINDS:
-        raise WrongQuestionError(f"The {what} is {', '.join(KINDS)}, not {kind}.")
+        raise WrongQuestionError(f"The {what} is {', '.join(KINDS)}, not {kind}.", f"{what}_as")
     if kind == "json":
         try:
             json.loads(text, parse_int=str, parse_float=str)
         except (ValueError, RecursionError) as error:
-            raise WrongQuestionError(f"The {what} is no JSON: {error}.") from None
+            raise WrongQuestionError(f"The {what} is no JSON: {error}.", what) from None
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise WrongQuestionError(f"The {what} has half of a character.") from None
+        raise WrongQuestionError(f"The {what} has half of a character.", what) from None
 
 
-def _unwritten(kind: str, text: str, what: str) -> bytes:
+def _unwritten(kind: str, text: str, what: str, field: str) -> bytes:
     try:
         if kind == "hex":
             return bytes.fromhex(text)
         return base64.b64decode("".join(text.split()), validate=True)
     except (ValueError, binascii.Error):
-        raise WrongQuestionError(f"The {what} is not {'hexadecimal' if kind == 'hex' else 'base64'}.") from None
+        known = "hexadecimal" if kind == "hex" else "base64"
+        raise WrongQuestionError(f"The {what} is not {known}.", field) from None
 
 
 def _header(line: str) -> Header:
@@ -134,16 +135,16 @@ def _header(line: str) -> Header:
         try:
             name = json.loads(quoted.group())
         except ValueError:
-            raise WrongQuestionError(f"The header {line} has a name that is no string of JSON.") from None
+            raise WrongQuestionError(f"The header {line} has a name that is no string of JSON.", "headers") from None
         rest = line[quoted.end() :]
         equals, text = rest[:1], rest[1:]
         if equals not in ("", "="):
-            raise WrongQuestionError(f"The header {line} has something other than = after its name.")
+            raise WrongQuestionError(f"The header {line} has something other than = after its name.", "headers")
     if not equals:
         return name, None
     kind, colon, written = text.partition(":")
     if colon and kind in ("hex", "base64"):
-        return name, _unwritten(kind, written, f"header {plain(name)}")
+        return name, _unwritten(kind, written, f"header {plain(name)}", "headers")
     return name, text.encode("utf-8", "replace")
 
 

@@ -8,7 +8,7 @@ search ends when its reader goes away; a reader that is slow holds up its own on
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from typing import Any
 
 import trio
@@ -22,14 +22,13 @@ from ..broker.view.records import Range, Search, WholeRecord, search_pace, whole
 from ..broker.view.view import NotFoundError
 from . import commands
 from .export import MOST_BYTES, MOST_RECORDS
-from .questions import STARTS, Question, WrongQuestionError, read_question, read_show, rest_text
+from .problems import Problem, problem_of
+from .questions import NOTHING_ASKED, STARTS, Question, WrongQuestionError, read_question, read_show, rest_text
 from .record_rows import codec_name, shown_as, shown_records
 from .render import Renderer
 from .searches import Searches, address, look
 from .tail import tail_address
 from .texts import Shown
-
-__all__ = ["RecordPages", "WrongQuestionError"]
 
 _PAGE_SECONDS = 0.5
 _PAGE_SECONDS_ELSEWHERE = 3.0
@@ -61,8 +60,14 @@ class RecordPages:
 
     async def records(self, request: Request) -> Response:
         topic = request.path_params["topic"]
-        question = read_question(request.query_params, self._decoding)
         known = {log.number: log for log in await self._source.logs(topic)}
+        form = self._form(topic, request, known)
+        try:
+            question = read_question(request.query_params, self._decoding)
+        except WrongQuestionError as error:
+            problem = problem_of(error)
+            return await self._renderer.page("records.html", problem.status, **form, problem=problem, command=None)
+        form["asked"]["n"] = str(question.count)
         logs = await self._searches.logs(topic, question, known)
         search = await self._searches.begin(topic, question, logs)
         live_address = tail_address(topic, question, search.ranges) if question.is_live else None
@@ -73,11 +78,9 @@ class RecordPages:
         goes_on = question.has_filter and bool(left) and len(found) < question.count and not question.is_live
         return await self._renderer.page(
             "records.html",
-            topic=topic,
+            **form,
+            problem=None,
             question=question,
-            numbers=[*known],
-            starts=STARTS,
-            shows=self._decoding.shows,
             rows=await self._rows(topic, question, found),
             shown_as=shown_as(question),
             search=search,
@@ -93,6 +96,16 @@ class RecordPages:
             most_bytes=MOST_BYTES,
             command=self._command(topic, question),
         )
+
+    def _form(self, topic: str, request: Request, known: Iterable[int]) -> dict[str, Any]:
+        """What the page has above its records, whether they can be looked for or not: its fields as they were given."""
+        return {
+            "topic": topic,
+            "asked": {name: request.query_params.get(name, nothing) for name, nothing in NOTHING_ASKED.items()},
+            "numbers": [str(number) for number in known],
+            "starts": STARTS,
+            "shows": self._decoding.shows,
+        }
 
     async def _rows(self, topic: str, question: Question, found: Sequence[FoundRecord], **options: bool) -> Any:
         return await shown_records(found, topic, question, self._decoding, self._source.workers, **options)
@@ -161,8 +174,7 @@ class RecordPages:
 
     async def record(self, request: Request) -> Response:
         topic, number = request.path_params["topic"], request.path_params["partition"]
-        show = read_show(request.query_params.get("show", "auto"), self._decoding)
-        keys = read_show(request.query_params.get("keys", "auto"), self._decoding)
+        show, keys, problem = self._asked_shows(request)
         try:
             whole, log = await self._whole(request)
         except NoRecordError as none:
@@ -177,6 +189,8 @@ class RecordPages:
         server = self._source.bootstrap_servers
         return await self._renderer.page(
             "record.html",
+            200 if problem is None else problem.status,
+            problem=problem,
             topic=topic,
             record=found,
             codec=codec_name(found),
@@ -191,6 +205,14 @@ class RecordPages:
             after=found.offset + 1 if found.offset + 1 < log.end else None,
             command=commands.records(server, topic, number, found.offset, 1),
         )
+
+    def _asked_shows(self, request: Request) -> tuple[str, str, Problem | None]:
+        """What the value and the key are shown as; where one of them cannot be, both are shown as ever."""
+        given = request.query_params
+        try:
+            return read_show(given, "show", self._decoding), read_show(given, "keys", self._decoding), None
+        except WrongQuestionError as error:
+            return "auto", "auto", problem_of(error)
 
     async def _no_record(self, topic: str, none: NoRecordError) -> Response:
         """Where compaction, or a producer, has left a gap, or deletion the beginning: says which record is the next one."""

@@ -23,9 +23,10 @@ from ..broker.view.view import NotFoundError
 from ..wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ..wire.records import Record, build_batch
 from . import action_commands
-from .actions import number, problem_of
+from .actions import number
 from .asking import Kafka, Leader, check
 from .forms import RefusedFormError, read_form
+from .problems import Problem, problem_of
 from .questions import WrongQuestionError
 from .record_forms import KINDS, Content, Place, content_of, fields_of, places_of
 from .render import Renderer
@@ -72,15 +73,15 @@ class SendPages:
         fields = fields_of(Content(whole.key, whole.value, tuple(whole.headers)))
         return await self._form(topic, {**fields, "to": topic, "partition": str(place.partition)})
 
-    async def _form(self, topic: str, fields: Mapping[str, str], problem: str = "", status: int = 200) -> Response:
+    async def _form(self, topic: str, fields: Mapping[str, str], problem: Problem | None = None) -> Response:
         return await self._renderer.page(
             "produce.html",
-            status,
+            200 if problem is None else problem.status,
             topic=topic,
             fields=fields,
             kinds=KINDS,
             problem=problem,
-            command=self._command(fields) if not problem else None,
+            command=self._command(fields) if problem is None else None,
         )
 
     def _command(self, fields: Mapping[str, str]) -> Any:
@@ -98,7 +99,7 @@ class SendPages:
             content = content_of(fields)
             sent = await self._send(to, number(fields, "partition", "a partition", most=_MOST_PARTITION), content)
         except (RefusedFormError, WrongQuestionError, NotFoundError, KafkaError) as error:
-            return await self._form(topic, fields, *problem_of(error))
+            return await self._form(topic, fields, problem_of(error))
         return await self._renderer.page(
             "sent.html",
             what=f"The record is in {to}-{sent.partition} at offset {sent.offset}.",
@@ -114,17 +115,21 @@ class SendPages:
         topic = request.path_params["topic"]
         if request.method == "POST":
             return await self._send_several(request, topic)
-        chosen = places_of(request.query_params.getlist("record"))
-        return await self._several(topic, chosen, {"to": request.query_params.get("to", "")})
+        fields = {"to": request.query_params.get("to", "")}
+        try:
+            chosen = places_of(request.query_params.getlist("record"))
+        except WrongQuestionError as error:
+            return await self._several(topic, [], fields, problem_of(error))
+        return await self._several(topic, chosen, fields)
 
     async def _several(
-        self, topic: str, chosen: Sequence[Place], fields: Mapping[str, str], problem: str = "", status: int = 200
+        self, topic: str, chosen: Sequence[Place], fields: Mapping[str, str], problem: Problem | None = None
     ) -> Response:
         to = fields.get("to", "")
         server = self._source.bootstrap_servers
         return await self._renderer.page(
             "send_again.html",
-            status,
+            200 if problem is None else problem.status,
             topic=topic,
             chosen=chosen,
             to=to,
@@ -141,18 +146,21 @@ class SendPages:
             fields = await read_form(request)
             chosen = places_of(fields.get("records", "").split())
             to = fields.get("to", "").strip()
-            if not chosen or not to:
-                raise WrongQuestionError("Choose records, and say to which topic they are sent.")
+            if not chosen:
+                raise WrongQuestionError("No record is chosen.")
+            if not to:
+                raise WrongQuestionError("To which topic was not said.", "to")
             for place in chosen:
                 whole = await self._read(topic, place)
                 partition = place.partition if fields.get("keeps") == "yes" else None
                 await self._send(to, partition, Content(whole.key, whole.value, tuple(whole.headers)))
                 sent += 1
         except (RefusedFormError, WrongQuestionError, NotFoundError, KafkaError) as error:
-            why, status = problem_of(error)
+            problem = problem_of(error)
             if to and chosen:
-                why = f"{sent} of {counted(len(chosen), 'record')} sent; {chosen[sent]} was not. {why}"
-            return await self._several(topic, chosen[sent:], fields, why, status)
+                why = f"{sent} of {counted(len(chosen), 'record')} sent; {chosen[sent]} was not. {problem.why}"
+                problem = problem._replace(why=why)
+            return await self._several(topic, chosen[sent:], fields, problem)
         return await self._renderer.page(
             "sent.html",
             what=f"{counted(sent, 'record')} of {topic} sent again to {to}.",

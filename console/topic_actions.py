@@ -68,7 +68,9 @@ class CreateTopic(KafkaAction):
         for text in given.get("configs", "").splitlines():
             name, equals, value = text.strip().partition("=")
             if text.strip() and not (equals and name):
-                raise WrongQuestionError(f"{text.strip()} is not a setting: they are NAME=VALUE, one a line.")
+                raise WrongQuestionError(
+                    f"{text.strip()} is not a setting: they are NAME=VALUE, one a line.", "configs"
+                )
             if text.strip():
                 configs.append(CreatableTopicConfig(name=name.strip(), value=value.strip()))
         return CreatableTopic(
@@ -112,7 +114,7 @@ class AddPartitions(KafkaAction):
         name = given["topic"]
         count = number(given, "count", "a number of partitions", 1, _MOST_PARTITIONS)
         if count is None:
-            raise WrongQuestionError("How many partitions was not said.")
+            raise WrongQuestionError("How many partitions was not said.", "count")
         await self._add(name, count, validate_only=False)
         return Done(f"The topic {name} has {count} partitions.", topic_address(name), name)
 
@@ -178,7 +180,7 @@ class ConfigureTopic(KafkaAction):
 def _change(given: Given) -> AlterableConfig:
     name = given.get("name", "").strip()
     if not name:
-        raise WrongQuestionError("Which setting was not said.")
+        raise WrongQuestionError("Which setting was not said.", "name")
     if given.get("way") == "delete":
         return AlterableConfig(name=name, config_operation=_DELETE, value=None)
     return AlterableConfig(name=name, config_operation=_SET, value=given.get("value", "").strip())
@@ -237,12 +239,12 @@ def _records(given: Given) -> tuple[int, int | None]:
     """Partition, and the offset to delete up to; None for the end."""
     partition = number(given, "partition", "a partition", 0, (1 << 31) - 1)
     if partition is None:
-        raise WrongQuestionError("Of which partition was not said.")
+        raise WrongQuestionError("Of which partition was not said.", "partition")
     if given.get("offset", "").strip() in ("end", "-1"):
         return partition, None
     offset = number(given, "offset", "an offset")
     if offset is None:
-        raise WrongQuestionError("Up to which offset was not said.")
+        raise WrongQuestionError("Up to which offset was not said.", "offset")
     return partition, offset
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from html.parser import HTMLParser
@@ -46,16 +48,16 @@ VOID = {"meta", "link", "input", "br", "hr", "img"}
 class Page(HTMLParser):
     """HTML taken apart: its ``text``, its elements as (tag, attributes), and the addresses of its links by their text."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, text: str) -> None:
         super().__init__()
-        self.html = html
+        self.html = text
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.links: dict[str, str] = {}
         self.pieces: list[str] = []
         self._open: list[str] = []
         self._href: str | None = None
         self._rows: list[str] = []
-        self.feed(html)
+        self.feed(text)
         assert self._open == [], "every element is closed"
 
     @property
@@ -93,6 +95,16 @@ class Page(HTMLParser):
             elif tag == "input" and is_inside:
                 found[attributes["name"] or ""] = attributes.get("value") or ""
         return found
+
+    def problems(self) -> dict[str, str]:
+        """What is wrong with fields, by the name of the field that it stands at and that is marked as wrong."""
+        described = {
+            str(each["aria-describedby"]): str(each["name"])
+            for _, each in self.elements
+            if each.get("aria-invalid") == "true"
+        }
+        found = re.findall(r'<span class="warning" id="([^"]+)" role="alert"><bdi dir="ltr">([^<]*)', self.html)
+        return {described[place]: html.unescape(text) for place, text in found}
 
     def row_texts(self) -> list[str]:
         """The text of each row of a table."""

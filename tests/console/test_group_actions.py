@@ -72,19 +72,20 @@ async def test_offsets_go_where_the_plan_says(
 async def test_what_cannot_be_reset_is_said(tmp_path: Path) -> None:
     async with browsing(tmp_path, WRITES) as browser:
         await filled(browser)
-        for asked, why in (
-            ({"to": "shift", "at": "1", "topics": "prices"}, "Cannot shift offset for partition prices-0"),
-            ({"to": "earliest", "topics": "orders:7"}, "There is no orders-7."),
-            ({"to": "earliest", "topics": "orders:x"}, "orders:x is no topic with partitions"),
-            ({"to": "earliest", "topics": "nothing"}, "There is no topic nothing."),
-            ({"to": "offset"}, "Where to was not said."),
-            ({"to": "offset", "at": "-1"}, "-1 is not an offset."),
-            ({"to": "time", "at": "soon"}, "soon is not a time"),
-            ({"to": "nowhere"}, "not nowhere."),
+        for asked, why, field in (
+            ({"to": "shift", "at": "1", "topics": "prices"}, "Cannot shift offset for partition prices-0", "to"),
+            ({"to": "earliest", "topics": "orders:7"}, "There is no orders-7.", "topics"),
+            ({"to": "earliest", "topics": "orders:x"}, "orders:x is no topic with partitions", "topics"),
+            ({"to": "earliest", "topics": "nothing"}, "There is no topic nothing.", None),
+            ({"to": "offset"}, "Where to was not said.", "at"),
+            ({"to": "offset", "at": "-1"}, "-1 is not an offset.", "at"),
+            ({"to": "time", "at": "soon"}, "soon is not a time", "at"),
+            ({"to": "nowhere"}, "not nowhere.", "to"),
         ):
             answer = await browser.get(target(**asked))
             assert answer.status in (400, 404), asked
             assert why in answer.page.text
+            assert [*answer.page.problems()] == ([] if field is None else [field])
             assert answer.page.button_form() == {}
         unknown = await browser.get("/reset-offsets?id=nobody&to=earliest")
         assert "nobody has committed no offsets: name topics." in unknown.page.text

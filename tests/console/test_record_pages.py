@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import h11
 import pytest
@@ -92,28 +92,61 @@ async def test_filters(browsing: Open, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "query",
+    ("query", "field"),
     [
-        "from=nowhere",
-        "show=xml",
-        "partition=x",
-        "n=-1",
-        "from=offset&at=x",
-        "from=offset&at=99999999999999999999",
-        "from=time",
-        "from=time&at=yesterday",
-        "from=time&at=99999999999999999",
-        "key=hex:zz",
-        "rest=1-2",
+        ("from=nowhere", "from"),
+        ("show=xml", "show"),
+        ("keys=xml", "keys"),
+        ("partition=x", "partition"),
+        ("n=-1", "n"),
+        ("from=offset&at=x", "at"),
+        ("from=offset&at=99999999999999999999", "at"),
+        ("from=time", "at"),
+        ("from=time&at=yesterday", "at"),
+        ("from=time&at=99999999999999999", "at"),
+        ("key=hex:zz", "key"),
+        ("contains=hex:z", "contains"),
+        ("header=a%3Dhex:z", "header"),
+        ("path=$..v", "path"),
+        ("rest=1-2", ""),
     ],
 )
-async def test_a_question_that_cannot_be_is_a_page_that_says_so(query: str, tmp_path: Path) -> None:
+@on_both
+async def test_what_cannot_be_is_said_at_its_field_and_the_form_stays(
+    browsing: Open, query: str, field: str, tmp_path: Path
+) -> None:
     async with browsing(tmp_path) as browser:
         await browser.create("t")
-        answer = await browser.get(f"/topics/t/records?{query}")
+        browser.put("t", Record(timestamp=1, value=b"v0."))
+        kept = {"key": "k1", "header": "a=b", "contains": '"x"', "path": "$.v = <5>"}
+        others = urlencode({name: value for name, value in kept.items() if name != field})
+        answer = await browser.get(f"/topics/t/records?{query}&{others}")
         assert answer.status == 400
-        assert answer.page.text.startswith("400")
+        page = answer.page
+        assert "v0." not in page.text
+        if field:
+            ((wrong, why),) = page.problems().items()
+            assert wrong == field
+            assert why.endswith(".")
+        else:
+            assert "The rest of a search is PARTITION:LOW-HIGH." in page.text
+        values = {each["name"]: each.get("value") for tag, each in page.elements if tag == "input"}
+        assert {name: value for name, value in values.items() if name in kept and name != field} == {
+            name: value for name, value in kept.items() if name != field
+        }
+        if field in ("at", "n", "key", "contains", "header", "path"):
+            assert values[field] == dict(parse_qsl(query)).get(field, "")
         assert (await browser.get(f"/topics/t/search?{query}")).status == 400
+
+
+async def test_a_record_is_shown_where_it_cannot_be_shown_so(tmp_path: Path) -> None:
+    async with browsing(tmp_path) as browser:
+        await browser.create("t")
+        browser.put("t", Record(timestamp=1, value=b"v0."))
+        answer = await browser.get("/topics/t/0/0?show=xml")
+        assert answer.status == 400
+        assert "Records are shown as auto, text," in answer.page.text
+        assert "v0." in answer.page.text
 
 
 @on_both
@@ -247,7 +280,9 @@ async def test_a_json_path_filters(browsing: Open, tmp_path: Path) -> None:
         assert await found("$.v.list[0] = 3", contains="shown", **{"from": "oldest"}) == ["v3."]
         answer = await browser.get("/topics/t/records?path=$..v")
         assert answer.status == 400
-        assert "$..v is no path of JSON: at character 3 a name should stand" in answer.page.text
+        assert "$..v is no path of JSON: at character 3 a name should stand" in answer.page.problems()["path"]
+        assert await found("$.v.list[0] == 17") == ["v17."]
+        assert await found("$.shown == 'v17.'") == ["v17."]
 
 
 async def test_a_json_path_goes_through_large_batches_too(tmp_path: Path) -> None:

@@ -105,14 +105,22 @@ async def test_errors_are_kafkas_own_and_what_was_typed_stays(browsing: Open, tm
             ({"partition": "9", "value": "x"}, 409, "UNKNOWN_TOPIC_OR_PARTITION"),
             ({"to": "none", "value": "x"}, 404, "There is no topic none"),
             ({"value_as": "hex", "value": "x"}, 400, "not hexadecimal"),
+            ({"value_as": "json", "value": "{x"}, 400, "no JSON"),
+            ({"key_as": "null", "key": "k"}, 400, "to be null"),
+            ({"headers": "a=hex:x"}, 400, "not hexadecimal"),
             ({"partition": "x"}, 400, "x is not a partition"),
             ({"token": "x"}, 403, "not of this session"),
         ):
             answer = await browser.post("/topics/t/produce", {**form, **typed})
             assert answer.status == status, answer.page.text
             assert why in answer.page.text
-            if "value" in typed:
-                assert fields(answer.page)["value"] == typed["value"]
+            assert {name: fields(answer.page)[name] for name in typed if name != "token"} == {
+                name: text for name, text in typed.items() if name != "token"
+            }
+            if status == 400:
+                ((field, said),) = answer.page.problems().items()
+                assert field == [*typed][-1]
+                assert why in said
         assert await records(browser, "t") == []
 
 
@@ -136,6 +144,10 @@ async def test_chosen_records_are_sent_to_another_topic(browsing: Open, tmp_path
         assert [same(record) for record in await records(browser, "orders", 1)] == [same(HARD[0])]
 
 
+def _many(address: str, count: int) -> str:
+    return f"{address}?{'&'.join(f'record=0:{offset}' for offset in range(count))}"
+
+
 async def test_what_is_refused_ends_it_and_the_rest_stays_chosen(tmp_path: Path) -> None:
     async with writable(browsing, tmp_path) as browser:
         await browser.create("dead")
@@ -148,6 +160,10 @@ async def test_what_is_refused_ends_it_and_the_rest_stays_chosen(tmp_path: Path)
         assert "MESSAGE_TOO_LARGE" in answer.page.text
         assert fields(answer.page)["records"] == "0:1 0:2"
         assert len(await records(browser, "small")) == 1
+        assert "At most 500 records" in (await browser.get(_many("/topics/dead/send-again", 501))).page.text
+        nowhere = await browser.post("/topics/dead/send-again", {**fields(page), "to": ""})
+        assert nowhere.page.problems() == {"to": "To which topic was not said."}
+        assert fields(nowhere.page)["records"] == "0:0 0:1 0:2"
         for form, status in (
             ({"to": ""}, 400),
             ({"records": ""}, 400),

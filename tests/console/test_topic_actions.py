@@ -46,7 +46,11 @@ async def test_what_is_no_topic_is_said(browsing: Open, tmp_path: Path) -> None:
             "name=t&replicas=-1",
             "name=t&configs=retention.ms",
         ):
-            assert (await browser.get(f"/create-topic?{query}")).status == 400, query
+            answer = await browser.get(f"/create-topic?{query}")
+            assert answer.status == 400, query
+            assert [*answer.page.problems()] == [query.split("&")[1].partition("=")[0]]
+            values = {each["name"]: each.get("value") for tag, each in answer.page.elements if tag == "input"}
+            assert values["name"] == "t", "what was typed stays"
         unknown = await browser.get("/create-topic?name=t&configs=nothing%3D1")
         assert "INVALID_CONFIG" in unknown.page.text
         for what in ("add-partitions", "configure", "delete-records", "delete"):
@@ -114,6 +118,7 @@ async def test_a_topic_is_deleted_by_typing_its_name(browsing: Open, tmp_path: P
             assert refused.status == 400
             assert "Nothing was done" in refused.page.text
             assert refused.page.button_form(), "it can be tried again"
+            assert [*refused.page.problems()] == ["typed"]
         done = await browser.do(target, typed="orders")
         assert "The topic orders was deleted." in done.page.text
         assert (await browser.get("/topics/orders")).status == 404

@@ -1,0 +1,35 @@
+"""``Problem``: why something was not done or shown, and the field of the form that it is about."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..base.errors import KafkaError
+from ..broker.view.view import NotFoundError
+from .asking import in_words
+from .forms import RefusedFormError
+from .questions import WrongQuestionError
+
+
+class Problem(NamedTuple):
+    """``why`` is a sentence, ``status`` that of the page; ``field`` is empty where it is about no field in particular."""
+
+    why: str
+    status: int
+    field: str = ""
+
+
+def problem_of(error: Exception) -> Problem:
+    """What the page says of it."""
+    match error:
+        case KafkaError():
+            status = 403 if error.code.name.endswith("_AUTHORIZATION_FAILED") else 409
+            return Problem(f"Kafka's answer: {in_words(error)}", status)
+        case RefusedFormError():
+            return Problem(str(error), 403)
+        case NotFoundError():
+            return Problem(str(error), 404)
+        case WrongQuestionError():
+            return Problem(str(error), 400, error.field)
+        case _:
+            raise AssertionError(f"{type(error).__name__} is none of what a form may meet")
