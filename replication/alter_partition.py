@@ -33,6 +33,7 @@ from ..wire.messages.alter_partition import (
 )
 from ..wire.schema import ZERO_UUID
 from .isr import Committed, PendingExpand, PendingIsr
+from .isr_report import IsrReport
 from .partition import Partition
 
 logger = logging.getLogger(__name__)
@@ -82,6 +83,7 @@ class AlterPartitionManager:
         self._waiting: dict[PartitionName, Partition] = {}
         self._arrived = trio.Event()
         self._failures = 0
+        self._report = IsrReport()
 
     def submit(self, partition: Partition) -> None:
         """Have the change that is pending in ``partition`` sent."""
@@ -90,6 +92,11 @@ class AlterPartitionManager:
 
     async def run(self) -> None:
         """Send until cancelled."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._report.run)
+            await self._send_all()
+
+    async def _send_all(self) -> None:
         while True:
             await self._arrived.wait()
             self._arrived = trio.Event()
@@ -134,8 +141,23 @@ class AlterPartitionManager:
         return {
             name: change.partition
             for name, change in sent.items()
-            if name not in answers or not _is_done(name, change, answers[name])
+            if name not in answers or not self._is_done(name, change, answers[name])
         }
+
+    def _is_done(self, name: PartitionName, sent: _Sent, answer: ResponsePartitionData) -> bool:
+        """Hand the partition its answer; False when the change is to be sent again."""
+        partition, change = sent
+        code = known_code(answer.error_code)
+        is_current = partition.leader is not None and partition.leader.isr is change
+        if is_current:
+            self._report.note(f"{name[0]}-{name[1]}", change, code)
+        if code is ErrorCode.NONE:
+            partition.isr_changed(change, tuple(answer.isr), answer.leader_epoch, answer.partition_epoch)
+            return True
+        partition.counters.failed_isr_updates += is_current
+        if code in _REFUSED:
+            partition.isr_refused(change)
+        return code in _REFUSED or code in _OUT_OF_DATE
 
     def _note_failure(self, why: str) -> None:
         self._failures += 1
@@ -169,18 +191,3 @@ def _epoch_to_join(change: PendingIsr, replica: int) -> int:
     if isinstance(change, PendingExpand) and change.joining == replica:
         return change.broker_epoch
     return NO_BROKER_EPOCH
-
-
-def _is_done(name: PartitionName, sent: _Sent, answer: ResponsePartitionData) -> bool:
-    """Hand the partition its answer; False when the change is to be sent again."""
-    partition, change = sent
-    code = known_code(answer.error_code)
-    if code is ErrorCode.NONE:
-        partition.isr_changed(change, tuple(answer.isr), answer.leader_epoch, answer.partition_epoch)
-        return True
-    logger.info("%s-%d: the controller answers %s to %s", *name, code.name, list(change.proposed))
-    if partition.leader is not None and partition.leader.isr is change:
-        partition.counters.failed_isr_updates += 1
-    if code in _REFUSED:
-        partition.isr_refused(change)
-    return code in _REFUSED or code in _OUT_OF_DATE

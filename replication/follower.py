@@ -211,7 +211,7 @@ def _take_error(log: PartitionLog, asked: Position, code: ErrorCode) -> Outcome:
     if code is ErrorCode.OFFSET_OUT_OF_RANGE:
         return Outcome.RESET
     if code is ErrorCode.FENCED_LEADER_EPOCH:
-        logger.info("%s: the leader has a later epoch than %d; waiting to be told", _name(log), asked.leader_epoch)
+        logger.debug("%s: the leader has a later epoch than %d; waiting to be told", _name(log), asked.leader_epoch)
         return Outcome.STOP
     is_usual = code in _REPEATED_WHILE_LEADERS_CHANGE
     level = logging.DEBUG if is_usual else logging.ERROR

@@ -14,7 +14,8 @@ rules are those of Kafka's Partition and Replica:
   than ``min.insync.replicas`` are in sync (KIP-966, since Kafka 3.7), or than there are replicas.
 - When the controller refuses to take a follower in, it is asked again after half a second, then after a second, and so on up
   to half a minute, because its broker may be slow to stop. Meanwhile the high watermark does not wait for it. Kafka asks at
-  every fetch, and waits.
+  every fetch, and waits. A follower that the controller itself has taken out counts as refused once: its broker is about to
+  stop (``ottla cluster drain``), or was down.
 """
 
 from __future__ import annotations
@@ -77,8 +78,9 @@ class FollowerProgress:
         self.log_end_offset = offset
         self.log_start_offset = log_start
         if broker_epoch != self.broker_epoch:
+            if self.broker_epoch != NO_BROKER_EPOCH:
+                self.forget_refusals()
             self.broker_epoch = broker_epoch
-            self.forget_refusals()
         self._leader_end_at_last_fetch = max(self._leader_end_at_last_fetch, leader_end)
         self._last_fetch = now
 
@@ -116,8 +118,9 @@ class LeaderRole:
         self.epoch_start_offset = 0
         """Where the log ended when this broker was elected."""
 
-    def assign(self, replicas: Iterable[int], isr: tuple[int, ...]) -> None:
-        """Apply the controller's state. A change that was under way is void."""
+    def assign(self, replicas: Iterable[int], isr: tuple[int, ...], now: float, former_leader: int) -> None:
+        """Apply the controller's state. A change that was under way is void. ``former_leader`` may be this broker, or none."""
+        dropped = {*self.isr.isr, former_leader}.difference(isr)
         self.followers = {
             replica: self.followers.get(replica) or FollowerProgress(replica)
             for replica in replicas
@@ -125,6 +128,8 @@ class LeaderRole:
         }
         for follower in self.followers.values():
             follower.forget_refusals()
+            if follower.broker_id in dropped:
+                follower.refused(now)
         self.isr = Committed(isr)
 
     def begin_epoch(self, leader_end: int, now: float) -> None:

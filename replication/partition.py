@@ -27,6 +27,7 @@ from ..log.partition_log import AppendResult, PartitionLog
 from ..log.segment import SegmentSlice
 from ..wire.control_records import ControlRecordType, EndTransactionMarker, build_end_marker_batch
 from ..wire.messages.write_txn_markers import WritableTxnMarker
+from ..wire.records import RecordBatch
 from .counters import ReplicationCounters
 from .isr import Committed, PendingExpand, PendingIsr, PendingRecovery, PendingShrink
 from .leader import FollowerProgress, LeaderRole
@@ -37,6 +38,7 @@ from .waiters import FetchWaiter, OffsetWaiter, release, wait_in, wake_up_to
 logger = logging.getLogger(__name__)
 
 NO_EPOCH = -1
+Records = memoryview | bytearray | bytes
 
 
 class IsrChanges(Protocol):
@@ -170,29 +172,29 @@ class Partition:
             logger.debug("%s-%d: %s is past", self.topic, self.log.partition, registration)
             return False
         is_elected = registration.leader_epoch > self.leader_epoch
-        self.leader_id = registration.leader
+        former_leader, self.leader_id = self.leader_id, registration.leader
         self.leader_epoch = registration.leader_epoch
         self.partition_epoch = registration.partition_epoch
         self.replicas = registration.replicas
         self.adding, self.removing = registration.adding, registration.removing
         if registration.leader == self.broker_id:
-            self._lead(registration, is_elected)
+            self._lead(registration, is_elected, former_leader)
         else:
             self._follow(is_elected)
         return is_elected
 
-    def _lead(self, registration: PartitionRegistration, is_elected: bool) -> None:
-        log, leader = self.log, self.leader
+    def _lead(self, registration: PartitionRegistration, is_elected: bool, former_leader: int) -> None:
+        log, leader, now = self.log, self.leader, trio.current_time()
         if leader is None:
             is_elected = True
             surroundings = self._surroundings
             leader = self.leader = LeaderRole(self.broker_id, surroundings.is_alive, surroundings.lag_seconds)
             self._unannounced.size = 0 if log.high_watermark == log.log_end_offset else UNKNOWN_SIZE
-        leader.assign(registration.replicas, registration.isr)
+        leader.assign(registration.replicas, registration.isr, now, former_leader)
         if is_elected:
             # Although nothing is written under it yet: followers may ask where the epoch before it ended (KIP-101).
             log.become_leader(registration.leader_epoch)
-            leader.begin_epoch(log.log_end_offset, trio.current_time())
+            leader.begin_epoch(log.log_end_offset, now)
             self._disturb_fetches()  # those that name the epoch before are fenced
         if registration.is_recovering:
             self._propose(leader, PendingRecovery(registration.isr))
@@ -243,19 +245,28 @@ class Partition:
     # --- appending ----------------------------------------------------------------------------------------------------
 
     def append(
-        self, records: memoryview | bytearray | bytes, now_ms: int, *, acks: int = -1, internal: bool = False
+        self,
+        records: Records,
+        now_ms: int,
+        *,
+        acks: int = -1,
+        internal: bool = False,
+        prepared: RecordBatch | None = None,
     ) -> AppendResult:
-        """Append one batch as the leader.
+        """Append one batch as the leader; ``prepared`` is what ``PartitionLog.prepare`` made of it, where that was needed.
 
         Raises KafkaError: not leader, NOT_ENOUGH_REPLICAS with acks=-1 below min.insync.replicas, and whatever is
-        wrong with the batch.
+        wrong with the batch. Raises LargeBatchError for a batch that is to be prepared first.
         """
         leader = self.leader
         if leader is None:
             raise self._not_leader()
         if acks == -1 and leader.followers:
             self._check_in_sync(leader)
-        result = self.log.append_as_leader(records, self.leader_epoch, now_ms, internal=internal)
+        if prepared is None:
+            result = self.log.append_as_leader(records, self.leader_epoch, now_ms, internal=internal)
+        else:
+            result = self.log.append_prepared(prepared, self.leader_epoch, now_ms)
         if not result.is_duplicate:
             size = len(records)
             self.bytes_in += size
@@ -409,7 +420,7 @@ class Partition:
 
     def _propose(self, leader: LeaderRole, change: PendingIsr) -> None:
         name = f"{self.topic}-{self.log.partition}"
-        logger.info("%s: in sync are %s, to be %s", name, list(change.isr), list(change.proposed))
+        logger.debug("%s: in sync are %s, to be %s", name, list(change.isr), list(change.proposed))
         leader.isr = change
         self._surroundings.isr_changes.submit(self)
 

@@ -239,6 +239,30 @@ async def test_what_is_refused_is_over(code: ErrorCode, autojump_clock: trio.tes
         await until(world, (ME, OTHER))
 
 
+async def test_answers_are_logged_once_a_second_with_counts(
+    autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "ottla")
+    async with running() as world:
+        world.lead(numbers=6)
+        for number in range(5):
+            world.join(number)
+        world.controller.agree(await world.controller.request())
+        await trio.sleep(0.5)
+        world.join(5)
+        world.controller.answer(answer_to(await world.controller.request(), ErrorCode.INELIGIBLE_REPLICA))
+        await trio.sleep(1.5)
+        (line,) = caplog.messages
+        assert line.split("; ") == [
+            "broker 2 joined the in-sync replicas of 5 partitions (t-0, t-1, t-2, …)",
+            "broker 2 may not join (INELIGIBLE_REPLICA) the in-sync replicas of 1 partition (t-5)",
+        ]
+        world.join(5)
+        world.controller.answer(answer_to(await world.controller.request()))
+        await until(world, (ME, OTHER), 5)
+    assert caplog.messages[1] == "broker 2 joined the in-sync replicas of 1 partition (t-5)", "at the end"
+
+
 async def test_a_follower_that_is_refused_is_asked_for_less_and_less_often(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

@@ -209,6 +209,26 @@ async def test_a_dead_follower_does_not_join() -> None:
         assert isinstance(state(world), Committed)
 
 
+@pytest.mark.parametrize("led", [False, True], ids=["followed", "led"])
+async def test_a_follower_that_the_controller_took_out_is_not_proposed_at_once(
+    led: bool, autojump_clock: trio.testing.MockClock
+) -> None:
+    """It was drained, and goes on fetching; the controller takes it in again once it was restarted."""
+    async with replicas() as world:
+        world.lead(OTHER if led else ME, isr=(ME, OTHER), replicas=(ME, OTHER))
+        world.lead(epoch=1, isr=(ME,), replicas=(ME, OTHER))
+        world.fetched(OTHER, 0, broker_epoch=5)
+        append(world)
+        assert (high_watermark(world), world.submitted.changed) == (1, []), "nobody waits for it either"
+        await trio.sleep(0.5)
+        world.fetched(OTHER, 1, broker_epoch=5)
+        world.partition.isr_refused(pending(world))
+        world.fetched(OTHER, 1, broker_epoch=5)
+        assert isinstance(state(world), Committed)
+        world.fetched(OTHER, 1, broker_epoch=6)
+        assert isinstance(state(world), PendingExpand)
+
+
 async def test_from_its_proposal_on_a_joining_follower_counts_for_the_watermark_but_not_for_min_isr() -> None:
     async with replicas(min_insync_replicas=2) as world:
         world.lead(isr=(ME,), replicas=(ME, OTHER))
