@@ -128,13 +128,14 @@ def wait(
     command_property: CommandProperty = None,
     debug: Debug = False,
 ) -> None:
-    """Wait until every partition has a leader, and all its replicas are in sync.
+    """Wait until a broker answers, every partition has a leader, and all its replicas are in sync.
 
-    Exit status: 0 they are, 1 they were not in time.
+    It may begin before the brokers do. Exit status: 0 all is well, 1 it was not in time, or this client is not let in.
 
     \b
     Examples:
       ottla cluster wait
+      ottla serve & ottla cluster wait && ottla topics create orders
       ottla cluster wait --timeout-ms 600000 && ottla cluster drain 2
     """
     from ..tools import client, cluster

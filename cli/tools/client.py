@@ -49,6 +49,14 @@ _KNOWN = {*KafkaAdminClient.DEFAULT_CONFIG, *KafkaConsumer.DEFAULT_CONFIG, *Kafk
 _TEXT = frozenset({"client_id", "group_id", "transactional_id", "sasl_plain_username", "sasl_plain_password"})
 
 
+class NoBrokerError(ToolError):
+    """None of the addresses takes a connection."""
+
+
+UNANSWERED = (NoBrokerError, kafka.errors.KafkaTimeoutError, *_UNREACHED)
+"""What may pass by itself, as brokers start."""
+
+
 class Described(dict[str, Any]):
     """What ``Admin.describe_configs`` gives: kafka-python's entries by type and name of a resource, none where describing it was
     refused; ``refused`` are these refusals, each with the error's code and the broker's words or None."""
@@ -309,8 +317,8 @@ def check_reachable(
     *,
     has_failed: bool = False,
 ) -> None:
-    """Raises ToolError at once when none of the addresses takes a connection, or the first that does refuses a client with
-    kafka-python's ``options`` for good; the clients would try for long. Without options only the connection is tried.
+    """Raises NoBrokerError at once when none of the addresses takes a connection, ToolError when the first that does refuses a
+    client with kafka-python's ``options`` for good; the clients would try for long. Without options only the connection is tried.
 
     ``has_failed``: such a client has tried for long.
     """
@@ -329,7 +337,7 @@ def check_reachable(
             return
         except OSError as error:
             why = (error.strerror or str(error)).lower()
-    raise ToolError(
+    raise NoBrokerError(
         f"no broker answers at {servers(bootstrap_server)} ({why}); "
         "start one with 'ottla serve', or name another with --bootstrap-server"
     )

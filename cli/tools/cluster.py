@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from typing import Any
 
 from ...base.wording import counted, plural
-from .client import Connection
+from .client import UNANSWERED, Connection
 from .cluster_view import Partition, find_topics, topic_settings
 from .output import Column, as_object, print_json, print_rows, text
-from .running import ToolError
+from .running import ToolError, explain
+
+log = logging.getLogger(__name__)
 
 _PAUSE_S = 0.25
+_LEAST_S, _MOST_S = 5.0, 10.0
+"""How long a broker has to answer: as long as is left, within these bounds."""
 
 COLUMNS = (
     Column("broker", is_number=True),
@@ -57,9 +62,21 @@ def describe(connection: Connection, *, as_json: bool) -> None:
 
 
 def wait(connection: Connection, *, timeout_ms: int) -> None:
-    """Wait until all replicas are in sync. Raises ToolError when they are not in time."""
+    """Wait until a broker answers, and all replicas are in sync. Raises ToolError, KafkaError when that is not so in time."""
     until = time.monotonic() + timeout_ms / 1000
-    with closing(connection.admin()) as admin:
+    while True:
+        try:
+            return _wait_in_sync(connection, until)
+        except UNANSWERED as error:
+            if time.monotonic() >= until:
+                raise
+            log.info("%s: trying again", explain(error))
+            time.sleep(_PAUSE_S)
+
+
+def _wait_in_sync(connection: Connection, until: float) -> None:
+    limit_s = min(max(until - time.monotonic(), _LEAST_S), _MOST_S)
+    with closing(connection.admin(limit_s)) as admin:
         while True:
             partitions = [partition for topic in find_topics(admin, None) for partition in topic.partitions]
             missing = [p for p in partitions if p.leader is None or p.is_under_replicated]

@@ -9,8 +9,9 @@ import pytest
 
 import ottla
 from ottla.testing.cluster import Cluster
+from ottla.testing.held_port import HeldPort
 
-from .conftest import Command
+from .conftest import LIMIT_S, Command
 
 pytestmark = pytest.mark.slow
 ALL = [1, 2, 3]
@@ -170,3 +171,35 @@ def test_an_unclean_election_has_to_be_asked_for(cluster: Cluster, command: Comm
     ((*key, before, leader, outcome),) = command.rows("cluster", "elect-leaders", "--unclean", "--topic", f"{name}:0")
     assert (key, before, outcome) == ([name, "0"], "-", "elected")
     assert int(leader) in others
+
+
+@pytest.fixture
+def port() -> Iterator[HeldPort]:
+    """Where nothing listens, unless the test starts it."""
+    held = HeldPort()
+    yield held
+    held.close()
+
+
+def test_a_wait_begins_before_the_broker(port: HeldPort) -> None:
+    address = f"127.0.0.1:{port.number}"
+    waiting = Command(address).start("cluster", "wait", "--debug")
+    try:
+        assert waiting.stderr is not None
+        assert next(line for line in waiting.stderr if b"trying again" in line).endswith(b": trying again\n")
+        with ottla.Broker(listen=address):
+            shown, _ = waiting.communicate(timeout=LIMIT_S)
+    finally:
+        waiting.kill()
+    assert (shown, waiting.returncode) == (b"Every partition has all its replicas in sync.\n", 0)
+
+
+def test_a_wait_for_a_broker_that_does_not_come(port: HeldPort) -> None:
+    why = Command(f"127.0.0.1:{port.number}").refused("cluster", "wait", "--timeout-ms", "300")
+    assert why.startswith(f"no broker answers at 127.0.0.1:{port.number} (connection refused); ")
+
+
+def test_a_wait_ends_where_this_client_is_not_let_in() -> None:
+    with ottla.Broker(users={"alice": "secret"}) as broker:
+        why = Command(broker.bootstrap_servers).refused("cluster", "wait", "--timeout-ms", str(10_000 * LIMIT_S))
+    assert "SASL" in why
