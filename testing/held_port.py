@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import socket
 
 from ..base.addresses import join_host_port, split_host_port
@@ -14,7 +15,8 @@ class HeldPort:
     """A port for a server of the test's own, reserved until ``close``, also before the server listens and between its starts.
 
     It is bound here, without listening: a server that sets SO_REUSEADDR, as all do, can listen there all the same. It is a free
-    port unless ``number`` is given; OSError where that is taken, or ``host`` is not an address of this machine.
+    port unless ``number`` is given; OSError, whose ``strerror`` names the address, where that is taken, or ``host`` is not an
+    address of this machine.
     """
 
     def __init__(self, number: int = 0, host: str = "127.0.0.1") -> None:
@@ -25,9 +27,10 @@ class HeldPort:
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind(address)
-        except OSError:
+        except OSError as error:
             self._socket.close()
-            raise
+            why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror
+            raise OSError(error.errno, f"cannot listen on {join_host_port(host, number)}: {why}") from None
         self.number = int(self._socket.getsockname()[1])
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -149,3 +150,14 @@ def test_a_leader_is_killed_and_comes_back(cluster: Cluster) -> None:
     status, told = cluster.close()
     assert status == 0, told
     assert f"broker-{killed[0]} has ended with status -9" in told
+
+
+def test_a_port_that_is_in_use_is_named_before_anything_starts(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        options = ["--folder", "data/cluster", "--port", str(port), "--zookeeper-port", "0"]
+        terminal = Terminal(tmp_path, "cluster", sys.executable, str(ROOT / "tools/cluster.py"), *options)
+        assert terminal.process.wait(LIMIT_S) == 1
+    (line,) = terminal.shown().splitlines()
+    assert line.startswith(f"cluster: cannot listen on 127.0.0.1:{port}: the port is in use; ARGS='--port N ")
+    assert not list(tmp_path.rglob("*.log"))

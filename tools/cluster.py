@@ -10,6 +10,7 @@ stop that was asked for, 1 when one of them could not start.
 from __future__ import annotations
 
 import argparse
+import errno
 import shlex
 import signal
 import sys
@@ -56,8 +57,6 @@ def main() -> int:
     try:
         zookeeper = Zoo(made(folder / "zookeeper"), port=asked.zookeeper_port, is_durable=True)
         servers.append(zookeeper)
-        zookeeper.start()
-        tell("ZooKeeper", zookeeper)
         properties = {
             "zookeeper.connect": zookeeper.address,
             "zookeeper.session.timeout.ms": "6000",
@@ -70,7 +69,11 @@ def main() -> int:
             port = asked.port + number - 1 if asked.port else 0
             brokers.append(Broker(made(folder / f"broker-{number}"), properties=own, port=port))
             servers.append(brokers[-1])
-            brokers[-1].launch()
+        # Each has its port by now: where one is taken, nothing has been started.
+        zookeeper.start()
+        tell("ZooKeeper", zookeeper)
+        for broker in brokers:
+            broker.launch()
         for number, broker in enumerate(brokers, 1):
             broker.wait_ready()
             tell(f"broker {number}", broker)
@@ -79,7 +82,7 @@ def main() -> int:
     except KeyboardInterrupt:
         pass
     except (OSError, RuntimeError) as error:
-        print(f"cluster: {error}", file=sys.stderr)
+        print(f"cluster: {explained(error)}", file=sys.stderr)
         return 1
     finally:
         end(servers)
@@ -95,6 +98,13 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, default=Path("data/cluster"))
     parser.add_argument("--override", action="append", default=[], metavar="NAME=VALUE")
     return parser.parse_args()
+
+
+def explained(error: Exception) -> str:
+    """An error for the user; a port that is taken, with what to do about it."""
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return f"{error.strerror}; ARGS='--port N --zookeeper-port N' has it take others, and free ones where N is 0"
+    return str(error)
 
 
 def made(folder: Path) -> Path:

@@ -22,3 +22,11 @@ def test_a_held_port_is_for_one_server_that_may_start_again() -> None:
         with pytest.raises(OSError, match="in use") as refused:
             stranger.bind(address)
         assert refused.value.errno == errno.EADDRINUSE
+
+
+def test_a_port_that_is_taken_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        number = server.getsockname()[1]
+        with pytest.raises(OSError, match=f"cannot listen on 127.0.0.1:{number}: the port is in use$") as refused:
+            HeldPort(number)
+    assert refused.value.errno == errno.EADDRINUSE
