@@ -58,7 +58,7 @@ class DevCluster:
         try:
             member = self._running.add_member(folder, properties, lambda function: function(), port)
         except OSError as error:
-            raise StartError(error.strerror) from None
+            raise StartError(str(error.strerror)) from None
         member.on_failure = functools.partial(self._tell_of_failure, member.broker_id)
 
     async def run(self) -> None:
