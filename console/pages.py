@@ -171,7 +171,7 @@ class Pages:
         wanted = choice.q.lower()
 
         def matches(row: RequestRow) -> bool:
-            return wanted in f"{row.api} {row.client_id} {row.peer} {' '.join(row.errors)}".lower()
+            return wanted in f"{row.api} {row.client_id} {row.peer} {' '.join((*row.errors, *row.steps))}".lower()
 
         inside = seen_inside(self._source)
         part = await choice.part(inside.last_requests(), matches, inside.pace())

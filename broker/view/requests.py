@@ -1,12 +1,13 @@
 """What requests there were: how many, the last ones that are told one by one, and the errors that clients were answered with.
 
 Requests that were answered at once and without an error are counted only (``RequestObserver``). All that is kept is bounded.
+An error code by which the protocol tells a client what it is to do next, as it does while nothing is wrong, is no error (``STEPS``).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ...base.errors import ErrorCode
@@ -19,6 +20,18 @@ from .kept_requests import MOST_KEPT, KeptRequests
 from .rows import ErrorRow, RequestRow
 
 MOST_ERRORS = 500
+STEPS: Mapping[ErrorCode, frozenset[ApiKey]] = {
+    ErrorCode.MEMBER_ID_REQUIRED: frozenset({ApiKey.JOIN_GROUP}),  # KIP-394: every new member is told its id so
+    ErrorCode.REBALANCE_IN_PROGRESS: frozenset(
+        {ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.OFFSET_COMMIT, ApiKey.TXN_OFFSET_COMMIT}
+    ),
+    ErrorCode.UNSUPPORTED_VERSION: frozenset({ApiKey.API_VERSIONS}),  # KIP-511: a newer client asks again
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND: frozenset({ApiKey.FETCH}),  # KIP-227: the client begins another one
+    ErrorCode.CONCURRENT_TRANSACTIONS: frozenset(  # the one before is being ended: the client asks again
+        {ApiKey.INIT_PRODUCER_ID, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN}
+    ),
+}
+"""The APIs in whose answers a code is a step of the protocol. A transaction that is never ended is among the open ones."""
 _LONGEST_TEXT = 200
 _HOUR_MS = 3_600_000
 
@@ -61,9 +74,10 @@ class RequestsSeen:
             codes = list(dict.fromkeys(error_finder(type(response))(response)))
         now_ms = self._now_ms()
         client_id = call.client_id[:_LONGEST_TEXT]
-        if codes:
+        errors = [code for code in codes if not _is_step(api_key, code)]
+        if errors:
             self.failed += 1
-            for code in codes:
+            for code in errors:
                 self._note_error(api_key, code, client_id, now_ms, call.reason[:_LONGEST_TEXT])
         row = RequestRow(
             now_ms,
@@ -75,7 +89,8 @@ class RequestsSeen:
             (local + remote) * 1000,
             len(frame),
             total_size(parts or ()),
-            tuple(ErrorCode(code).name for code in codes),
+            tuple(ErrorCode(code).name for code in errors),
+            tuple(ErrorCode(code).name for code in codes if _is_step(api_key, code)),
             call.reason[:_LONGEST_TEXT],
             self.count,
         )
@@ -101,3 +116,7 @@ class RequestsSeen:
             ErrorRow(ApiKey(api_key).title, ErrorCode(code).name, client_id, seen.count, seen.last_ms, seen.reason)
             for (api_key, code, client_id), seen in reversed(self._errors.items())
         ]
+
+
+def _is_step(api_key: int, code: int) -> bool:
+    return api_key in STEPS.get(ErrorCode(code), ())

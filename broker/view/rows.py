@@ -225,7 +225,8 @@ class ConnectionRow:
 class RequestRow:
     """A request that failed, waited, or is none of Produce and Fetch; the others are only counted.
 
-    ``number`` tells it from others of this broker's life.
+    ``steps`` are codes in the answer that are no errors, but what the protocol does next; ``number`` tells the request from
+    others of this broker's life.
     """
 
     at_ms: int
@@ -238,6 +239,7 @@ class RequestRow:
     nbytes: int
     answer_nbytes: int
     errors: tuple[str, ...]
+    steps: tuple[str, ...]
     reason: str
     number: int
 

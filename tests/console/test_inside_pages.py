@@ -7,6 +7,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import trio
+
+from ottla.base.errors import ErrorCode
 from ottla.base.memory_network import MemoryConnection
 from ottla.broker.view.applications import why_old
 from ottla.compat_tests.raw.requests import batch, fetch_request, produce_request
@@ -20,6 +23,7 @@ from ottla.wire.messages.alter_user_scram_credentials import (
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.consumer_protocol import AssignedTopicPartition, ConsumerProtocolAssignment
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.wire.messages.list_groups import ListGroupsRequest
@@ -178,6 +182,33 @@ async def test_the_timeline_of_a_group_stays_when_it_is_gone(tmp_path: Path) -> 
             assert (await browser.get("/group?id=accounts")).status == 404
             assert (await browser.get("/group/timeline?id=accounts")).page.text == page.text
         assert "Nothing has happened" in (await browser.get("/group/timeline?id=nobody")).page.text
+
+
+async def test_normal_steps_of_the_protocol_are_no_errors(tmp_path: Path) -> None:
+    async with browsing(tmp_path, **AT_ONCE) as browser:
+        await browser.create("orders")
+        await commit(browser, "accounts", "orders", 0)
+        view = browser.console.view
+        failed = view.requests.failed
+        known = {(row.api, row.error) for row in view.errors()}
+        async with client(browser, "billing") as billing, client(browser, "second") as second:
+            member = await join(billing, "accounts", {"orders": [0]})  # answered MEMBER_ID_REQUIRED first
+            heartbeat = HeartbeatRequest(group_id="accounts", generation_id=1, member_id=member)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(join, second, "accounts", {})
+                with trio.fail_after(20):
+                    while (await billing.ask(heartbeat, 4)).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
+                        await trio.sleep(0.01)
+                nursery.cancel_scope.cancel()
+            assert view.requests.failed == failed
+            assert {(row.api, row.error) for row in view.errors()} == known
+            page = (await browser.get("/requests?q=MEMBER_ID_REQUIRED")).page
+            (row,) = [text for text in page.row_texts() if "billing" in text]
+            assert "MEMBER_ID_REQUIRED" in row, "it can be found all the same"
+            wrong = HeartbeatRequest(group_id="accounts", generation_id=99, member_id=member)
+            assert (await billing.ask(wrong, 4)).error_code == ErrorCode.ILLEGAL_GENERATION
+            assert view.requests.failed == failed + 1
+        assert "Heartbeat ILLEGAL_GENERATION billing 1" in (await browser.get("/requests/errors")).page.text
 
 
 async def test_a_request_with_its_answer(tmp_path: Path) -> None:
