@@ -37,7 +37,7 @@ from . import expiry, membership, offsets, rebalance, transactional
 from .describe import describe, list_groups
 from .group import Group
 from .membership import Client
-from .settings import GroupSettings
+from .settings import TOPIC, GroupSettings
 from .shard import Shard
 from .timeline import Timeline
 from .waiter import Waiter
@@ -63,7 +63,9 @@ class GroupCoordinator:
         self._log = log
         self._clock = clock
         self._randomness = randomness
-        self._shards = CoordinatorShards("Group coordinator", log, self._new_shard, settings.offsets_commit_timeout_ms)
+        self._shards = CoordinatorShards(
+            "Group coordinator", TOPIC, log, self._new_shard, settings.offsets_commit_timeout_ms
+        )
         self._sleeps_until_ms = -math.inf
         self._wake = trio.Event()
 

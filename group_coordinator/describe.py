@@ -1,4 +1,7 @@
-"""What DescribeGroups and ListGroups tell of a group."""
+"""What DescribeGroups and ListGroups tell of a group.
+
+A group of a newer protocol is in the list with its type. DescribeGroups does not know it, as in Kafka.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from collections.abc import Collection, Iterator
 from ..base.errors import ErrorCode
 from ..wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from ..wire.messages.list_groups import ListedGroup
-from .group import Group, GroupState
+from .group import GroupState
 from .shard import Shard
 
 GROUP_TYPE = "classic"
@@ -17,12 +20,12 @@ GROUP_ID_NOT_FOUND_FROM = 6
 
 def describe(shard: Shard, group_id: str, version: int) -> DescribedGroup:
     """The group with its members; their metadata and assignments only while it is Stable, because otherwise they change."""
-    group = shard.groups.get(group_id)
-    if group is None:
+    group, modern = shard.groups.get(group_id), shard.modern.get(group_id)
+    if group is None or modern is not None:
         response = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if version >= GROUP_ID_NOT_FOUND_FROM:
             response.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            response.error_message = f"Group {group_id} not found."
+            response.error_message = f"Group {group_id} {'not found' if modern is None else 'is not a classic group'}."
         return response
     is_stable = group.state is GroupState.STABLE
     return DescribedGroup(
@@ -47,17 +50,23 @@ def describe(shard: Shard, group_id: str, version: int) -> DescribedGroup:
 def list_groups(shard: Shard, states: Collection[str], types: Collection[str]) -> Iterator[ListedGroup]:
     """The groups in one of ``states`` and of one of ``types``, whatever their case; empty means any."""
     wanted_states = {state.strip().lower() for state in states}
-    if types and GROUP_TYPE not in {group_type.lower() for group_type in types}:
-        return
+    wanted_types = {group_type.lower() for group_type in types}
+    for listed in _all_groups(shard):
+        if (not wanted_states or listed.group_state.lower() in wanted_states) and (
+            not wanted_types or listed.group_type in wanted_types
+        ):
+            yield listed
+
+
+def _all_groups(shard: Shard) -> Iterator[ListedGroup]:
     for group in shard.groups.values():
-        if not wanted_states or group.state.value.lower() in wanted_states:
-            yield _listed(group)
-
-
-def _listed(group: Group) -> ListedGroup:
-    return ListedGroup(
-        group_id=group.group_id,
-        protocol_type=group.protocol_type or "",
-        group_state=group.state.value,
-        group_type=GROUP_TYPE,
-    )
+        if group.group_id not in shard.modern:
+            yield ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type or "",
+                group_state=group.state.value,
+                group_type=GROUP_TYPE,
+            )
+    for modern in shard.modern.values():
+        kind = modern.kind.value
+        yield ListedGroup(group_id=modern.group_id, protocol_type=kind, group_state=modern.state_name, group_type=kind)

@@ -4,36 +4,42 @@ Retention counts from the moment the group became Empty. Where there is no group
 does while a Stable group of consumers no longer subscribes to the topic. A commit that named its own expiry (OffsetCommit
 versions 2 to 4) expires then. No offset expires while a group is rebalancing, or where its subscription cannot be read. A group
 without members is deleted with its last offset.
+
+The offsets of a group of a newer protocol (``modern``) stay until it is deleted, for its members are not served here: whether it
+is in use cannot be known.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 from ..base.errors import ErrorCode, KafkaError
 from ..replication.coordinator_log import Moment
 from ..wire.messages.consumer_offsets import OffsetCommitValue
 from ..wire.messages.delete_groups import DeletableGroupResult
+from .conversion import tombstones, write_all
 from .group import CommittedOffset, Group, GroupState
 from .records import CoordinatorRecord, group_tombstone, offset_tombstone
 from .shard import Shard
 
-TOMBSTONES_PER_BATCH = 1000
-"""Deletions need not be atomic, and a batch has to stay below message.max.bytes."""
-
 
 def delete_group(shard: Shard, group_id: str, now: Moment) -> DeletableGroupResult:
     """DeleteGroups of one group. KafkaError GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
-    group = shard.groups.get(group_id)
-    if group is None:
+    group, modern = shard.groups.get(group_id), shard.modern.get(group_id)
+    if group is None and modern is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-    if group.state is not GroupState.EMPTY:
+    if (group is not None and group.state is not GroupState.EMPTY) or (modern is not None and modern.members):
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"Group {group_id} is not empty.")
-    partitions = {(topic, partition) for topic, partition, _ in group.committed_partitions()}
+    offsets = () if group is None else group.committed_partitions()
+    partitions = {(topic, partition) for topic, partition, _ in offsets}
     for commits in shard.transactional.values():
         partitions |= {(topic, partition) for of_group, topic, partition in commits if of_group == group_id}
     records: list[CoordinatorRecord] = [offset_tombstone(group_id, *pair) for pair in sorted(partitions)]
-    _write(shard, [*records, group_tombstone(group_id)], now)
+    if modern is not None:
+        records += tombstones(modern.keys.values())
+    if group is not None:
+        records.append(group_tombstone(group_id))
+    write_all(shard, records, now)
     return DeletableGroupResult(group_id=group_id)
 
 
@@ -47,11 +53,13 @@ def delete_topics(shard: Shard, topics: Collection[str], now: Moment) -> None:
             ]
     for commits in shard.transactional.values():
         records += [offset_tombstone(*key) for key in commits if key[1] in topics]
-    _write(shard, records, now)
+    write_all(shard, records, now)
 
 
 def expire_group(shard: Shard, group: Group, now: Moment) -> None:
-    """Remove what is too old, and the group itself when nothing of it is left."""
+    """Remove what is too old, and the group itself when nothing of it is left. The offsets of a newer group stay."""
+    if group.group_id in shard.modern:
+        return
     retention_ms = shard.settings.offsets_retention_minutes * 60_000
     base = _retention_base(group)
     expired: list[CoordinatorRecord] = []
@@ -69,7 +77,7 @@ def expire_group(shard: Shard, group: Group, now: Moment) -> None:
     is_empty = group.state is GroupState.EMPTY and not group.pending_members
     if not left and is_empty and not shard.has_open_transaction(group.group_id):
         expired.append(group_tombstone(group.group_id))
-    _write(shard, expired, now)
+    write_all(shard, expired, now)
 
 
 def _retention_base(group: Group) -> Callable[[OffsetCommitValue], int] | None:
@@ -89,8 +97,3 @@ def _is_expired(
     if committed.value.expire_timestamp != -1:
         return now_ms >= committed.value.expire_timestamp
     return now_ms - base(committed.value) >= retention_ms
-
-
-def _write(shard: Shard, records: Sequence[CoordinatorRecord], now: Moment) -> None:
-    for start in range(0, len(records), TOMBSTONES_PER_BATCH):
-        shard.write(records[start : start + TOMBSTONES_PER_BATCH], now)

@@ -25,6 +25,7 @@ from ..wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ..wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from ..wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from ..wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from .conversion import make_room
 from .group import Group, GroupState, Member, Protocols
 from .rebalance import (
     answer_join,
@@ -68,6 +69,11 @@ SyncWaiter = Waiter[SyncGroupResponse]
 def join(shard: Shard, request: JoinGroupRequest, client: Client, now: Moment) -> JoinWaiter:
     """JoinGroup."""
     protocols = [(protocol.name, protocol.metadata) for protocol in request.protocols]
+    if request.group_id in shard.modern:
+        try:
+            make_room(shard, request.group_id, now)
+        except KafkaError as error:
+            return _refuse_join(shard, request, error.code, member_id="")
     group = shard.groups.get(request.group_id)
     if group is None:
         if request.member_id:

@@ -39,6 +39,7 @@ from ..wire.messages.offset_fetch import (
 )
 from ..wire.schema import ZERO_UUID
 from .group import CONSUMER_PROTOCOL_TYPE, Group, GroupState
+from .modern import ModernGroup, ModernKind
 from .rebalance import restart_session
 from .records import CoordinatorRecord, offset_commit, offset_tombstone
 from .shard import Shard
@@ -49,8 +50,10 @@ GROUP_ID_NOT_FOUND_FROM = 9
 
 def commit(shard: Shard, request: OffsetCommitRequest, version: int, now: Moment) -> OffsetCommitResponse:
     """OffsetCommit. KafkaError when nothing of the request is accepted."""
-    group = shard.groups.get(request.group_id)
-    if group is not None:
+    group, modern = shard.groups.get(request.group_id), shard.modern.get(request.group_id)
+    if modern is not None:
+        validate_modern_commit(modern, is_from_member=request.generation_id_or_member_epoch >= 0)
+    elif group is not None:
         _validate_commit(shard, group, request, now)
     elif request.generation_id_or_member_epoch >= 0:
         known = version >= GROUP_ID_NOT_FOUND_FROM
@@ -113,6 +116,17 @@ def _validate_commit(shard: Shard, group: Group, request: OffsetCommitRequest, n
     restart_session(shard, group, member, now)
 
 
+def validate_modern_commit(group: ModernGroup, *, is_from_member: bool) -> None:
+    """Only tools may commit, and only while the group has no members: its members are not served here.
+
+    Raises KafkaError GROUP_ID_NOT_FOUND (share groups have no such offsets) or UNKNOWN_MEMBER_ID.
+    """
+    if group.kind is ModernKind.SHARE:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group.group_id} is a share group.")
+    if group.members or is_from_member:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"members of the {group.kind.value} protocol are not served here")
+
+
 def fetch(shard: Shard, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
     """OffsetFetch of one group; ``topics`` None asks for everything the group has."""
     group = shard.groups.get(request.group_id)
@@ -161,8 +175,8 @@ def not_fetched(partition: int, code: ErrorCode) -> OffsetFetchResponsePartition
 
 def delete(shard: Shard, request: OffsetDeleteRequest, now: Moment) -> OffsetDeleteResponse:
     """OffsetDelete. KafkaError GROUP_ID_NOT_FOUND or NON_EMPTY_GROUP."""
-    group = shard.groups.get(request.group_id)
-    if group is None:
+    group, modern = shard.groups.get(request.group_id), shard.modern.get(request.group_id)
+    if group is None or (modern is not None and modern.kind is ModernKind.SHARE):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
     if group.state is not GroupState.EMPTY and group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "what its members read cannot be known")
@@ -171,7 +185,7 @@ def delete(shard: Shard, request: OffsetDeleteRequest, now: Moment) -> OffsetDel
     for topic in request.topics:
         answers = OffsetDeleteResponseTopic(name=topic.name)
         response.topics.append(answers)
-        subscribed = group.is_subscribed_to(topic.name)
+        subscribed = (group if modern is None else modern).is_subscribed_to(topic.name)
         for partition in topic.partitions:
             index = partition.partition_index
             code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE

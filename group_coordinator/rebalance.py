@@ -16,6 +16,7 @@ from ..base.wording import counted
 from ..replication.coordinator_log import Moment, as_seen_by_clients
 from ..wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from ..wire.messages.sync_group import SyncGroupResponse
+from .conversion import begin_sessions, end_sessions
 from .group import Group, GroupState, InitialRebalance, Member
 from .records import group_metadata
 from .shard import Shard
@@ -236,6 +237,7 @@ def member_has_synced(shard: Shard, group: Group, member: Member) -> None:
 
 def resume(shard: Shard, now: Moment) -> None:
     """The shard has been loaded: every member gets a fresh session, and groups above group.max.size are cut down."""
+    begin_sessions(shard, now)
     for group in list(shard.groups.values()):
         for member in group.members.values():
             restart_session(shard, group, member, now)
@@ -257,6 +259,9 @@ def release(shard: Shard) -> None:
 
 def expire(shard: Shard, name: TimerName, now: Moment) -> None:
     """A timer is due."""
+    if name[0] == "modern":
+        end_sessions(shard, name[1], now)
+        return
     group = shard.groups.get(name[1])
     if group is None:
         return

@@ -5,15 +5,17 @@ front, so Kafka's tools and brokers read them. A record without a value is a tom
 written at value version 3, and offsets at 4, which has the topic's id; at 3 where that is not known, and at 1 where the
 commit names its own expiry, because no other version has the field. Kafka 3.9 reads all of them.
 
-Records of other kinds, as brokers with KIP-848 or share groups write them, are ignored.
+Records of newer groups, as brokers with KIP-848 or share groups write them, are read (``modern``); to remove such a group, or
+its members, tombstones are written.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..base.errors import ProtocolError
+from ..replication.coordinator_loading import SkippedRecords, readable_records
 from ..wire.coordinator_records import decode_coordinator_key, decode_coordinator_value, encode_coordinator_record
 from ..wire.messages.consumer_offsets import (
     GroupMetadataKey,
@@ -24,11 +26,10 @@ from ..wire.messages.consumer_offsets import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from ..wire.records import RecordBatch, RecordsBuilder
+from ..wire.records import Record, RecordBatch, RecordsBuilder
 from ..wire.schema import ZERO_UUID, Message
 from .group import Group
-
-logger = logging.getLogger(__name__)
+from .modern import RECORD_KINDS
 
 GROUP_METADATA_VERSION = 3
 OFFSET_COMMIT_VERSION = 3
@@ -42,6 +43,10 @@ class OffsetRecord:
 
     key: OffsetCommitKey
     value: OffsetCommitValue | None
+
+    @property
+    def group_id(self) -> str:
+        return self.key.group
 
     @property
     def version(self) -> int:
@@ -61,12 +66,34 @@ class GroupRecord:
     value: GroupMetadataValue | None
 
     @property
+    def group_id(self) -> str:
+        return self.key.group
+
+    @property
     def version(self) -> int:
         """Of the value."""
         return GROUP_METADATA_VERSION
 
 
-CoordinatorRecord = OffsetRecord | GroupRecord
+@dataclasses.dataclass(slots=True, frozen=True)
+class ModernRecord:
+    """A record of a group of a newer protocol, of any of ``RECORD_KINDS``."""
+
+    key: Message
+    value: Message | None
+
+    @property
+    def group_id(self) -> str:
+        group_id: str = self.key.group_id  # type: ignore[attr-defined]
+        return group_id
+
+    @property
+    def version(self) -> int:
+        """Of the value; there is no other."""
+        return 0
+
+
+CoordinatorRecord = OffsetRecord | GroupRecord | ModernRecord
 
 
 def offset_commit(group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> OffsetRecord:
@@ -128,18 +155,30 @@ def build_batch(
     return builder.build()
 
 
-def read_batch(batch: RecordBatch) -> Iterator[tuple[int, CoordinatorRecord]]:
-    """The records of ``batch`` with their offsets. KafkaError or ProtocolError when it is damaged."""
-    for record in batch.records():
-        key = None if record.key is None else decode_coordinator_key(record.key)
-        if isinstance(key, LegacyOffsetCommitKey | OffsetCommitKey | GroupMetadataKey):
-            value = None if record.value is None else decode_coordinator_value(key, record.value)
-            yield record.offset, _typed(key, value)
-        else:
-            logger.debug("Ignored a record of another kind at offset %d", record.offset)
+def read_batch(batch: RecordBatch, skipped: SkippedRecords) -> Iterator[tuple[int, CoordinatorRecord]]:
+    """The records of ``batch`` with their offsets; those that cannot be understood are noted."""
+    for record in readable_records(batch, skipped):
+        try:
+            decoded = _decode(record)
+        except ProtocolError as error:
+            skipped.note(record.offset, str(error))
+            continue
+        yield record.offset, decoded
 
 
-def _typed(key: LegacyOffsetCommitKey | OffsetCommitKey | GroupMetadataKey, value: Message | None) -> CoordinatorRecord:
+def _decode(record: Record) -> CoordinatorRecord:
+    """Raises ProtocolError."""
+    if record.key is None:
+        raise ProtocolError("a record without a key")
+    key = decode_coordinator_key(record.key)
+    if key is None:
+        raise ProtocolError(f"the record type {int.from_bytes(record.key[:2], signed=True)} is unknown")
+    return _typed(key, None if record.value is None else decode_coordinator_value(key, record.value))
+
+
+def _typed(key: Message, value: Message | None) -> CoordinatorRecord:
+    if key.api_key in RECORD_KINDS:
+        return ModernRecord(key, value)
     if isinstance(key, GroupMetadataKey):
         assert value is None or isinstance(value, GroupMetadataValue)
         return GroupRecord(key, value)
@@ -149,5 +188,6 @@ def _typed(key: LegacyOffsetCommitKey | OffsetCommitKey | GroupMetadataKey, valu
             value = OffsetCommitValue(
                 offset=value.offset, metadata=value.metadata, commit_timestamp=value.commit_timestamp
             )
+    assert isinstance(key, OffsetCommitKey)
     assert value is None or isinstance(value, OffsetCommitValue)
     return OffsetRecord(key, value)

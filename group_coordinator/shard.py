@@ -15,12 +15,14 @@ import random
 import uuid
 from collections.abc import Sequence
 
+from ..replication.coordinator_loading import SkippedRecords, readable_records
 from ..replication.coordinator_log import CoordinatorLog, Moment
 from ..wire.messages.consumer_offsets import GroupMetadataValue, MemberMetadata
 from ..wire.messages.write_txn_markers import WritableTxnMarker
 from ..wire.records import RecordBatch
 from .group import CommittedOffset, Group, GroupState, Member
-from .records import CoordinatorRecord, OffsetRecord, build_batch, read_batch
+from .modern import RECORD_KINDS, ModernGroup
+from .records import CoordinatorRecord, ModernRecord, OffsetRecord, build_batch, read_batch
 from .settings import GroupSettings
 from .timeline import Timeline
 from .timers import Timers
@@ -49,6 +51,8 @@ class Shard:
         self.settings = settings
         self.timeline = timeline
         self.groups: dict[str, Group] = {}
+        self.modern: dict[str, ModernGroup] = {}
+        """Groups of the newer protocols; where they have offsets, these are in the group of that id in ``groups``."""
         self.timers = Timers()
         self.last_offset = 0
         self.transactional: dict[int, dict[tuple[str, str, int], CommittedOffset]] = {}
@@ -62,8 +66,8 @@ class Shard:
 
     def depends_on(self, group_id: str) -> int:
         """The offset up to which the log must be committed before anything about this group may be told."""
-        group = self.groups.get(group_id)
-        return self.last_offset if group is None else group.last_offset
+        known = [group for group in (self.groups.get(group_id), self.modern.get(group_id)) if group is not None]
+        return max((group.last_offset for group in known), default=self.last_offset)
 
     def write(self, records: Sequence[CoordinatorRecord], now: Moment, producer: tuple[int, int] = (-1, -1)) -> None:
         """Append ``records`` as one batch and replay them. KafkaError, and nothing changed, when the log refuses.
@@ -83,29 +87,42 @@ class Shard:
         self._end_transaction(marker.producer_id, end_offset, committed=marker.transaction_result)
         return end_offset
 
-    def load(self, batch: RecordBatch) -> None:
-        """Replay a batch of the log. KafkaError or ProtocolError when it is damaged."""
+    def load(self, batch: RecordBatch, skipped: SkippedRecords) -> None:
+        """Replay a batch of the log; the records that cannot be understood are noted."""
         if batch.is_control:
-            for marker in batch.records():
+            for marker in readable_records(batch, skipped):
                 is_commit = marker.key is not None and marker.key[2:4] == COMMIT_MARKER
                 self._end_transaction(batch.producer_id, batch.next_offset, committed=is_commit)
             return
         producer_id = batch.producer_id if batch.is_transactional else -1
-        for offset, record in read_batch(batch):
+        for offset, record in read_batch(batch, skipped):
             self.replay(record, offset, producer_id)
 
     def replay(self, record: CoordinatorRecord, offset: int, producer_id: int = -1) -> None:
         """Apply one record. ``producer_id`` is that of the transaction the record belongs to, -1 for none."""
         if isinstance(record, OffsetRecord):
             self._replay_offset(record, offset, producer_id)
+        elif isinstance(record, ModernRecord):
+            self._replay_modern(record, offset)
         elif record.value is None:
             self._replay_group_tombstone(record.key.group)
         else:
             self._replay_group(record.key.group, record.value)
-        group = self.groups.get(record.key.group)
+        group = self.groups.get(record.group_id)
         if group is not None:
             group.last_offset = offset + 1
         self.last_offset = offset + 1
+
+    def _replay_modern(self, record: ModernRecord, offset: int) -> None:
+        group = self.modern.get(record.group_id)
+        if group is None:
+            if record.value is None:
+                return
+            group = self.modern[record.group_id] = ModernGroup(record.group_id, RECORD_KINDS[record.key.api_key])
+        group.replay(record.key, record.value)
+        group.last_offset = offset + 1
+        if not group.keys:
+            del self.modern[record.group_id]
 
     def _replay_offset(self, record: OffsetRecord, offset: int, producer_id: int) -> None:
         key, value = record.key, record.value

@@ -19,15 +19,18 @@ from ..wire.messages.txn_offset_commit import (
     TxnOffsetCommitResponseTopic,
 )
 from .group import Group, GroupState
-from .offsets import is_metadata_too_long
+from .offsets import is_metadata_too_long, validate_modern_commit
 from .records import CoordinatorRecord, offset_commit
 from .shard import Shard
 
 
 def commit(shard: Shard, request: TxnOffsetCommitRequest, now: Moment) -> TxnOffsetCommitResponse:
     """TxnOffsetCommit. KafkaError when nothing of the request is accepted."""
-    group = shard.groups.get(request.group_id)
-    if group is not None:
+    group, modern = shard.groups.get(request.group_id), shard.modern.get(request.group_id)
+    if modern is not None:
+        if request.generation_id_or_member_epoch >= 0 or request.member_id or request.group_instance_id is not None:
+            validate_modern_commit(modern, is_from_member=request.generation_id_or_member_epoch >= 0)
+    elif group is not None:
         _validate(group, request)
     elif request.generation_id_or_member_epoch >= 0:
         raise KafkaError(ErrorCode.ILLEGAL_GENERATION, f"there is no group {request.group_id}")

@@ -5,6 +5,8 @@ same records. While it loads, requests get COORDINATOR_LOAD_IN_PROGRESS.
 
 Every answer, to reads too, waits until the high watermark has passed the last record it depends on (``committed``);
 otherwise a client could see what a change of leader undoes.
+
+A partition with a damaged batch is not served (``coordinator_loading``), and the log says how an operator gets out of that.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from typing import Generic, Protocol, TypeVar
 
 import trio
 
-from ..base.errors import ErrorCode, KafkaError, ProtocolError
+from ..base.errors import ErrorCode, KafkaError
+from ..base.wording import counted
 from ..wire.records import RecordBatch, iter_batches
+from .coordinator_loading import SkippedRecords, check_batch
 from .coordinator_log import CoordinatorLog, Flush, as_seen_by_clients
 
 logger = logging.getLogger(__name__)
@@ -36,8 +40,8 @@ class CoordinatorShard(Protocol):
     partition: int
     leader_epoch: int
 
-    def load(self, batch: RecordBatch) -> None:
-        """Replay a batch of the log. KafkaError or ProtocolError when it is damaged."""
+    def load(self, batch: RecordBatch, skipped: SkippedRecords) -> None:
+        """Replay a batch of the log; the records that cannot be understood are noted."""
         ...
 
 
@@ -45,10 +49,16 @@ S = TypeVar("S", bound=CoordinatorShard)
 
 
 class CoordinatorShards(Generic[S]):
-    """``make(partition, leader_epoch)`` gives an empty shard; answers wait for at most ``commit_timeout_ms``."""
+    """The partitions of ``topic``. ``name`` is the coordinator's, for the log.
 
-    def __init__(self, name: str, log: CoordinatorLog, make: Callable[[int, int], S], commit_timeout_ms: int) -> None:
+    ``make(partition, leader_epoch)`` gives an empty shard; answers wait for at most ``commit_timeout_ms``.
+    """
+
+    def __init__(
+        self, name: str, topic: str, log: CoordinatorLog, make: Callable[[int, int], S], commit_timeout_ms: int
+    ) -> None:
         self._name = name
+        self._topic = topic
         self._log = log
         self._make = make
         self._commit_timeout_ms = commit_timeout_ms
@@ -79,10 +89,8 @@ class CoordinatorShards(Generic[S]):
         try:
             self._log.high_watermark(partition)  # it may have gone again since this was asked for
             await self._replay(shard)
-        except (KafkaError, ProtocolError) as error:
-            is_told = isinstance(error, KafkaError) and error.code in _GONE
-            level = logging.INFO if is_told else logging.ERROR
-            logger.log(level, "%s: partition %d cannot be loaded: %s", self._name, partition, error)
+        except KafkaError as error:
+            self._log_refusal(partition, error)
             if self._loading.get(partition) == leader_epoch:
                 del self._loading[partition]
             return None
@@ -94,16 +102,42 @@ class CoordinatorShards(Generic[S]):
         self._loaded = trio.Event()
         return shard
 
+    def _log_refusal(self, partition: int, error: KafkaError) -> None:
+        if error.code in _GONE:
+            logger.info("%s: %s-%d cannot be loaded: %s", self._name, self._topic, partition, error)
+            return
+        logger.error(
+            "%s: %s-%d cannot be loaded, and is not served: %s. Without what is damaged an older state would count. To get out "
+            "of this, let another replica lead. If there is none, stop this broker: 'ottla verify' names the place, and "
+            "'ottla set-aside' takes the batch out of the log",
+            self._name,
+            self._topic,
+            partition,
+            error,
+        )
+
     async def _replay(self, shard: S) -> None:
-        count = 0
+        """Raises KafkaError for a damaged batch, and when the log cannot be read."""
+        count, skipped = 0, SkippedRecords()
         async for chunk in self._log.batches(shard.partition):
             for batch in iter_batches(chunk):
-                shard.load(batch)
+                check_batch(batch)
+                shard.load(batch, skipped)
                 count += 1
                 if count % _BATCHES_PER_TURN == 0:
                     await trio.lowlevel.checkpoint()
             if self._loading.get(shard.partition) != shard.leader_epoch:
                 return
+        if skipped.count:
+            logger.warning(
+                "%s: of %s-%d %s could not be understood and %s left out; the first is at %s",
+                self._name,
+                self._topic,
+                shard.partition,
+                counted(skipped.count, "record"),
+                "was" if skipped.count == 1 else "were",
+                skipped.first,
+            )
 
     def renew(self, partition: int, leader_epoch: int) -> bool:
         """This broker was elected again without having lost the partition; False where nothing of it is served here.

@@ -24,7 +24,7 @@ from . import transaction as transitions
 from .describe import STATES, Filter, describe
 from .ending import RETRY_SECONDS, FencedError, MarkerChannels, OutdatedError, outdo, write_markers
 from .producer_ids import ProducerIdSource
-from .settings import TransactionSettings
+from .settings import TOPIC, TransactionSettings
 from .shard import TransactionShard
 from .transaction import PREPARED, TRANSACTIONS_V2, Transaction, TransactionState
 
@@ -57,7 +57,7 @@ class TransactionCoordinator:
         self._clock = clock
         self._producer_ids = producer_ids
         self._channels = channels
-        self._shards = CoordinatorShards("Transaction coordinator", log, self._new_shard, COMMIT_TIMEOUT_MS)
+        self._shards = CoordinatorShards("Transaction coordinator", TOPIC, log, self._new_shard, COMMIT_TIMEOUT_MS)
         self._nursery: trio.Nursery | None = None
         self._unfinished: list[tuple[TransactionShard, str]] = []
 

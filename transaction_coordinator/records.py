@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ..base.errors import ProtocolError
 from ..base.partitions import TopicPartition
+from ..replication.coordinator_loading import SkippedRecords, readable_records
 from ..wire.coordinator_records import decode_transaction_key, decode_transaction_value, encode_coordinator_record
 from ..wire.messages.transaction_state import PartitionsSchema, TransactionLogKey, TransactionLogValue
-from ..wire.records import RecordBatch, RecordsBuilder
+from ..wire.records import Record, RecordBatch, RecordsBuilder
 from .transaction import Transaction, TransactionState
 
 VALUE_VERSION = 1
@@ -51,15 +53,27 @@ def _value(transaction: Transaction) -> TransactionLogValue:
     )
 
 
-def read_batch(batch: RecordBatch) -> Iterator[tuple[str, Transaction | None]]:
-    """The records of ``batch``. KafkaError or ProtocolError when it is damaged. Types of the future are ignored."""
-    for record in batch.records():
-        key = None if record.key is None else decode_transaction_key(record.key)
-        if not isinstance(key, TransactionLogKey):
+def read_batch(batch: RecordBatch, skipped: SkippedRecords) -> Iterator[tuple[str, Transaction | None]]:
+    """The records of ``batch``; those that cannot be understood are noted."""
+    for record in readable_records(batch, skipped):
+        try:
+            decoded = _decode(record)
+        except (ProtocolError, ValueError) as error:  # ValueError: a status that no transaction has
+            skipped.note(record.offset, str(error))
             continue
-        value = None if record.value is None else decode_transaction_value(key, record.value)
-        assert value is None or isinstance(value, TransactionLogValue)
-        yield key.transactional_id, None if value is None else _transaction(key.transactional_id, value)
+        yield decoded
+
+
+def _decode(record: Record) -> tuple[str, Transaction | None]:
+    """Raises ProtocolError and ValueError."""
+    if record.key is None:
+        raise ProtocolError("a record without a key")
+    key = decode_transaction_key(record.key)
+    if not isinstance(key, TransactionLogKey):
+        raise ProtocolError(f"the record type {int.from_bytes(record.key[:2], signed=True)} is unknown")
+    value = None if record.value is None else decode_transaction_value(key, record.value)
+    assert value is None or isinstance(value, TransactionLogValue)
+    return key.transactional_id, None if value is None else _transaction(key.transactional_id, value)
 
 
 def _transaction(transactional_id: str, value: TransactionLogValue) -> Transaction:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import trio
 
+from ..replication.coordinator_loading import SkippedRecords
 from ..replication.coordinator_log import CoordinatorLog
 from ..wire.records import RecordBatch
 from .records import build_batch, build_batches, read_batch
@@ -61,11 +62,11 @@ class TransactionShard:
             del self.transactions[transactional_id]
             self._offsets.pop(transactional_id, None)
 
-    def load(self, batch: RecordBatch) -> None:
-        """Replay a batch of the log. KafkaError or ProtocolError when it is damaged."""
+    def load(self, batch: RecordBatch, skipped: SkippedRecords) -> None:
+        """Replay a batch of the log; the records that cannot be understood are noted."""
         if batch.is_control:
             return
-        for transactional_id, transaction in read_batch(batch):
+        for transactional_id, transaction in read_batch(batch, skipped):
             if transaction is None:
                 self.transactions.pop(transactional_id, None)
             else:

@@ -20,6 +20,7 @@ from ottla.group_coordinator.membership import Client
 from ottla.group_coordinator.settings import GroupSettings
 from ottla.group_coordinator.shard import Shard
 from ottla.group_coordinator.timeline import Timeline
+from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.replication.coordinator_log import Moment
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -162,7 +163,7 @@ class Machine:
         rebalance.release(self.shard)
         self.shard = self.new_shard()
         for batch in self.log.partitions.get(0, []):
-            self.shard.load(RecordBatch(bytearray(batch)))
+            self.shard.load(RecordBatch(bytearray(batch)), SkippedRecords())
         rebalance.resume(self.shard, self.now)
 
     def join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.replication.coordinator_log import java_hash
+from ottla.wire.records import RecordsBuilder
 
 
 def code_of(error: pytest.ExceptionInfo[KafkaError]) -> ErrorCode:
@@ -111,6 +113,51 @@ async def test_damaged_records_leave_the_partition_without_a_coordinator_here(me
     with pytest.raises(KafkaError) as error:
         await world.commit(1)
     assert code_of(error) is ErrorCode.NOT_COORDINATOR
+
+
+async def test_batch_with_a_wrong_crc_is_not_read_over_and_the_log_says_how_to_get_out(memory_log, make_world, caplog):
+    world = make_world()
+    await world.groups.load(0, 1)
+    await world.commit(1)
+    await world.commit(2)
+    world.groups.unload(0)
+    memory_log.partitions[0][1] = flipped(memory_log.partitions[0][1])
+    await world.groups.load(0, 2)
+    with pytest.raises(KafkaError) as error:
+        await world.fetch()
+    assert code_of(error) is ErrorCode.NOT_COORDINATOR, "an offset of 1 would be an older state"
+    (line,) = (record.getMessage() for record in caplog.records if record.levelno == logging.ERROR)
+    assert line.startswith(
+        "Group coordinator: __consumer_offsets-0 cannot be loaded, and is not served: CORRUPT_MESSAGE: the batch of offsets 1 to "
+        "1 is damaged: "
+    )
+    assert "ottla verify" in line
+    assert "ottla set-aside" in line
+
+
+def flipped(batch: bytes) -> bytes:
+    """The batch with another last byte."""
+    return batch[:-1] + bytes([batch[-1] ^ 1])
+
+
+async def test_records_that_cannot_be_understood_are_one_line_and_the_others_are_served(memory_log, make_world, caplog):
+    world = make_world()
+    await world.groups.load(0, 1)
+    await world.commit(1)
+    builder = RecordsBuilder(base_offset=1)
+    for _ in range(500):
+        builder.append(b"\0\x63", b"of a type that is unknown", 1)
+    memory_log.append(0, builder.build())
+    await world.commit(2)
+    world.groups.unload(0)
+    caplog.clear()
+    await world.groups.load(0, 2)
+    assert await world.fetch() == 2
+    (line,) = (record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING)
+    assert line == (
+        "Group coordinator: of __consumer_offsets-0 500 records could not be understood and were left out; "
+        "the first is at offset 1: the record type 99 is unknown"
+    )
 
 
 async def test_another_coordinator_goes_on_from_the_same_log(make_world):

@@ -8,9 +8,10 @@ from __future__ import annotations
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
-from ottla.group_coordinator import expiry
+from ottla.group_coordinator import conversion, expiry
 from ottla.group_coordinator.group import GroupState
 from ottla.group_coordinator.records import build_batch, offset_commit
+from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.wire.messages.consumer_offsets import OffsetCommitValue
 from ottla.wire.records import Record, RecordBatch, RecordsBuilder
 
@@ -246,7 +247,7 @@ def test_offsets_of_deleted_topics_go(machine):
 
 
 def test_many_deletions_are_written_in_several_batches(machine):
-    for partition in range(expiry.TOMBSTONES_PER_BATCH + 1):
+    for partition in range(conversion.RECORDS_PER_BATCH + 1):
         machine.commit(1, partition=partition)
     before = machine.log.batch_count
     expiry.delete_group(machine.shard, "g", machine.now)
@@ -283,7 +284,7 @@ def transactional(machine, offset, producer_id, value):
     (plain,) = RecordBatch(build_batch([record], 1, 0)).records()
     builder = RecordsBuilder(base_offset=offset, producer_id=producer_id, producer_epoch=0, is_transactional=True)
     builder.append(plain.key, plain.value, 1)
-    machine.shard.load(RecordBatch(builder.build()))
+    machine.shard.load(RecordBatch(builder.build()), SkippedRecords())
 
 
 def marker(machine, offset, producer_id, *, commit):
@@ -292,7 +293,7 @@ def marker(machine, offset, producer_id, *, commit):
     )
     end = Record(key=b"\0\0\0\1" if commit else b"\0\0\0\0", value=bytes(6))
     builder.append(end.key, end.value, 1)
-    machine.shard.load(RecordBatch(builder.build()))
+    machine.shard.load(RecordBatch(builder.build()), SkippedRecords())
 
 
 def test_commits_of_an_open_transaction_are_unstable_and_count_when_it_commits(machine):

@@ -9,9 +9,11 @@ import pytest
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.group_coordinator.group import GroupState
 from ottla.group_coordinator.records import GroupRecord, OffsetRecord, read_batch
+from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.wire.records import RecordBatch, RecordsBuilder
 
 NONE = ErrorCode.NONE
+COMMIT_KEY = struct.pack(">h", 1) + b"\0\1g\0\1t\0\0\0\0"
 
 
 def test_a_stable_group_goes_on_after_a_restart_without_a_rebalance(machine):
@@ -115,7 +117,8 @@ def test_replaying_the_log_twice_gives_the_same_state(machine):
 
 
 def records_of(machine):
-    return [record for batch in machine.log.partitions[0] for _, record in read_batch(RecordBatch(bytearray(batch)))]
+    batches = [RecordBatch(bytearray(batch)) for batch in machine.log.partitions[0]]
+    return [record for batch in batches for _, record in read_batch(batch, SkippedRecords())]
 
 
 def test_records_have_kafkas_keys_and_versions(machine):
@@ -161,14 +164,37 @@ def test_all_records_of_a_request_are_one_batch(machine):
     assert RecordBatch(bytearray(batch)).record_count == 3
 
 
-def test_records_of_other_kinds_are_passed_over(machine):
+def test_records_that_cannot_be_understood_are_left_out_and_counted(machine):
     builder = RecordsBuilder()
-    builder.append(struct.pack(">h", 3) + b"\0\1g", struct.pack(">h", 0) + bytes(5), 1)
     builder.append(struct.pack(">h", 99) + b"whatever", b"\0\0", 1)
+    builder.append(COMMIT_KEY, struct.pack(">h", 9) + b"a version of the future", 1)
+    builder.append(COMMIT_KEY, struct.pack(">h", 3) + b"\0", 1)
+    builder.append(COMMIT_KEY[:-2], None, 1)
+    builder.append(b"\0", None, 1)
+    builder.append(None, b"no key", 1)
+    builder.append(struct.pack(">h", 2) + b"\0\1g", struct.pack(">h", 3) + b"\xff" * 40, 1)
     legacy_key = struct.pack(">h", 0) + b"\0\1g\0\1t\0\0\0\0"
     legacy_value = struct.pack(">hqhq", 0, 77, 0, 1234)
     builder.append(legacy_key, legacy_value, 1)
-    machine.shard.load(RecordBatch(builder.build()))
+    skipped = SkippedRecords()
+    machine.shard.load(RecordBatch(builder.build()), skipped)
     assert machine.fetch().committed_offset == 77
-    (record,) = [record for _, record in read_batch(RecordBatch(builder.build()))]
+    assert (skipped.count, skipped.first) == (7, "offset 0: the record type 99 is unknown")
+    (record,) = [record for _, record in read_batch(RecordBatch(builder.build()), skipped)]
     assert isinstance(record, OffsetRecord)
+
+
+def test_batch_that_is_no_batch_inside_is_left_out_from_there_on(machine):
+    builder = RecordsBuilder()
+    legacy_key = struct.pack(">h", 0) + b"\0\1g\0\1t\0\0\0\0"
+    for offset in range(3):
+        builder.append(legacy_key, struct.pack(">hqhq", 0, offset, 0, 1234), 1)
+    batch = builder.build()
+    last = batch.rindex(legacy_key) - 1
+    batch[last] = 0xFE  # the length of the last key is more than is left
+    struct.pack_into(">I", batch, 17, RecordBatch(bytes(batch)).compute_crc())
+    skipped = SkippedRecords()
+    machine.shard.load(RecordBatch(batch), skipped)
+    assert machine.fetch().committed_offset == 1
+    assert skipped.count == 1
+    assert skipped.first.startswith("offset 2: INVALID_RECORD: the records of a batch are malformed")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import logging
+import struct
+
 import pytest
 import trio
 import trio.testing
@@ -9,6 +12,7 @@ import trio.testing
 from ottla.base.errors import ErrorCode, KafkaError
 from ottla.transaction_coordinator.coordinator import TransactionCoordinator
 from ottla.wire.messages.list_transactions import ListTransactionsRequest
+from ottla.wire.records import RecordsBuilder
 
 from .conftest import no_flush
 
@@ -454,5 +458,52 @@ async def test_where_no_other_broker_can_be_the_coordinator_a_refusal_writes_not
         with refused(ErrorCode.PRODUCER_FENCED):
             await coordinator.add_partitions("id", (producer[0], 7), PARTITIONS, CLASSIC, no_flush)
         assert world.log.ends == before
+
+    await run(test)
+
+
+async def test_records_that_cannot_be_understood_are_one_line_and_the_others_are_served(run, autojump_clock, caplog):
+    key = struct.pack(">hh", 0, 2) + b"id"
+    no_such_state = struct.pack(">hqhib", 0, 1000, 0, 60_000, 77) + struct.pack(">iqq", -1, 0, 0)
+    builder = RecordsBuilder()
+    for of_key, value in (
+        (struct.pack(">h", 99) + b"a type of the future", None),
+        (key, struct.pack(">h", 9) + b"a version of the future"),
+        (key, struct.pack(">h", 1) + b"\0"),
+        (key, no_such_state),
+        (None, b"no key"),
+    ):
+        builder.append(of_key, value, 1)
+
+    async def test(world):
+        coordinator = await world.coordinator()
+        await init(coordinator)
+        world.log.append(coordinator.partition_for("id"), builder.build())
+        caplog.clear()
+        coordinator = await world.coordinator()
+        assert await state_of(coordinator) == "Empty"
+        (line,) = (record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING)
+        assert line.startswith("Transaction coordinator: of __transaction_state-")
+        assert line.endswith(
+            " 5 records could not be understood and were left out; the first is at offset 1: the record type 99 is unknown"
+        )
+
+    await run(test)
+
+
+async def test_batch_with_a_wrong_crc_is_not_read_over(run, autojump_clock, caplog):
+    async def test(world):
+        coordinator = await world.coordinator()
+        producer = await init(coordinator)
+        await coordinator.add_partitions("id", producer, PARTITIONS, CLASSIC, no_flush)
+        batches = world.log.partitions[coordinator.partition_for("id")]
+        batches[1] = batches[1][:-1] + bytes([batches[1][-1] ^ 1])
+        caplog.clear()
+        coordinator = await world.coordinator()
+        with refused(ErrorCode.NOT_COORDINATOR):
+            await state_of(coordinator)
+        (line,) = (record.getMessage() for record in caplog.records if record.levelno == logging.ERROR)
+        assert "the batch of offsets 1 to 1 is damaged" in line
+        assert "ottla set-aside" in line
 
     await run(test)

@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from ottla.base.errors import ErrorCode, KafkaError
+from ottla.replication.coordinator_loading import SkippedRecords
 from ottla.transaction_coordinator import transaction as transitions
 from ottla.transaction_coordinator.records import build_batch, read_batch
 from ottla.transaction_coordinator.transaction import Transaction, TransactionState
@@ -176,8 +177,8 @@ def test_expiry(empty, ongoing):
 def test_records_say_all_but_the_last_epoch(empty, ongoing, version):
     prepared = end(ongoing, (7, 0), version=version)
     for state in (empty, ongoing, prepared, transitions.complete(prepared, 4000)):
-        ((name, read),) = read_batch(RecordBatch(build_batch("id", state, 5000)))
+        ((name, read),) = read_batch(RecordBatch(build_batch("id", state, 5000)), SkippedRecords())
         assert name == "id"
         assert read == dataclasses.replace(state, last_producer_epoch=-1)
-    ((name, read),) = read_batch(RecordBatch(build_batch("id", None, 5000)))
+    ((name, read),) = read_batch(RecordBatch(build_batch("id", None, 5000)), SkippedRecords())
     assert (name, read) == ("id", None)

@@ -1,0 +1,116 @@
+"""Groups of the newer protocols as their records show them: consumer groups of KIP-848, share groups, Streams groups.
+
+A folder that was Kafka's may have them. Their members are not served here, so nothing here makes such a group or adds to it.
+It is known so that it is not taken for what it is not: its offsets do not expire, and no member of the classic protocol joins
+while it has members of its own. The offsets are those of the ``Group`` with the same id, as of a *simple* group.
+
+A group exists while a record of it does. ``keys`` are the keys of all that have a value, as bytes, so that it can be deleted.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from ..wire.coordinator_records import encode_coordinator_record
+from ..wire.messages.consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from ..wire.schema import Message
+
+
+class ModernKind(enum.Enum):
+    """The value is the group's type and its protocol type on the wire."""
+
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+
+
+RECORD_KINDS = {
+    **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), ModernKind.CONSUMER),
+    **dict.fromkeys((10, 11, 12, 13, 14, 15), ModernKind.SHARE),
+    **dict.fromkeys((17, 19, 20, 21, 22, 23), ModernKind.STREAMS),
+}
+"""Which kind of group the records of a type belong to."""
+
+MEMBER_RECORDS = (5, 10, 19)
+_OF_MEMBERS = (*MEMBER_RECORDS, 7, 8, 13, 14, 16, 21, 22)
+"""Types of the records that go when the members do; a resolved regular expression among them."""
+_STABLE_MEMBER = 0
+
+
+class ModernGroup:
+    """One group. ``last_offset`` is the offset after the last record about it."""
+
+    def __init__(self, group_id: str, kind: ModernKind) -> None:
+        self.group_id = group_id
+        self.kind = kind
+        self.epoch = 0
+        self.assignment_epoch = 0
+        self.last_offset = 0
+        self.is_refusal_logged = False
+        self.members: dict[str, frozenset[str]] = {}
+        """By member id the topics that it names."""
+        self.keys: dict[bytes, Message] = {}
+        self._current: dict[str, tuple[int, int]] = {}
+        self._expressions: dict[str, frozenset[str]] = {}
+
+    def replay(self, key: Message, value: Message | None) -> None:
+        """Apply one record of this group."""
+        raw = encode_coordinator_record(key, 0)
+        if value is None:
+            self.keys.pop(raw, None)
+        else:
+            self.keys[raw] = key
+            self.kind = RECORD_KINDS[key.api_key]
+        if key.api_key in MEMBER_RECORDS:
+            self._replay_member(key.member_id, value)  # type: ignore[attr-defined]
+        elif isinstance(key, ConsumerGroupRegularExpressionKey):
+            topics = value.topics if isinstance(value, ConsumerGroupRegularExpressionValue) else ()
+            self._expressions[key.regular_expression] = frozenset(topics)
+        elif isinstance(value, ConsumerGroupMetadataValue):
+            self.epoch = value.epoch
+        elif isinstance(value, ConsumerGroupTargetAssignmentMetadataValue):
+            self.assignment_epoch = value.assignment_epoch
+        elif isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+            self._current[key.member_id] = value.member_epoch, value.state  # type: ignore[attr-defined]
+
+    def _replay_member(self, member_id: str, value: Message | None) -> None:
+        if value is None:
+            self.members.pop(member_id, None)
+            self._current.pop(member_id, None)
+        else:
+            topics = value.subscribed_topic_names if isinstance(value, ConsumerGroupMemberMetadataValue) else ()
+            self.members[member_id] = frozenset(topics)
+
+    @property
+    def state_name(self) -> str:
+        """As ListGroups tells it (``ConsumerGroup.maybeUpdateGroupState``)."""
+        if not self.members:
+            return "Empty"
+        if self.kind is ModernKind.CONSUMER and self.epoch > self.assignment_epoch:
+            return "Assigning"
+        settled = self.assignment_epoch, _STABLE_MEMBER
+        if self.kind is ModernKind.CONSUMER and any(self._current.get(member) != settled for member in self.members):
+            return "Reconciling"
+        return "Stable"
+
+    @property
+    def may_become_classic(self) -> bool:
+        """Whether members of the classic protocol may have the group id: nobody else uses it."""
+        return not self.members and self.kind is not ModernKind.SHARE
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member reads ``topic``, by its name or by a regular expression."""
+        if not self.members:
+            return False
+        return any(topic in topics for topics in (*self.members.values(), *self._expressions.values()))
+
+    def member_keys(self) -> list[Message]:
+        """The keys of the records that go with the members."""
+        return [key for key in self.keys.values() if key.api_key in _OF_MEMBERS]
