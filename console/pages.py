@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -108,7 +109,7 @@ class Pages:
         is_hour = request.query_params.get("span") == "hour"
         points = history.minutes.points(names, 60) if is_hour else history.seconds.points(names, 120)
         times = [point[0] / 1000 for point in points]
-        values = [[round(point[place + 1], 3) for point in points] for place in range(len(names))]
+        values = [[_number(point[place + 1]) for point in points] for place in range(len(names))]
         return JSONResponse({"times": times, "series": names, "values": values})
 
     async def topics(self, request: Request) -> Response:
@@ -192,8 +193,13 @@ class Pages:
         return self._source.bootstrap_servers
 
 
+def _number(value: float) -> float | None:
+    """As JSON has it; None for what is not known."""
+    return None if math.isnan(value) else round(value, 3)
+
+
 def _topic_history(points: list[tuple[int, float, float, float]], asked: list[str]) -> Response:
     places = [TOPIC_SERIES.index(name) + 1 for name in asked if name in TOPIC_SERIES]
     times = [point[0] / 1000 for point in points]
-    values = [[round(point[place], 3) for point in points] for place in places]
+    values = [[_number(point[place]) for point in points] for place in places]
     return JSONResponse({"times": times, "series": [TOPIC_SERIES[place - 1] for place in places], "values": values})

@@ -1,15 +1,17 @@
 """The last hour in numbers: a value of each series for every second, and its mean for every minute.
 
-Memory is taken once, at the start: eight bytes for each value.
+A value may be ``NOT_KNOWN``: it is part of no mean, and a minute without any other is not known either. Memory is taken once, at the start: eight bytes for each value.
 """
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Mapping, Sequence
 
 SECONDS = 3600
 MINUTES = 60
+NOT_KNOWN = math.nan
 
 
 class Ring:
@@ -53,18 +55,25 @@ class History:
         self.seconds = Ring(names, SECONDS)
         self.minutes = Ring(names, MINUTES)
         self._sums = dict.fromkeys(names, 0.0)
-        self._summed = 0
+        self._known = dict.fromkeys(names, 0)
+        self._noted = 0
 
     def note(self, at_ms: float, values: Mapping[str, float]) -> None:
         """Add what was measured for the last second."""
         self.seconds.note(at_ms, values)
         for name in self.names:
-            self._sums[name] += values[name]
-        self._summed += 1
-        if self._summed == 60:
-            self.minutes.note(at_ms, {name: total / 60 for name, total in self._sums.items()})
+            if not math.isnan(values[name]):
+                self._sums[name] += values[name]
+                self._known[name] += 1
+        self._noted += 1
+        if self._noted == 60:
+            self.minutes.note(at_ms, {name: self._mean(name) for name in self.names})
             self._sums = dict.fromkeys(self.names, 0.0)
-            self._summed = 0
+            self._known = dict.fromkeys(self.names, 0)
+            self._noted = 0
+
+    def _mean(self, name: str) -> float:
+        return self._sums[name] / self._known[name] if self._known[name] else NOT_KNOWN
 
     @property
     def nbytes(self) -> int:

@@ -1,7 +1,7 @@
 """What requests there were: how many, the last ones that are told one by one, and the errors that clients were answered with.
 
 Requests that were answered at once and without an error are counted only (``RequestObserver``). All that is kept is bounded.
-An error code by which the protocol tells a client what it is to do next, as it does while nothing is wrong, is no error (``STEPS``).
+A code by which the protocol tells a client what to do next, as it does while nothing is wrong, is no error (``STEPS``).
 """
 
 from __future__ import annotations

@@ -16,6 +16,8 @@ _PATIENCE = 3.0
 _OLD = 30.0
 """Seconds beyond the period."""
 _RENEWAL = 10.0
+_MISSED = 2
+"""A value is current until so many readings should have come."""
 _SHARE = 10
 """Reading takes at most one part in so many of the time."""
 
@@ -35,6 +37,7 @@ class Refreshed(Generic[T]):
         self._read = read
         self._period = period
         self._idle_period = idle_period
+        self._current_until = -float("inf")
         self._asked_at = -float("inf")
         self._has_failed = False
         self._begun = self._ended = 0
@@ -42,6 +45,11 @@ class Refreshed(Generic[T]):
         self._hurry = trio.Event()
         self._wanted = trio.Event()
         self._done = trio.Event()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the value is no older than it may be while it is read again and again."""
+        return trio.current_time() < self._current_until
 
     async def get(self) -> T:
         """The value. Where it is old, a new one is waited for, for a few seconds, by the first who asks.
@@ -82,7 +90,10 @@ class Refreshed(Generic[T]):
             self._ended = self._begun
             self._done.set()
             self._done = trio.Event()
-            await self._pause(max(self._period, _SHARE * (now - began)))
+            pause = max(self._period, _SHARE * (now - began))
+            if value is not None:
+                self._current_until = now + _MISSED * max(pause, self._idle_period or 0)
+            await self._pause(pause)
 
     async def _pause(self, seconds: float) -> None:
         with trio.move_on_after(seconds):

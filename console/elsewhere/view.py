@@ -5,7 +5,8 @@ ends of its partitions every 5 seconds, and every 15 while no page asks, for rat
 less often, and only while pages ask. So a page costs the cluster nothing, however many look at it. What a page of one topic or
 group shows beyond that is asked for then, once for all who look at about the same time.
 
-While no broker answers, pages show what was seen last, and say since when (``outage``).
+While no broker answers, pages show what was seen last, and say since when (``outage``). The history has nothing for a time when
+nothing was read.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from ...base.seams import Clock, Workers
 from ...base.wording import counted
 from ...broker.view.cached import Cached
 from ...broker.view.consoles import find_consoles
-from ...broker.view.history import History
+from ...broker.view.history import NOT_KNOWN, History
 from ...broker.view.pace import Pace
 from ...broker.view.record_log import RecordLog
 from ...broker.view.rows import ClusterRow, GroupDetail, GroupRow, Outage, Rates, TopicDetail, TopicRow
@@ -122,6 +123,8 @@ class ClusterView:
                 while True:
                     due = max(due + 1.0, trio.current_time())
                     await trio.sleep_until(due)
+                    if self._groups.is_current:
+                        await self._group_rows.get()
                     self.note()
         finally:
             self._client.close()
@@ -137,11 +140,13 @@ class ClusterView:
         self.administration.forget()
 
     def note(self) -> None:
-        """Note what the last second was like, as far as that is known."""
-        lag = sum(row.lag or 0 for row in self._group_rows.newest.rows) if self._group_rows.newest else 0
-        self.history.note(
-            self._clock.now_ms(), {"messages_in": sum(self._seen.value.rates.values()), "lag": float(lag)}
-        )
+        """Note what the last second was like, as far as it was looked at."""
+        came, lag = NOT_KNOWN, NOT_KNOWN
+        if self._seen.is_current:
+            came = sum(self._seen.value.rates.values())
+            if self._groups.is_current and self._group_rows.newest is not None:
+                lag = sum(row.lag or 0 for row in self._group_rows.newest.rows)
+        self.history.note(self._clock.now_ms(), {"messages_in": came, "lag": lag})
 
     async def _see(self) -> Seen | None:
         """The cluster; whether any broker answers at all is found out here."""

@@ -60,6 +60,12 @@ function clock(seconds) {
   return new Date(seconds * 1000).toLocaleTimeString("en-GB");
 }
 
+// A line needs two points: one between two gaps is drawn as a dot.
+function alone(values) {
+  const isGap = (place) => values[place] === null || values[place] === undefined;
+  return values.map((_, place) => place).filter((place) => !isGap(place) && isGap(place - 1) && isGap(place + 1));
+}
+
 class Chart {
   constructor(place) {
     this.place = place;
@@ -88,7 +94,7 @@ class Chart {
       scales: { y: { range: (plot, low, high) => [0, Math.max(high * 1.1, 1)] } },
       axes: [{ ...axis, space: 80, values: (plot, moments) => moments.map(clock) }, { ...axis, size: 78, values: (plot, values) => values.map(show) }],
       series: [{ label: "at", value: (plot, moment) => moment === null ? "–" : clock(moment) }, ...this.names.map((name, place) => ({
-        label: NAMES[name] || name, stroke: colour(`--series-${place}`), width: 1.5, points: { show: false }, value: (plot, value) => show(value),
+        label: NAMES[name] || name, stroke: colour(`--series-${place}`), width: 1.5, points: { show: false, size: 4, filter: (plot, number) => alone(plot.data[number]) }, value: (plot, value) => show(value),
       }))],
     }, data, this.place);
   }

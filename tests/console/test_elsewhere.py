@@ -62,6 +62,35 @@ async def test_rates_are_of_what_has_come_between_two_looks(tmp_path: Path) -> N
         assert (await browser.alone.view.cluster()).rates.messages_in == row.rates.messages_in
 
 
+async def test_the_charts_have_a_gap_for_the_time_when_nobody_looked(
+    tmp_path: Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    async with browsing_elsewhere(tmp_path, **OFFSETS_AT_ONCE) as browser:
+        await browser.create("orders")
+        browser.put("orders", *[Record(timestamp=1, value=b"v")] * 5)
+        await commit(browser, "billing", "orders", 2)
+        browser.renews = False
+
+        async def lags(seconds: int) -> list[float | None]:
+            await trio.sleep(seconds)
+            history = (await browser.get("/history.json?series=lag,messages_in")).json
+            rates = history["values"][1]
+            assert None not in rates[-10:], "which is looked at all the time"
+            values: list[float | None] = history["values"][0][-10:]
+            return values
+
+        assert await lags(30) == [None] * 10, "nobody has asked for groups"
+        await browser.get("/")
+        assert (await lags(15))[-1] == 3
+        assert set(await lags(30)) == {3}, "they are read on for a minute"
+        assert await lags(600) == [None] * 10
+        hour = (await browser.get("/history.json?series=lag&span=hour")).json["values"][0]
+        assert 3 in hour
+        assert hour[-8:] == [None] * 8
+        await browser.get("/groups")
+        assert (await lags(15))[-1] == 3
+
+
 async def test_many_pages_cost_the_cluster_one_reading(tmp_path: Path) -> None:
     async with browsing_elsewhere(tmp_path) as browser:
         await browser.create("orders", 3)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import tracemalloc
 
-from ottla.broker.view.history import History, Ring
+from ottla.broker.view.history import NOT_KNOWN, History, Ring
 
 
 def test_a_ring_has_the_newest_points_oldest_first() -> None:
@@ -23,6 +24,18 @@ def test_a_minute_is_the_mean_of_its_seconds() -> None:
     for second in range(150):
         history.note(second * 1000, {"a": second})
     assert history.minutes.points(["a"], 60) == [(59_000, 29.5), (119_000, 89.5)]
+
+
+def test_what_is_not_known_is_a_gap_and_no_part_of_a_mean() -> None:
+    history = History(("a", "b"))
+    assert math.isnan(NOT_KNOWN)
+    for second in range(120):
+        history.note(second * 1000, {"a": second if 30 <= second < 60 else NOT_KNOWN, "b": 1})
+    (_, first, _), (_, second, b) = history.minutes.points(["a", "b"], 60)
+    assert first == 44.5
+    assert math.isnan(second)
+    assert b == 1
+    assert math.isnan(history.seconds.points(["a"], 1)[0][1])
 
 
 def test_a_day_takes_no_more_memory_than_an_hour() -> None:
