@@ -65,11 +65,13 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """What was done, as a sentence, and the page to go on to."""
+    """What was done, as a sentence with its numbers, and the page to go on to; ``columns`` and ``rows`` as in a ``Plan``."""
 
     what: str
     address: str
     name: str
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[Any]] = ()
 
 
 class Action(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..broker.view.rows import ConnectionRow
 from ..broker.view.view import BrokerView, NotFoundError
 from ..handlers.rights import CLUSTER
 from ..security.acl import Operation
@@ -57,7 +58,8 @@ class AbortTransaction(KafkaAction):
         for answered in response.markers[0].topics:
             for result in answered.partitions:
                 check(result.error_code)
-        what = f"The transaction of producer {found.producer_id} in {topic}-{partition} was aborted."
+        where = f"{topic}-{partition}, open from offset {found.current_txn_start_offset} on"
+        what = f"The transaction of producer {found.producer_id} in {where}, was aborted."
         return Done(what, topic_address(topic), topic)
 
     async def _open(self, given: Given) -> ProducerState:
@@ -96,9 +98,7 @@ class Disconnect:
 
     async def plan(self, given: Given) -> Plan | None:
         self._check()
-        row = next((row for row in await self._view.connections() if row.peer == given.get("peer")), None)
-        if row is None:
-            raise NotFoundError(f"There is no connection from {given.get('peer', '')}.")
+        row, _ = await self._find(given)
         return Plan(
             f"The connection from {row.peer} is closed, with what it is waiting for.",
             "Disconnect",
@@ -110,10 +110,20 @@ class Disconnect:
 
     async def carry_out(self, given: Given) -> Done:
         self._check()
-        peer = given.get("peer", "")
-        if not self._view.disconnect(peer):
-            raise NotFoundError(f"There is no connection from {peer}.")
-        return Done(f"The connection from {peer} was closed.", "/connections", "Connections")
+        row, others = await self._find(given)
+        if not self._view.disconnect(row.peer):
+            raise NotFoundError(f"There is no connection from {row.peer}.")
+        left = f"{others} {'is' if others == 1 else 'are'} left"
+        what = f"1 connection was closed: that of {row.client_id} from {row.peer}. {left}."
+        return Done(what, "/connections", "Connections")
+
+    async def _find(self, given: Given) -> tuple[ConnectionRow, int]:
+        """The connection, and how many others there are. Raises NotFoundError."""
+        rows = await self._view.connections()
+        for row in rows:
+            if row.peer == given.get("peer"):
+                return row, len(rows) - 1
+        raise NotFoundError(f"There is no connection from {given.get('peer', '')}.")
 
     def _check(self) -> None:
         if self._rights is not None:

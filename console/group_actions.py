@@ -24,7 +24,7 @@ from ..wire.messages.offset_commit import (
 from ..wire.messages.offset_fetch import OffsetFetchRequest
 from . import action_commands
 from .actions import Done, Field, Given, KafkaAction, Plan, check_typed, number
-from .asking import GroupCoordinator, check
+from .asking import GroupCoordinator, Kafka, check
 from .offsets import Bounds, at_time, bounds
 from .questions import WrongQuestionError, moment_ms
 from .topic_actions import described
@@ -115,12 +115,13 @@ class ResetOffsets(KafkaAction):
         group = given.get("id", "")
         await self._check_inactive(group)
         wanted = _shown(given.get("offsets", ""))
+        before = await committed(self._kafka, group)
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for (topic, partition), offset in wanted.items():
-            committed = OffsetCommitRequestPartition(
+            wish = OffsetCommitRequestPartition(
                 partition_index=partition, committed_offset=offset, committed_metadata=""
             )
-            topics.setdefault(topic, []).append(committed)
+            topics.setdefault(topic, []).append(wish)
         request = OffsetCommitRequest(
             group_id=group,
             topics=[OffsetCommitRequestTopic(name=name, partitions=partitions) for name, partitions in topics.items()],
@@ -129,8 +130,13 @@ class ResetOffsets(KafkaAction):
         for answered in response.topics:
             for result in answered.partitions:
                 check(result.error_code, f"{answered.name}-{result.partition_index} was not reset.")
-        what = f"The group {group} goes on reading elsewhere in {counted(len(wanted), 'partition')}."
-        return Done(what, f"/group?id={quote(group, safe='')}", group)
+        return Done(
+            f"The group {group} goes on reading elsewhere in {counted(len(wanted), 'partition')}: {_moved(wanted, before)}.",
+            f"/group?id={quote(group, safe='')}",
+            group,
+            columns=("Partition", "Was", "Is"),
+            rows=[(key, before.get(key), offset) for key, offset in wanted.items()],
+        )
 
     async def _check_inactive(self, group: str) -> None:
         """Raises WrongQuestionError, KafkaError."""
@@ -145,7 +151,7 @@ class ResetOffsets(KafkaAction):
             )
 
     async def _moves(self, reset: Reset) -> list[Move]:
-        current = await self._committed(reset.group)
+        current = await committed(self._kafka, reset.group)
         keys = await self._chosen(reset.topics) if reset.topics else sorted(current)
         if not keys:
             raise WrongQuestionError(f"{reset.group} has committed no offsets: name topics.", "topics")
@@ -183,16 +189,6 @@ class ResetOffsets(KafkaAction):
                         )
                 return {key: current[key] + reset.at for key in keys}
 
-    async def _committed(self, group: str) -> dict[TopicPartition, int]:
-        response = await self._kafka.ask(OffsetFetchRequest(group_id=group, topics=None), GroupCoordinator(group))
-        check(response.error_code)
-        return {
-            TopicPartition(topic.name, partition.partition_index): partition.committed_offset
-            for topic in response.topics
-            for partition in topic.partitions
-            if partition.committed_offset >= 0
-        }
-
     async def _chosen(self, topics: Sequence[str]) -> list[TopicPartition]:
         """Raises NotFoundError, WrongQuestionError."""
         keys = []
@@ -205,6 +201,31 @@ class ResetOffsets(KafkaAction):
                 raise WrongQuestionError(f"There is no {name}-{missing[0]}.", "topics")
             keys += [TopicPartition(name, number) for number in chosen]
         return sorted({*keys})
+
+
+async def committed(kafka: Kafka, group: str) -> dict[TopicPartition, int]:
+    """What a group has committed. Raises KafkaError."""
+    response = await kafka.ask(OffsetFetchRequest(group_id=group, topics=None), GroupCoordinator(group))
+    check(response.error_code)
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition.committed_offset
+        for topic in response.topics
+        for partition in topic.partitions
+        if partition.committed_offset >= 0
+    }
+
+
+def _moved(wanted: Mapping[TopicPartition, int], before: Mapping[TopicPartition, int]) -> str:
+    """What a reset means for those who read, in numbers."""
+    moved = [offset - before[key] for key, offset in wanted.items() if key in before]
+    again, skipped = -sum(min(each, 0) for each in moved), sum(max(each, 0) for each in moved)
+    new = len(wanted) - len(moved)
+    said = [
+        *([f"{counted(again, 'offset')} {'is' if again == 1 else 'are'} read again"] if again else []),
+        *([f"{counted(skipped, 'offset')} {'is' if skipped == 1 else 'are'} skipped"] if skipped else []),
+        *([f"{counted(new, 'partition')} had no offset"] if new else []),
+    ]
+    return ", ".join(said) or "all are where they were"
 
 
 def _numbers(text: str, numbers: str) -> list[int]:
@@ -254,7 +275,9 @@ class DeleteGroup(KafkaAction):
     async def carry_out(self, given: Given) -> Done:
         group = given.get("id", "")
         check_typed(given, group)
+        count = len(await committed(self._kafka, group))
         response = await self._kafka.ask(DeleteGroupsRequest(groups_names=[group]), GroupCoordinator(group))
         for result in response.results:
             check(result.error_code, result.error_message)
-        return Done(f"The group {group} was deleted.", "/groups", "Groups")
+        what = f"The group {group} was deleted, with what it had committed in {counted(count, 'partition')}."
+        return Done(what, "/groups", "Groups")

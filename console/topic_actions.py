@@ -7,9 +7,15 @@ from urllib.parse import quote
 
 from ..base.errors import ErrorCode, KafkaError
 from ..base.partitions import TopicPartition
+from ..base.wording import counted
 from ..broker.view.view import NotFoundError
 from ..wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from ..wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ..wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+)
 from ..wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ..wire.messages.delete_topics import DeleteTopicsRequest
 from ..wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -58,8 +64,13 @@ class CreateTopic(KafkaAction):
 
     async def carry_out(self, given: Given) -> Done:
         topic = self._topic(given)
-        await self._create(topic, validate_only=False)
-        return Done(f"The topic {topic.name} was made.", topic_address(topic.name), topic.name)
+        made = await self._create(topic, validate_only=False)
+        what = f"The topic {topic.name} was made."
+        if made.num_partitions > 0:  # an older broker does not say
+            partitions = counted(made.num_partitions, "partition")
+            what = f"{what[:-1]}, with {partitions}, {counted(made.replication_factor, 'replica')} of each"
+            what += f" and {counted(len(topic.configs), 'setting')} of its own." if topic.configs else "."
+        return Done(what, topic_address(topic.name), topic.name)
 
     def _topic(self, given: Given) -> CreatableTopic:
         partitions = number(given, "partitions", "a number of partitions", 1, _MOST_PARTITIONS)
@@ -80,11 +91,12 @@ class CreateTopic(KafkaAction):
             configs=configs,
         )
 
-    async def _create(self, topic: CreatableTopic, *, validate_only: bool) -> None:
+    async def _create(self, topic: CreatableTopic, *, validate_only: bool) -> CreatableTopicResult:
         request = CreateTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS, validate_only=validate_only)
         response = await self._kafka.ask(request, Controller())
-        for result in response.topics:
-            check(result.error_code, result.error_message)
+        result: CreatableTopicResult = response.topics[0]
+        check(result.error_code, result.error_message)
+        return result
 
 
 class AddPartitions(KafkaAction):
@@ -115,8 +127,13 @@ class AddPartitions(KafkaAction):
         count = number(given, "count", "a number of partitions", 1, _MOST_PARTITIONS)
         if count is None:
             raise WrongQuestionError("How many partitions was not said.", "count")
+        before = len((await described(self._kafka, name)).partitions)
         await self._add(name, count, validate_only=False)
-        return Done(f"The topic {name} has {count} partitions.", topic_address(name), name)
+        added = counted(count - before, "partition")
+        what = (
+            f"{added} {'was' if count - before == 1 else 'were'} added to {name}, which had {before}, and has {count}."
+        )
+        return Done(what, topic_address(name), name)
 
     async def _add(self, name: str, count: int, *, validate_only: bool) -> None:
         topics = [CreatePartitionsTopic(name=name, count=count, assignments=None)]
@@ -156,8 +173,10 @@ class ConfigureTopic(KafkaAction):
 
     async def carry_out(self, given: Given) -> Done:
         topic, change = given["topic"], _change(given)
+        before = await self._now(topic, change.name)
         await self._alter(topic, change, validate_only=False)
-        return Done(f"The setting {change.name} of {topic} was changed.", topic_address(topic), topic)
+        after = "has its default again" if change.config_operation == _DELETE else f"is {change.value}"
+        return Done(f"{change.name} of {topic} was {before}, and {after}.", topic_address(topic), topic)
 
     async def _now(self, topic: str, name: str) -> str | None:
         """Raises KafkaError, also where there is no such topic."""
@@ -220,6 +239,7 @@ class DeleteRecords(KafkaAction):
         await _alterable(self._kafka, name)
         check_typed(given, name)
         number, offset = _records(given)
+        before = await self._bounds(name, number)
         partition = DeleteRecordsPartition(partition_index=number, offset=-1 if offset is None else offset)
         topics = [DeleteRecordsTopic(name=name, partitions=[partition])]
         response = await self._kafka.ask(
@@ -227,7 +247,16 @@ class DeleteRecords(KafkaAction):
         )
         (result,) = response.topics[0].partitions
         check(result.error_code)
-        what = f"The records of {name}-{number} were deleted; the first offset is {result.low_watermark}."
+        low = result.low_watermark
+        count, left = max(low - before.start, 0), max(before.end - low, 0)
+        rest = (
+            f"{left} are left, from {low} to {before.end - 1}."
+            if left > 1
+            else "1 is left."
+            if left
+            else "None is left."
+        )
+        what = f"The records of {name}-{number} before offset {low} were deleted: {counted(count, 'offset')}. {rest}"
         return Done(what, topic_address(name), name)
 
     async def _bounds(self, topic: str, partition: int) -> Bounds:
@@ -257,7 +286,7 @@ class DeleteTopic(KafkaAction):
         topic = await _alterable(self._kafka, given["topic"])
         count = len(topic.partitions)
         return Plan(
-            f"The topic {given['topic']} is deleted, with its {count} partitions and all that is in them.",
+            f"The topic {given['topic']} is deleted, with its {counted(count, 'partition')} and all that is in them.",
             "Delete topic",
             action_commands.delete_topic(self._server(), given["topic"]),
             warnings=("What is deleted cannot be had back.",),
@@ -266,13 +295,13 @@ class DeleteTopic(KafkaAction):
 
     async def carry_out(self, given: Given) -> Done:
         name = given["topic"]
-        await _alterable(self._kafka, name)
+        count = len((await _alterable(self._kafka, name)).partitions)
         check_typed(given, name)
         request = DeleteTopicsRequest(topic_names=[name], timeout_ms=TIMEOUT_MS)
         response = await self._kafka.ask(request, Controller())
         for result in response.responses:
             check(result.error_code, result.error_message)
-        return Done(f"The topic {name} was deleted.", "/topics", "Topics")
+        return Done(f"The topic {name} was deleted, with its {counted(count, 'partition')}.", "/topics", "Topics")
 
 
 async def described(kafka: Kafka, name: str) -> MetadataResponseTopic:

@@ -59,7 +59,9 @@ def test_a_user_who_may_not(outside: Any) -> None:
     log_in(admin, "admin", "admins-secret")
     if admin.get_by_role("button", name="Create topic").count():  # at the second size it is there already
         admin.get_by_role("button", name="Create topic").click()
-        expect(admin.get_by_role("status").last).to_have_text("The topic hidden was made.")
+        expect(admin.get_by_role("status").last).to_have_text(
+            re.compile("The topic hidden was made, with 1 partition, 1 replica of each")
+        )
     admin.goto("/topics")
     expect(admin.get_by_role("link", name="hidden", exact=True)).to_be_visible()
     admin.get_by_role("button", name="Log out").click()
@@ -89,7 +91,7 @@ def test_a_topic_is_deleted_by_typing_its_name(context: Any, served: Served) -> 
     expect(page.get_by_text("ottla topics delete")).to_be_visible()
     page.get_by_label(f"Type {name} to confirm").fill(name)
     page.get_by_role("button", name="Delete topic").click()
-    expect(page.get_by_role("status").last).to_have_text(f"The topic {name} was deleted.")
+    expect(page.get_by_role("status").last).to_have_text(f"The topic {name} was deleted, with its 2 partitions.")
     page.goto(f"/topics?q={name}")
     expect(page.get_by_text("There is no such topic.")).to_be_visible()
 
@@ -111,7 +113,7 @@ def test_offsets_are_reset_after_a_look(context: Any, served: Served) -> None:
     expect(page.get_by_role("row", name=f"{name}-0 5 0 5 2")).to_be_visible()
     expect(page.get_by_text("kafka-consumer-groups.sh")).to_be_visible()
     page.get_by_role("button", name="Reset offsets").click()
-    expect(page.get_by_role("status").last).to_contain_text("in 1 partition.")
+    expect(page.get_by_role("status").last).to_contain_text("in 1 partition: 3 offsets are read again.")
     with closing(KafkaConsumer(bootstrap_servers=served.address, group_id=name)) as consumer:
         assert consumer.committed(where) == 2
 
@@ -139,7 +141,7 @@ def test_a_client_is_disconnected(context: Any, served: Served) -> None:
     page.goto(f"/connections?q=:{client.socket.getsockname()[1]}")
     page.get_by_role("link", name="Disconnect…").click()
     page.get_by_role("button", name="Disconnect").click()
-    expect(page.get_by_role("status").last).to_contain_text("was closed.")
+    expect(page.get_by_role("status").last).to_contain_text("1 connection was closed")
     with pytest.raises((OSError, EOFError, AssertionError)):
         client.call(ListGroupsRequest(), 4)
     client.close()

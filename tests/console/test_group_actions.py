@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from ottla.base.wording import counted
 from ottla.wire.records import Record
 
 from .browsing import Browsing, browsing
@@ -36,22 +37,42 @@ async def committed(browser: Browsing) -> dict[tuple[str, int], int]:
 
 
 @pytest.mark.parametrize(
-    ("asked", "new", "command"),
+    ("asked", "new", "command", "said"),
     [
-        ({"to": "earliest"}, {0: 0}, "--all-topics --to-earliest"),
-        ({"to": "latest"}, {0: 10}, "--all-topics --to-latest"),
-        ({"to": "latest", "topics": "orders"}, {0: 10, 1: 10}, "--topic orders --to-latest"),
-        ({"to": "offset", "at": "7", "topics": "orders:1"}, {0: 5, 1: 7}, "--topic orders:1 --to-offset 7"),
-        ({"to": "offset", "at": "99"}, {0: 10}, "--to-offset 99"),
-        ({"to": "shift", "at": "-2"}, {0: 3}, "--shift-by=-2"),
-        ({"to": "shift", "at": "3"}, {0: 8}, "--shift-by 3"),
-        ({"to": "shift", "at": "-99"}, {0: 0}, "--shift-by=-99"),
-        ({"to": "time", "at": "2023-11-14T22:13:24Z"}, {0: 4}, "--to-datetime 2023-11-14T22:13:24.000Z"),
-        ({"to": "time", "at": "2099-01-01"}, {0: 10}, "--to-datetime 2099-01-01T00:00:00.000Z"),
+        ({"to": "earliest"}, {0: 0}, "--all-topics --to-earliest", "5 offsets are read again"),
+        ({"to": "latest"}, {0: 10}, "--all-topics --to-latest", "5 offsets are skipped"),
+        (
+            {"to": "latest", "topics": "orders"},
+            {0: 10, 1: 10},
+            "--topic orders --to-latest",
+            "5 offsets are skipped, 1 partition had",
+        ),
+        (
+            {"to": "offset", "at": "7", "topics": "orders:1"},
+            {0: 5, 1: 7},
+            "--topic orders:1 --to-offset 7",
+            "1 partition had no",
+        ),
+        ({"to": "offset", "at": "99"}, {0: 10}, "--to-offset 99", "5 offsets are skipped"),
+        ({"to": "shift", "at": "-2"}, {0: 3}, "--shift-by=-2", "2 offsets are read again"),
+        ({"to": "shift", "at": "3"}, {0: 8}, "--shift-by 3", "3 offsets are skipped"),
+        ({"to": "shift", "at": "-99"}, {0: 0}, "--shift-by=-99", "5 offsets are read again"),
+        (
+            {"to": "time", "at": "2023-11-14T22:13:24Z"},
+            {0: 4},
+            "--to-datetime 2023-11-14T22:13:24.000Z",
+            "1 offset is read again",
+        ),
+        (
+            {"to": "time", "at": "2099-01-01"},
+            {0: 10},
+            "--to-datetime 2099-01-01T00:00:00.000Z",
+            "5 offsets are skipped",
+        ),
     ],
 )
 async def test_offsets_go_where_the_plan_says(
-    asked: dict[str, str], new: dict[int, int], command: str, tmp_path: Path
+    asked: dict[str, str], new: dict[int, int], command: str, said: str, tmp_path: Path
 ) -> None:
     async with browsing(tmp_path, WRITES) as browser:
         await filled(browser)
@@ -65,6 +86,11 @@ async def test_offsets_go_where_the_plan_says(
             assert f"orders-0 5 0 10 {new[0]}" in plan.text
         done = await browser.do(target(**asked))
         assert done.status == 200, done.page.text
+        changed = 2 if asked.get("topics") == "orders" else 1
+        where = f"The group {GROUP} goes on reading elsewhere in {counted(changed, 'partition')}"
+        assert f"{where}: {said}" in done.page.text
+        if "topics" not in asked:
+            assert f"orders-0 5 {new[0]}" in done.page.text
         assert await committed(browser) == {("orders", number): offset for number, offset in new.items()}
         assert (await browser.get(done.page.links[GROUP])).status == 200
 
@@ -109,7 +135,8 @@ async def test_a_group_is_deleted_by_typing_its_name(tmp_path: Path) -> None:
         assert "ottla groups delete -b test:9092 'a/b ü&'" in plan.text
         assert (await browser.do(address, typed="a/b")).status == 400
         assert GROUP in (await browser.get("/groups")).page.links
-        assert (await browser.do(address, typed=GROUP)).status == 200
+        done = await browser.do(address, typed=GROUP)
+        assert f"The group {GROUP} was deleted, with what it had committed in 1 partition." in done.page.text
         assert browser.services.groups.find(GROUP) is None
         gone = await browser.get(address)
         assert "GROUP_ID_NOT_FOUND" in gone.page.text

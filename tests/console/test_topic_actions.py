@@ -28,7 +28,10 @@ async def test_a_topic_is_made(browsing: Open, tmp_path: Path) -> None:
         assert "kafka-topics.sh --bootstrap-server test:9092 --create --topic prices --partitions 3" in plan.text
         assert (await browser.get("/topics/prices")).status == 404, "a plan does nothing"
         done = await browser.do(target)
-        assert done.status == 200
+        assert (
+            "The topic prices was made, with 3 partitions, 1 replica of each and 2 settings of its own."
+            in done.page.text
+        )
         page = (await browser.get(done.page.links["prices"])).page
         assert "cleanup.policy compact TOPIC_CONFIG" in page.text
         assert "retention.ms 5 TOPIC_CONFIG" in page.text
@@ -65,7 +68,8 @@ async def test_partitions_are_added(browsing: Open, tmp_path: Path) -> None:
         assert "INVALID_PARTITIONS" in fewer.page.text
         plan = (await browser.get("/topics/orders/add-partitions?count=5")).page
         assert "ottla topics alter -b test:9092 -p 5 orders" in plan.text
-        await browser.do("/topics/orders/add-partitions?count=5")
+        done = await browser.do("/topics/orders/add-partitions?count=5")
+        assert "3 partitions were added to orders, which had 2, and has 5." in done.page.text
         assert (await browser.get("/topics/orders")).page.links["4"] == "/topics/orders/records?partition=4"
 
 
@@ -77,11 +81,13 @@ async def test_a_setting_is_set_and_given_back(browsing: Open, tmp_path: Path) -
         plan = (await browser.get(target)).page
         assert "retention.ms 604800000 1234" in plan.text
         assert "ottla configs set -b test:9092 --topic orders retention.ms=1234" in plan.text
-        await browser.do(target)
+        done = await browser.do(target)
+        assert "retention.ms of orders was 604800000, and is 1234." in done.page.text
         assert "retention.ms 1234 TOPIC_CONFIG" in (await browser.get("/topics/orders")).page.text
         back = "/topics/orders/configure?name=retention.ms&way=delete"
         assert "--delete-config retention.ms" in (await browser.get(back)).page.text
-        await browser.do(back)
+        done = await browser.do(back)
+        assert "retention.ms of orders was 1234, and has its default again." in done.page.text
         assert "retention.ms 604800000 DEFAULT_CONFIG" in (await browser.get("/topics/orders")).page.text
         wrong = await browser.get("/topics/orders/configure?name=retention.ms&way=set&value=soon")
         assert wrong.status == 409
@@ -99,11 +105,18 @@ async def test_records_are_deleted_up_to_an_offset(browsing: Open, tmp_path: Pat
         assert "ottla topics trim -b test:9092 -p 0 -o 3 --execute orders" in plan.text
         assert (await browser.do(target, typed="order")).status == 400
         assert browser.partition("orders").log.log_start_offset == 0
-        await browser.do(target, typed="orders")
+        done = await browser.do(target, typed="orders")
+        assert (
+            "The records of orders-0 before offset 3 were deleted: 3 offsets. 4 are left, from 3 to 6."
+            in done.page.text
+        )
         assert browser.partition("orders").log.log_start_offset == 3
+        again = await browser.do(target, typed="orders")
+        assert "before offset 3 were deleted: 0 offsets. 4 are left" in again.page.text
         beyond = await browser.do("/topics/orders/delete-records?partition=0&offset=99", typed="orders")
         assert "OFFSET_OUT_OF_RANGE" in beyond.page.text
-        await browser.do("/topics/orders/delete-records?partition=0&offset=end", typed="orders")
+        done = await browser.do("/topics/orders/delete-records?partition=0&offset=end", typed="orders")
+        assert "before offset 7 were deleted: 4 offsets. None is left." in done.page.text
         assert browser.partition("orders").log.log_start_offset == 7
 
 
@@ -120,7 +133,7 @@ async def test_a_topic_is_deleted_by_typing_its_name(browsing: Open, tmp_path: P
             assert refused.page.button_form(), "it can be tried again"
             assert [*refused.page.problems()] == ["typed"]
         done = await browser.do(target, typed="orders")
-        assert "The topic orders was deleted." in done.page.text
+        assert "The topic orders was deleted, with its 1 partition." in done.page.text
         assert (await browser.get("/topics/orders")).status == 404
 
 
