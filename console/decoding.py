@@ -1,6 +1,7 @@
 """Bytes of records as what they are said to be: text, JSON, integers, MessagePack, Avro, or hexadecimal.
 
-``auto`` is text, or JSON; with a schema registry also what it has a schema for; and hexadecimal where it is neither. What
+``auto`` is text, or JSON; with a schema registry also what it has a schema for; and hexadecimal where it is neither. Values of a
+topic that has an Avro schema of its own are read by that (``of_values``), and are text or hexadecimal where they cannot be. What
 cannot be read as it was asked for is shown raw, with why beside it. Whatever is in a record, reading it is bounded:
 ``MOST_DECODED`` bytes, and what ``trees`` and ``avro`` say of depth and number.
 """
@@ -22,7 +23,9 @@ if TYPE_CHECKING:  # of an extra that need not be installed
 MOST_DECODED = 1 << 20
 _MOST_SCHEMAS_AT_ONCE = 20
 _INTEGER_SIZES = (1, 2, 4, 8)
-_TREES = ("json", "integer", "msgpack", "avro")
+_OWN = "own"
+"""``auto``, of values of a topic with a schema of its own."""
+_TREES = ("json", "integer", "msgpack", "avro", _OWN)
 
 
 class SchemasError(Exception):
@@ -38,11 +41,15 @@ class Decoding:
         has_avro = bool(self._schemas) or registry is not None
         self.shows = ("auto", "text", "json", "integer", "hex", *_message_pack(), *(("avro",) if has_avro else ()))
 
+    def of_values(self, show: str, topic: str) -> str:
+        """What the values of a topic are decoded as where ``show`` was asked for: what the other methods take for it."""
+        return _OWN if show == "auto" and topic and topic in self._schemas else show
+
     # --- what has to be known first -----------------------------------------------------------------------------------
 
     def needed(self, data: bytes | None, show: str) -> int | None:
         """The number of a schema that is to be asked for before the data is decoded."""
-        if self._registry is None or not data or show not in ("auto", "avro"):
+        if self._registry is None or not data or show not in ("auto", "avro", _OWN):
             return None
         number = self._registry.number(data)
         return None if number is None or self._registry.is_known(number) else number
@@ -66,7 +73,7 @@ class Decoding:
             from .message_pack import read_message_pack
 
             return read_message_pack(data)
-        if show == "avro":
+        if show in ("avro", _OWN):
             return self._avro(data, topic)
         if show == "auto" and self._is_registered(data):
             assert self._registry is not None
@@ -85,7 +92,11 @@ class Decoding:
 
     def _avro(self, data: bytes, topic: str) -> Tree:
         if self._registry is not None and self._is_registered(data):
-            return self._registry.read(data)
+            try:
+                return self._registry.read(data)
+            except DecodeError:
+                if topic not in self._schemas:
+                    raise  # else it may only look as if it were framed
         schema = self._schemas.get(topic) or self._schemas.get("")
         if schema is None and self._registry is not None:
             return self._registry.read(data)
@@ -118,7 +129,8 @@ class Decoding:
         try:
             return Shown("tree", indented_tree(self.tree(data, show, topic)), size, False)
         except DecodeError as error:
-            raw = Shown("hex", hexdump(data), size, False) if show != "json" else shown(data, size, "text")
+            is_text = show in ("json", _OWN)
+            raw = shown(data, size, "text") if is_text else Shown("hex", hexdump(data), size, False)
             return raw._replace(problem=str(error))
 
 

@@ -73,7 +73,7 @@ class Export:
         try:
             if kind not in _MEDIA_TYPES:
                 raise WrongQuestionError(f"Records are exported as {' or '.join(_MEDIA_TYPES)}, not as {kind}.")
-            question = read_question(request.query_params, self._searches.decoding, MOST_RECORDS, MOST_RECORDS)
+            question = read_question(topic, request.query_params, self._searches.decoding, MOST_RECORDS, MOST_RECORDS)
             logs = await self._searches.logs(topic, question)
             search = await self._searches.begin(topic, question, logs, keeps_all=True)
         except (NotFoundError, WrongQuestionError, KafkaError, OSError) as error:
@@ -104,7 +104,7 @@ class Export:
                 found = [each for each in search.take_found() if not each.is_marker][: question.count - records]
                 if found:
                     await decoding.prepare((each.key for each in found), question.keys)
-                    await decoding.prepare((each.value for each in found), question.show)
+                    await decoding.prepare((each.value for each in found), question.values)
                     piece = await workers.run(make, found)
                     records += len(found)
                     size += len(piece)
@@ -127,7 +127,7 @@ def content(data: bytes | None, show: str, decoding: Decoding, topic: str) -> Co
         return Content("base64", base64.b64encode(data).decode())
     if show in ("integer", "msgpack", "avro") or not decoding.is_json(data, show):
         try:
-            name = "avro" if show == "auto" else show
+            name = show if show in ("integer", "msgpack") else "avro"
             return Content(name, safe_tree(decoding.tree(data, show, topic)))
         except DecodeError:
             return _raw(data)
@@ -175,7 +175,7 @@ def _contents(topic: str, question: Question, decoding: Decoding, record: FoundR
     return _Contents(
         _time(record.timestamp) if record.timestamp >= 0 else None,
         content(record.key, question.keys, decoding, topic),
-        content(record.value, question.show, decoding, topic),
+        content(record.value, question.values, decoding, topic),
         _headers(record, decoding, topic),
     )
 

@@ -59,7 +59,8 @@ class Rest(NamedTuple):
 class Question:
     """``at`` is an offset, or a time in ms; ``given`` is the address's query as it was.
 
-    ``show`` is what values are decoded as, also for the ``condition`` on them that ``path`` is; ``keys`` is that of keys.
+    ``show`` is what values are to be shown as, and ``values`` what those of the topic are then decoded as, also for the
+    ``condition`` on them that ``path`` is; ``keys`` is that of keys.
     """
 
     partition: int | None
@@ -72,6 +73,7 @@ class Question:
     path: str
     condition: Condition | None
     show: str
+    values: str
     keys: str
     rest: tuple[Rest, ...]
     given: Mapping[str, str]
@@ -113,10 +115,10 @@ class Question:
     def _holds(self, condition: Condition, value: bytes | None, decoding: Decoding, topic: str) -> bool:
         if not value or len(value) > MOST_DECODED:
             return False
-        if decoding.is_json(value, self.show) and not condition.may_hold(value):
+        if decoding.is_json(value, self.values) and not condition.may_hold(value):
             return False
         try:
-            return condition.holds(decoding.tree(value, self.show, topic))
+            return condition.holds(decoding.tree(value, self.values, topic))
         except DecodeError:
             return False
 
@@ -126,7 +128,7 @@ class Question:
             return None
 
         async def prepare(records: Sequence[Record]) -> None:
-            await decoding.prepare((record.value for record in records), self.show)
+            await decoding.prepare((record.value for record in records), self.values)
 
         return prepare
 
@@ -142,13 +144,14 @@ def _bytes(text: str, field: str) -> bytes:
 
 
 def read_question(
-    given: Mapping[str, str], decoding: Decoding, most: int = MOST_RECORDS, default: int = DEFAULT_RECORDS
+    topic: str, given: Mapping[str, str], decoding: Decoding, most: int = MOST_RECORDS, default: int = DEFAULT_RECORDS
 ) -> Question:
     """``most`` is how many records may be asked for, ``default`` how many are. Raises WrongQuestionError."""
     start = given.get("from", "newest")
     if start not in STARTS:
         raise WrongQuestionError(f"Records are read from {', '.join(STARTS)}, not from {start}.", "from")
     path = given.get("path", "").strip()[:_MOST_TEXT]
+    show = read_show(given, "show", decoding)
     question = Question(
         _number(given, "partition", "a partition", None),
         start,
@@ -159,12 +162,13 @@ def read_question(
         given.get("contains", "")[:_MOST_TEXT],
         path,
         _condition(path),
-        read_show(given, "show", decoding),
+        show,
+        decoding.of_values(show, topic),
         read_show(given, "keys", decoding),
         tuple(_rest(given.get("rest", ""))),
         given,
     )
-    question.matches(decoding, "")  # whether it can be made
+    question.matches(decoding, topic)  # whether it can be made
     return question
 
 

@@ -63,7 +63,7 @@ class RecordPages:
         known = {log.number: log for log in await self._source.logs(topic)}
         form = self._form(topic, request, known)
         try:
-            question = read_question(request.query_params, self._decoding)
+            question = read_question(topic, request.query_params, self._decoding)
         except WrongQuestionError as error:
             problem = problem_of(error)
             return await self._renderer.page("records.html", problem.status, **form, problem=problem, command=None)
@@ -122,7 +122,7 @@ class RecordPages:
         """Server-sent events, until all was looked at, as many were found as were asked for, or the reader has gone."""
         topic = request.path_params["topic"]
         try:
-            question = read_question(request.query_params, self._decoding)
+            question = read_question(topic, request.query_params, self._decoding)
             search = await self._searches.begin(topic, question, await self._searches.logs(topic, question))
         except (NotFoundError, WrongQuestionError, KafkaError, OSError) as error:
             return PlainTextResponse(f"{error}\n", status_code=400)
@@ -181,10 +181,11 @@ class RecordPages:
             return await self._no_record(topic, none)
         found = whole.found
         await self._decoding.prepare([whole.key], keys)
-        await self._decoding.prepare([whole.value], show)
+        values = self._decoding.of_values(show, topic)
+        await self._decoding.prepare([whole.value], values)
         as_header = show if show in ("text", "hex") else "auto"
         headers = whole.headers[:100]
-        wanted = [(whole.key, keys), (whole.value, show), *((content, as_header) for _, content in headers)]
+        wanted = [(whole.key, keys), (whole.value, values), *((content, as_header) for _, content in headers)]
         key, value, *contents = await self._source.workers.run(self._whole_shown, wanted, topic)
         server = self._source.bootstrap_servers
         return await self._renderer.page(

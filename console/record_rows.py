@@ -37,7 +37,7 @@ async def shown_records(
 ) -> list[ShownRecord]:
     """Decoded by a worker; gaps are told of where every record of one partition is shown."""
     await decoding.prepare((record.key for record in found), question.keys)
-    await decoding.prepare((record.value for record in found), question.show)
+    await decoding.prepare((record.value for record in found), question.values)
     is_one = with_gaps and not question.has_filter and len({record.partition for record in found}) == 1
     return await workers.run(functools.partial(_rows, found, topic, question, decoding, is_one))
 
@@ -50,7 +50,7 @@ def _rows(
     for record in found:
         gap = 0 if above is None or not with_gaps else abs(record.offset - above.offset) - 1
         key = decoding.in_row(record.key, record.key_size, question.keys, topic)
-        value = decoding.in_row(record.value, record.value_size, question.show, topic)
+        value = decoding.in_row(record.value, record.value_size, question.values, topic)
         rows.append(ShownRecord(record, key, value, codec_name(record), gap))
         above = record
     return rows

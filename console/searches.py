@@ -71,7 +71,7 @@ class Searches:
         self, topic: str, question: Question, ranges: list[Range], *, is_backwards: bool, keeps_all: bool = False
     ) -> Search:
         """A search of these ranges."""
-        keep = _KEPT_TO_DECODE if question.show not in ("auto", "text", "hex") else KEPT_BYTES
+        keep = _KEPT_TO_DECODE if question.values not in ("auto", "text", "hex") else KEPT_BYTES
         return Search(
             ranges,
             question.count,

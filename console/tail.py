@@ -43,7 +43,7 @@ class Tail:
 
     async def page(self, request: Request) -> Response:
         topic = request.path_params["topic"]
-        question = read_question(request.query_params, self._searches.decoding)
+        question = read_question(topic, request.query_params, self._searches.decoding)
         logs = await self._searches.logs(topic, question)
         seen = {each.number: each.low for each in question.rest}
         # A partition of which the page does not know is a new one.

@@ -318,6 +318,33 @@ async def test_keys_and_values_are_decoded_as_they_are_asked_for(tmp_path: Path)
         assert "within a number" not in found.text
 
 
+async def test_a_schema_for_exactly_this_topic_is_used_without_being_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "order.avsc").write_text('{"type": "record", "name": "O", "fields": [{"name": "id", "type": "long"}]}')
+    (tmp_path / "any.avsc").write_text('"long"')
+    schemas = f"orders={tmp_path / 'order.avsc'},{tmp_path / 'any.avsc'}"
+    async with browsing(tmp_path / "data", console_avro_schemas=schemas) as browser:
+        for topic in ("orders", "others"):
+            await browser.create(topic)
+            browser.put(topic, Record(timestamp=1, key=b"\x54", value=b"\x54", headers=[("h", b"\x54")]))
+            browser.put(topic, Record(timestamp=1, value=b"v1."), Record(timestamp=1, key=b"gone", value=None))
+        page = (await browser.get("/topics/orders/records?from=oldest")).page
+        assert '"id": 42' in page.text
+        assert "v1. 2 bytes follow the value" in page.text, "what the schema is not of is shown raw, with why"
+        assert "tombstone" in page.text
+        record = (await browser.get(page.links["0"])).page
+        assert record.text.count('"id": 42') == 1, "it is the value's, not the key's"
+        assert record.text.count("54") == 0
+        found = (await browser.get("/topics/orders/records?path=$.id%3D42")).page
+        assert '"id": 42' in found.text
+        assert "1 found" in found.text
+        line, *_ = [json.loads(line) for line in (await browser.get("/topics/orders/export")).body.splitlines()][::-1]
+        assert (line["value"], line["value_as"], line["key"], line["key_as"]) == ({"id": 42}, "avro", "T", "text")
+        assert '"id"' not in (await browser.get("/topics/orders/records?show=text")).page.text
+        others = (await browser.get("/topics/others/records?from=oldest")).page
+        assert " 42 " not in others.text, "a schema for all topics has to be asked for"
+        assert "42" in (await browser.get("/topics/others/records?from=oldest&show=avro")).page.text
+
+
 async def test_an_offset_without_a_record_leads_to_the_next_one(tmp_path: Path) -> None:
     async with browsing(tmp_path) as browser:
         await browser.create("t")

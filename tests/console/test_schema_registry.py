@@ -12,6 +12,7 @@ import pytest
 import trio
 import trio.testing
 
+from ottla.console.avro import AvroSchema
 from ottla.console.decoding import Decoding
 from ottla.console.schema_registry import SchemaRegistry
 from ottla.console.trees import DecodeError
@@ -81,6 +82,21 @@ async def test_a_schema_is_asked_for_once() -> None:
         as_json = b"\0\0\0\0\2" + b'{"a": 1}'
         await decoding.prepare([as_json], "avro")
         assert decoding.tree(as_json, "avro", "t") == {"a": "1"}
+
+
+async def test_a_topics_own_schema_reads_what_only_looks_framed() -> None:
+    async with registry() as local:
+        local.add(7, {}, 404)
+        local.add(8, {"schema": '"string"'}, 200)
+        five = AvroSchema('{"type": "fixed", "name": "Five", "size": 5}')
+        decoding = Decoding({"orders": five}, SchemaRegistry(local.url))
+        show = decoding.of_values("auto", "orders")
+        looks_framed, framed_text = b"\0\0\0\0\7", framed(8, "x")
+        await decoding.prepare([looks_framed, framed_text], show)
+        assert decoding.shown(looks_framed, 5, show, "orders").kind == "tree"
+        assert decoding.shown(looks_framed, 5, show, "orders").problem == ""
+        assert decoding.shown(framed_text, len(framed_text), show, "orders").text == '"x"'
+        assert decoding.of_values("auto", "others") == "auto"
 
 
 @pytest.mark.parametrize(
